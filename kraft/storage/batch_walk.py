@@ -1,5 +1,5 @@
-"""Walking the batches of a `.log` by their headers, a chunk of the file at a time, without reading what lies between
-headers that are far apart."""
+"""Walk the batches of a `.log` by their headers, reading the file in chunks. Record data between headers that are far
+apart is not read."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class BatchSpan:
 
 
 def find_batch(file: File, position: int, end: int, offset: int) -> BatchSpan | None:
-    """The first batch in [position, end) whose last offset is at least `offset`; None when none is. Batches begin at
-    `position` and end at `end`.
+    """Return the first batch in [position, end) whose last offset is at least `offset`, or None. Both `position` and
+    `end` must be batch boundaries.
 
-    Raises CorruptData where headers do not lead there: one of them is damaged, and hides what is behind it.
+    Raises CorruptData if a damaged header hides the batches behind it.
     """
     chunk, start = b"", position
     while position + HEADER_SIZE <= end:
@@ -53,7 +53,7 @@ def find_batch(file: File, position: int, end: int, offset: int) -> BatchSpan | 
 
 
 def batch_at(file: File, position: int, end: int) -> BatchSpan | None:
-    """The batch that begins at `position`, where its header can be true."""
+    """Return the batch at `position`, or None if its header is impossible."""
     data = file.pread(min(HEADER_SIZE, end - position), position)
     if len(data) < _SPAN.size:
         return None
@@ -65,7 +65,7 @@ def batch_at(file: File, position: int, end: int) -> BatchSpan | None:
 
 
 def walk_headers(file: File, position: int, end: int) -> Iterator[tuple[int, RecordBatch]]:
-    """(position, header view) of each whole batch in [position, end); stops at a torn tail. The views hold the
+    """Yield (position, header view) of each whole batch in [position, end). Stops at a torn tail. The views hold the
     header only."""
     chunk, start = b"", position
     while position + HEADER_SIZE <= end:
@@ -82,8 +82,8 @@ def walk_headers(file: File, position: int, end: int) -> Iterator[tuple[int, Rec
 
 
 def walk_whole(file: File, position: int, end: int) -> Iterator[tuple[int, RecordBatch]]:
-    """`walk_headers` of what is not torn. Raises CorruptData where headers do not lead to `end`, once those before
-    have been seen."""
+    """Walk like `walk_headers`, but reject a torn tail. Raises CorruptData if the batches do not end exactly at `end`,
+    after yielding the batches before the damage."""
     for at, header in walk_headers(file, position, end):
         position = at + header.size
         yield at, header
@@ -92,8 +92,9 @@ def walk_whole(file: File, position: int, end: int) -> Iterator[tuple[int, Recor
 
 
 def read_ahead(file: File, end: int, chunk_bytes: int) -> Iterator[RecordBatch]:
-    """Every batch in [0, end), whole, read about `chunk_bytes` at a time. CRCs are not looked at. Raises
-    CorruptBatch, and CorruptData where headers do not lead to `end`, once those before have been seen."""
+    """Yield every whole batch in [0, end), reading about `chunk_bytes` at a time. CRCs are not checked. Raises
+    CorruptBatch. Raises CorruptData if the batches do not end at `end`, after yielding the batches before the damage.
+    """
     position = start = 0
     chunk = b""
     while position + HEADER_SIZE <= end:
@@ -129,7 +130,7 @@ def read_batch(file: File, position: int, size: int) -> RecordBatch:
 
 
 def read_checked(file: File, position: int, size: int) -> RecordBatch:
-    """`read_batch` of one whose CRC holds, for those who write it anew, with a CRC that does. Raises CorruptBatch."""
+    """Read a batch and verify its CRC. Used before a batch is rewritten with a new CRC. Raises CorruptBatch."""
     batch = read_batch(file, position, size)
     batch.verify_crc()
     return batch

@@ -30,10 +30,10 @@ def read_file(files: FileSystem, path: str) -> bytes | None:
 
 
 def replace_file(files: FileSystem, path: str, content: bytes, *, durable: bool = True, suffix: str = ".tmp") -> None:
-    """Put `content` in the place of `path` atomically. Without `durable` a power loss may undo it or leave it empty;
-    a crash of the process may not.
+    """Replace the file at `path` with `content` atomically. Without `durable` a power loss may undo the replacement or
+    leave the file empty. A crash of the process cannot.
 
-    Whoever does it in a thread while others may do it, too, needs a `suffix` of its own.
+    Threads that replace the same file concurrently need distinct `suffix` values.
     """
     beside = path + suffix
     write_file(files, beside, content, durable=durable)
@@ -43,7 +43,7 @@ def replace_file(files: FileSystem, path: str, content: bytes, *, durable: bool 
 
 
 def put_in_place(files: FileSystem, beside: str, path: str) -> None:
-    """Sync what was written to `beside`, and give it the name `path`, durably."""
+    """Sync the file `beside` and rename it to `path` durably."""
     file = files.open(beside)
     try:
         file.sync()
@@ -54,7 +54,7 @@ def put_in_place(files: FileSystem, beside: str, path: str) -> None:
 
 
 def write_file(files: FileSystem, path: str, content: bytes, *, durable: bool = False) -> None:
-    """Make a file of exactly `content`; a crash in the middle leaves a part of it."""
+    """Create a file with exactly `content`. A crash during the write leaves a partial file."""
     file = files.open(path, create=True, truncate=True)
     try:
         file.append((content,))
@@ -74,13 +74,13 @@ def read_text(files: FileSystem, path: str) -> str | None:
 
 
 def checkpoint_text(lines: Iterable[str]) -> str:
-    """Version, count, lines."""
+    """The content of a checkpoint file: version, count and entry lines."""
     entries = list(lines)
     return "\n".join((str(CHECKPOINT_VERSION), str(len(entries)), *entries, ""))
 
 
 def checkpoint_lines(path: str, text: str) -> list[list[str]]:
-    """The entries' words. Raises CorruptData naming `path` and what is wrong."""
+    """Return the words of each entry. Raises CorruptData naming `path` and the fault."""
     if not text:
         return []
     lines = text.splitlines()

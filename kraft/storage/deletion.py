@@ -1,4 +1,4 @@
-"""Files and directories that are out of use and will be removed after a while, so that reads under way can end."""
+"""Delayed removal of unused files and directories, so that reads in progress can finish."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from kraft.world.ports import FileSystem
 
 
 class DeletionJob:
-    """Paths to remove now. `run` blocks, may run in a thread and raises StorageError, once it has tried every path."""
+    """Removes paths that are due. `run` blocks and may run in a thread. It tries every path, then raises StorageError
+    if one failed."""
 
     __slots__ = ("_files", "paths")
 
@@ -49,12 +50,12 @@ class DelayedDeletions:
             heappush(self._due, (due_ms, path))
 
     def forget_directory(self, directory: str) -> None:
-        """The disk is gone: nothing can be removed there."""
+        """Drop the paths in a failed log directory, where nothing can be removed."""
         self._due = [entry for entry in self._due if not entry[1].startswith(directory + "/")]
         heapify(self._due)
 
     def take_due(self, files: FileSystem, now_ms: int) -> DeletionJob | None:
-        """What is due; None when nothing is."""
+        """Return a job for the paths that are due, or None."""
         paths = []
         while self._due and self._due[0][0] <= now_ms:
             paths.append(heappop(self._due)[1])

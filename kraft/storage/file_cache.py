@@ -16,7 +16,7 @@ DEFAULT_OPEN_FILES_MAX = 512
 
 
 class OpenFile:
-    """A shared handle: the file closes with the last reference."""
+    """A shared file handle. The file closes when the last reference is dropped."""
 
     __slots__ = ("file", "kept")
 
@@ -34,7 +34,7 @@ class OpenFile:
 
 
 class FileCache:
-    """Opens files for reading and writing, at most `open_files_max` of them held here at a time."""
+    """Opens files for reading and writing. The cache holds at most `open_files_max` of them."""
 
     __slots__ = ("_in_directory", "_open", "files", "open_files_max")
 
@@ -47,8 +47,8 @@ class FileCache:
         in the same one."""
 
     def get(self, path: str) -> OpenFile:
-        """The open file at `path`. Raises OSError, FileNotFoundError too: what is read is never made, where a disk
-        may be gone from its place."""
+        """Return the open file at `path`. Raises OSError, including FileNotFoundError: a read never creates a file,
+        because its disk may be unmounted."""
         found = self._open.get(path)
         if found is None:
             return self._add(path, create=False)
@@ -56,7 +56,7 @@ class FileCache:
         return found
 
     def make(self, path: str) -> OpenFile:
-        """The open file at `path`, for what writes there: made if it is missing. Raises OSError."""
+        """Return the open file at `path` for a write. Creates it if it is missing. Raises OSError."""
         found = self._open.get(path)
         if found is None:
             return self._add(path, create=True)
@@ -72,7 +72,7 @@ class FileCache:
         return opened
 
     def forget(self, path: str) -> None:
-        """Call before `path` is renamed or removed."""
+        """Drop the handle for `path`. Call it before the file is renamed or removed."""
         if self._open.pop(path, None) is not None:
             directory = _directory_of(path)
             paths = self._in_directory[directory]
@@ -81,18 +81,18 @@ class FileCache:
                 del self._in_directory[directory]
 
     def forget_other(self, path: str, opened: OpenFile) -> None:
-        """Forget a handle for `path` that is not `opened`: one made while `opened` was written through took the size
-        of a file in the making."""
+        """Drop a handle for `path` that is not `opened`: a handle created during a write through `opened` may have a
+        stale size."""
         if self._open.get(path) is not opened:
             self.forget(path)
 
     def forget_files_in(self, directory: str) -> None:
-        """Forget every file directly in `directory`, as the files of a log are."""
+        """Drop the handles of all files directly in `directory`, such as those of a log."""
         for path in self._in_directory.pop(directory, ()):
             del self._open[path]
 
     def forget_directory(self, directory: str) -> None:
-        """Forget every file below `directory`, however deep. Looks at all directories."""
+        """Drop the handles of all files below `directory`, at any depth. Scans all directories."""
         prefix = directory + "/"
         for each in [each for each in self._in_directory if each == directory or each.startswith(prefix)]:
             self.forget_files_in(each)

@@ -1,7 +1,7 @@
-"""How much of a log is durable, and what a flush has to do to make the rest so.
+"""How much of a log is durable, and what a flush must do for the rest.
 
 A flush takes three steps: `FlushState.prepare` lists what must become durable, `FlushJob.run` waits for the disk (in a
-thread), `FlushState.finish` moves the recovery point.
+thread), `FlushState.finish` advances the recovery point.
 
 A failed sync is never retried: the kernel may have dropped the dirty pages and would then report success. The log
 directory goes offline instead.
@@ -33,11 +33,10 @@ is made up for after this time."""
 
 
 class FlushJob:
-    """Syncs files, then directories, then the leader-epoch checkpoint. After it, everything below `up_to` is durable.
+    """Syncs files, then directories, then the leader-epoch checkpoint. Afterwards everything below `up_to` is durable.
 
-    `generation` is the number of truncations when the job was prepared. A job from before a truncation says nothing
-    about the log after it. The segments that end at or before `indexed_up_to` were closed then: their indexes are
-    among the files.
+    `generation` is the number of truncations when the job was prepared. A job prepared before a truncation is void
+    after it. Segments that end at or before `indexed_up_to` were closed then; the job also syncs their indexes.
     """
 
     __slots__ = (
@@ -75,8 +74,8 @@ class FlushJob:
         self.generation = generation
 
     def run(self) -> None:
-        """Blocks. Raises StorageError, upon which the caller takes the directory offline. With OutOfResources only
-        the epochs were not written, and the directory stays online."""
+        """Run the job; blocks. Raises StorageError, and the caller must take the directory offline. On OutOfResources
+        only the epochs were not written, and the directory stays online."""
         what = f"flush of {self.epochs_path.rpartition('/')[0]}"
         try:
             for opened in self.opened:
@@ -125,7 +124,7 @@ class FlushState:
     def loaded(
         self, recovery_point: int, log_end_offset: int, *, clean: bool, epochs_version: int, epochs_on_disk: bool
     ) -> None:
-        """The log was loaded from its directory. After an unclean shutdown nothing is known to be durable."""
+        """Set the state after the log was loaded. After an unclean shutdown nothing is known to be durable."""
         assert 0 <= recovery_point <= log_end_offset
         self.recovery_point = recovery_point
         self.indexed_up_to = min(recovery_point, self._local.active_segment.base_offset)
@@ -134,11 +133,10 @@ class FlushState:
         self._local.unsynced_names = self._local.unsynced_directory = not clean
 
     def recovery_point_to_keep(self, log_end_offset: int) -> int:
-        """The recovery point for the checkpoint file: one less while all of a segment is flushed but its indexes, as
-        it grows or was closed since.
+        """The recovery point for the checkpoint file. It is one less than the flushed offset if all records of a
+        segment are flushed but its indexes are not.
 
-        Should the power fail, loading then reads the segment, instead of trusting an index that was never made
-        durable.
+        After a power loss, loading then reads the segment instead of trusting an index that was never durable.
         """
         point, active = self.recovery_point, self._local.active_segment
         if point == log_end_offset and active.size:
@@ -158,21 +156,21 @@ class FlushState:
         return unflushed >= config.flush_messages or now_ms - self.last_flush_ms >= after_ms
 
     def truncated_to(self, offset: int) -> None:
-        """The log ends at `offset` now, or is about to be truncated to it."""
+        """Lower the state to `offset`, where the log was truncated or is about to be."""
         self.recovery_point = min(self.recovery_point, offset)
         self.indexed_up_to = min(self.indexed_up_to, offset)
 
     @property
     def is_small(self) -> bool:
-        """Whether the log is one segment with empty indexes. A start reads back what indexes and epochs say from a
-        handful of headers, faster than a close makes them durable."""
+        """Whether the log is one segment with empty indexes. A start rebuilds its indexes and epochs from a few headers
+        faster than a close could make them durable."""
         segments = self._local.segments
         return len(segments) == 1 and segments[-1].indexes_say_nothing and self._epochs_written == NEVER_WRITTEN
 
     def prepare(
         self, up_to: int, epochs: LeaderEpochCache, generation: int, *, closing: bool = False
     ) -> FlushJob | None:
-        """What makes everything below `up_to` durable; None when it is. Raises StorageError."""
+        """Return the job that makes everything below `up_to` durable, or None if it already is. Raises StorageError."""
         local = self._local
         writes_epochs = epochs.version != self._epochs_written and not (closing and self.is_small)
         if not local.files_exist or (
@@ -202,7 +200,7 @@ class FlushState:
         )
 
     def finish(self, job: FlushJob, generation: int, now_ms: int | None, log_end_offset: int) -> None:
-        """`job` has run. The recovery point moves, unless the log was truncated meanwhile."""
+        """Advance the recovery point after `job` has run, unless the log was truncated meanwhile."""
         self._epochs_under_way -= job.epochs is not None
         assert self._epochs_under_way >= 0
         if job.generation != generation:
@@ -216,19 +214,19 @@ class FlushState:
             self.last_flush_ms = now_ms
 
     def give_up(self, job: FlushJob) -> None:
-        """`job` did not begin: what it was to make durable is left to the next one."""
+        """Cancel a `job` that did not start: the next job must do its work."""
         self._epochs_under_way -= job.epochs is not None
         local = self._local
         local.unsynced_names = True
         local.unsynced_directory |= local.directory.rpartition("/")[0] in job.directories
 
     def closed(self, job: FlushJob | None, log_end_offset: int) -> None:
-        """The log was closed where it ends now, with what `job` has flushed."""
+        """Record that the log was closed at its current end, flushed by `job`."""
         assert job is None or self.recovery_point == log_end_offset, f"{self._local.directory}: closed without a flush"
         self.closed_at = log_end_offset
 
     def has_written(self, epochs: LeaderEpochCache) -> bool:
-        """Whether the leader-epoch checkpoint is as `epochs`, durably."""
+        """Whether the leader-epoch checkpoint on disk durably equals `epochs`."""
         return self._epochs_written == epochs.version
 
     def write_epochs(self, epochs: LeaderEpochCache) -> None:

@@ -19,8 +19,8 @@ NO_OFFSET = -1
 
 
 class LeaderEpochCache:
-    """Entries (epoch, start offset). `version` rises with every change, so that a writer can tell whether what it
-    wrote is still the latest."""
+    """Entries (epoch, start offset). `version` rises with every change, so that a writer can check whether the content
+    it wrote is still current."""
 
     __slots__ = ("_entries", "version")
 
@@ -36,7 +36,7 @@ class LeaderEpochCache:
 
     @property
     def latest_epoch(self) -> int:
-        """-1 when no epoch is known."""
+        """The latest epoch; -1 if there is none."""
         return self._entries[-1][0] if self._entries else NO_EPOCH
 
     @property
@@ -44,10 +44,10 @@ class LeaderEpochCache:
         return self._entries[0] if self._entries else None
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """`epoch` writes from `start_offset` on.
+        """Record that `epoch` starts at `start_offset`.
 
-        Entries that contradict it (of the same or later epochs, or from offsets not before it) go, as they were
-        never committed.
+        Removes entries that contradict it: those with the same or a later epoch, or with a start offset not before it.
+        Their records were never committed.
         """
         if epoch < 0:
             return
@@ -60,9 +60,9 @@ class LeaderEpochCache:
         self.version += 1
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> OffsetAndEpoch:
-        """The largest epoch not beyond `epoch`, and where it ends.
+        """Return the largest epoch not beyond `epoch`, and its end offset.
 
-        (-1, -1) for an epoch we know nothing about; an epoch before all we know ends where the first starts.
+        Returns (-1, -1) for an unknown epoch. An epoch before all known ones ends where the first known one starts.
         """
         entries = self._entries
         if epoch < 0 or not entries:
@@ -108,7 +108,7 @@ class LeaderEpochCache:
 
 
 def parse_leader_epochs(path: str, text: str) -> LeaderEpochCache:
-    """The inverse of `to_text`. Raises CorruptData."""
+    """Parse the checkpoint file written by `to_text`. Raises CorruptData."""
     try:
         return LeaderEpochCache((int(epoch), int(start_offset)) for epoch, start_offset in checkpoint_lines(path, text))
     except ValueError:

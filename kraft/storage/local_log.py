@@ -1,9 +1,9 @@
-"""The files of one log: its directory and its segments, in order. Knows offsets and bytes; nothing of producers,
-epochs, or what may be read (`unified_log`).
+"""The files of one log: its directory and its segments, in order. It handles offsets and bytes; producers, epochs and
+read bounds are in `unified_log`.
 
-Invariant: at least one segment; bases ascend strictly; the last is active and takes the appends. A log that was
-never written has no directory: it and `partition.metadata` are made by the first append, so that thousands of
-partitions can be created at once.
+Invariant: at least one segment; base offsets ascend strictly; the last segment is active and receives the appends. A
+log that was never written has no directory. The first append creates the directory and `partition.metadata`, so that
+thousands of partitions can be created quickly.
 """
 
 from __future__ import annotations
@@ -58,15 +58,15 @@ class LocalLog:
         return f"{self.directory}/{name}"
 
     def make_files(self) -> None:
-        """The directory and partition.metadata, durable with the first flush."""
+        """Create the directory and partition.metadata. They become durable with the first flush."""
         self.cache.files.make_directories(self.directory)
         if self.topic_id is not None:
             write_file(self.cache.files, self.path(PARTITION_METADATA), partition_metadata_text(self.topic_id).encode())
         self.files_exist = self.unsynced_directory = self.unsynced_names = True
 
     def read_topic_id(self, events: list[str]) -> Uuid | None:
-        """The id in partition.metadata. None where a power loss left the file unfinished: it becomes durable with the
-        first flush. `events` gets what is wrong with the file."""
+        """Read the topic id from partition.metadata. Returns None if a power loss left the file incomplete; it becomes
+        durable with the first flush. Faults of the file are appended to `events`."""
         try:
             return read_partition_metadata(self.cache.files, self.path(PARTITION_METADATA))
         except CorruptData as problem:
@@ -76,8 +76,8 @@ class LocalLog:
     # Growing
 
     def roll(self, base_offset: int, now_ms: int) -> LogSegment:
-        """Close the active segment; a new one from `base_offset` on takes its place. An empty active one of the same
-        base stays."""
+        """Close the active segment and open a new one at `base_offset`. An empty active segment with that base offset
+        is kept."""
         active = self.segments[-1]
         if active.base_offset == base_offset and active.size == 0:
             return active
@@ -93,9 +93,9 @@ class LocalLog:
     # Shrinking
 
     def delete_first(self, count: int) -> list[str]:
-        """Take the `count` oldest segments out of the log. Their files, renamed to .deleted; the caller removes them
-        after file.delete.delay.ms. Where a rename fails, that segment and those behind it stay. Raises StorageError
-        where a sync fails, for whatever reason: it is never tried again."""
+        """Remove the `count` oldest segments from the log. Returns their files, renamed to .deleted, which the caller
+        removes after file.delete.delay.ms. If a rename fails, that segment and the later ones stay. Raises StorageError
+        if a sync fails for any reason: a sync is never retried."""
         if self.unsynced_names:
             try:
                 self.cache.files.sync_directory(self.directory)  # What remains must not be lost while these go.
@@ -116,7 +116,7 @@ class LocalLog:
         return paths
 
     def replace(self, old: list[LogSegment], new: list[LogSegment]) -> None:
-        """Put cleaned segments in the place of those they were made from."""
+        """Replace the old segments by the cleaned ones."""
         at = self.segments.index(old[0])
         assert self.segments[at : at + len(old)] == old
         self.segments[at : at + len(old)] = new
@@ -124,8 +124,8 @@ class LocalLog:
     def truncate_to(self, offset: int) -> None:
         """Drop every batch that reaches `offset`, later segments first, so that a crash in between leaves no gap.
 
-        Durable when it returns: what was truncated must not come back. Raises CorruptData, nothing changed, where
-        damage hides the place.
+        Durable on return: truncated records must not reappear. Raises CorruptData, with nothing changed, if damage
+        hides the position.
         """
         if self.files_exist:
             self.segments[segment_at(self.segments, offset - 1)].find(offset)
@@ -139,7 +139,7 @@ class LocalLog:
         self.unsynced_names = True
 
     def start_afresh(self, offset: int, now_ms: int) -> None:
-        """Drop everything; an empty segment at `offset`."""
+        """Drop all segments and create an empty one at `offset`."""
         while self.segments:
             self.segments[-1].delete_files()
             self.segments.pop()
@@ -158,20 +158,22 @@ class LocalLog:
         return read_slices(self.segments, offset, max_bytes, bound, end_offset, min_one_message)
 
     def find_batch_by_timestamp(self, timestamp: int, start_offset: int) -> RecordBatch | None:
-        """The first batch that ends at `start_offset` or later and, as its header says, has a record not earlier than
+        """Return the first batch that ends at `start_offset` or later and whose header's largest timestamp is at least
         `timestamp`. Raises CorruptData."""
         return find_batch_by_timestamp(self.segments, timestamp, start_offset) if self.files_exist else None
 
     def max_timestamp(self) -> int:
-        """The largest timestamp of all records; -1 when none has one."""
+        """The largest timestamp of all records; -1 if no record has one."""
         if not self.files_exist:
             return -1
         return max((segment.largest_timestamp for segment in self.segments if segment.size), default=-1)
 
     def aborted_transactions(self, offset: int, bound: int, data: FetchData | None = None) -> list[AbortedTransaction]:
-        """Those that overlap [offset, bound); where `data` does not reach so far, those that it may overlap.
+        """The aborted transactions that overlap [offset, bound). If `data` ends before `bound`, only those that may
+        overlap `data`.
 
-        Raises CorruptData where it is not known: what was aborted must not pass for committed."""
+        Raises CorruptData if they are not known: aborted records must not be served as committed.
+        """
         if data is not None and data.segment is not None:
             behind = data.segment.offset_index.offset_behind(data.end_position)
             bound = bound if behind is None else min(bound, behind)
@@ -185,8 +187,8 @@ class LocalLog:
     # Durability
 
     def files_to_sync(self, start: int, end: int, *, closing: bool = False) -> list[OpenFile]:
-        """The files that hold [start, end): logs, and the indexes of segments that `end` leaves behind; with
-        `closing` also those of the active one."""
+        """The files that hold [start, end): logs, and the indexes of segments that end at or before `end`. With
+        `closing`, also the indexes of the active segment."""
         opened: list[OpenFile] = []
         if self.unsynced_directory and self.topic_id is not None:
             opened.append(self.cache.get(self.path(PARTITION_METADATA)))
@@ -201,7 +203,7 @@ class LocalLog:
         return opened
 
     def forget_files(self) -> None:
-        """Let go of every open file, before the directory is renamed or when the log is closed."""
+        """Drop every open file handle, before the directory is renamed or when the log is closed."""
         self.cache.forget_files_in(self.directory)
 
     def rename_directory(self, directory: str) -> None:

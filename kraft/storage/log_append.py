@@ -1,6 +1,5 @@
-"""An append as a value: `UnifiedLog.decide_as_*` decides everything, `PendingAppend.write` puts the bytes into the file
-(on the loop or in a thread), then they become part of the log (`UnifiedLog.finish_append` after a thread).
-"""
+"""The steps of an append. `UnifiedLog.decide_as_*` validates it and chooses offsets. `PendingAppend.write` writes the
+bytes, on the loop or in a thread. Then the log state is updated (`UnifiedLog.finish_append` after a thread)."""
 
 from __future__ import annotations
 
@@ -22,8 +21,9 @@ NO_OFFSET = -1
 class LogAppendInfo:
     """The result of an append. `first_offset` and `last_offset` are inclusive.
 
-    `log_append_time_ms` is -1 unless the topic stamps append times. For a duplicate it is the largest timestamp of
-    the batch in the log, as in Kafka. `rolled`: a segment was closed, so a flush up to the new one's base is due.
+    `log_append_time_ms` is -1 unless the topic uses LogAppendTime. For a duplicate it is the largest timestamp of the
+    batch in the log, as in Kafka. `rolled`: a segment was closed, so a flush up to the new segment's base offset is
+    due.
     """
 
     __slots__ = (
@@ -79,7 +79,8 @@ class AppendedBatch:
 
 
 def check_continues(first: AppendedBatch, log_end_offset: int, latest_epoch: int) -> None:
-    """Nothing is written over, and no leader appends whose epoch is over. A batch may have no epoch."""
+    """Assert that the batch overwrites nothing, and that no leader of an older epoch appends it. A batch may have no
+    epoch."""
     assert first.first_offset >= log_end_offset, (
         f"a batch at {first.first_offset}, and the log ends at {log_end_offset}"
     )
@@ -89,7 +90,7 @@ def check_continues(first: AppendedBatch, log_end_offset: int, latest_epoch: int
 
 
 class PendingAppend:
-    """An append that is decided and not written yet. `opened` is None for a duplicate: there is nothing to write."""
+    """An append that is decided but not written. `opened` is None for a duplicate, which is not written."""
 
     __slots__ = ("batches", "buffers", "info", "opened", "segment", "size")
 
@@ -109,18 +110,19 @@ class PendingAppend:
         self.size = sum(map(len, buffers))
 
     def write(self) -> None:
-        """Put the bytes at the end of the file, all or none. Touches nothing else, so it may run in a thread.
+        """Write the bytes at the end of the file, all or none. Touches no other state, so it may run in a thread.
         Raises OSError, StorageError."""
         if self.segment is not None and self.opened is not None:
             write_at_end(self.opened, self.segment.size, self.buffers)
 
     def unwrite(self) -> None:
-        """Undo `write`. Nobody has read the bytes, because the log end has not moved. Raises StorageError."""
+        """Undo `write`. The bytes were never readable, because the log end offset has not moved. Raises
+        StorageError."""
         if self.segment is not None and self.opened is not None:
             truncate_to_size(self.opened, self.segment.size)
 
     def settle(self) -> None:
-        """The thread that wrote is done with the file."""
+        """Called after the writing thread has finished with the file."""
         if self.segment is not None and self.opened is not None:
             self.segment.settle(self.opened)
 
@@ -128,10 +130,10 @@ class PendingAppend:
 def replicated_batches(
     records: Buffer, topic_partition: TopicPartition, log_end_offset: int, leader_epoch: int | None
 ) -> list[AppendedBatch]:
-    """The batches of a leader's answer that a follower appends now, numbered as the leader has them.
+    """The batches of a Fetch response that a follower appends now, with the leader's offsets.
 
-    Left out: an incomplete last batch, batches of epochs beyond `leader_epoch`, and batches too far from the first
-    one for one segment (segments of a compacted leader may be far apart). The next fetch brings those.
+    Left out are an incomplete last batch, batches of epochs beyond `leader_epoch`, and batches too far from the first
+    one for one segment (a compacted leader's log may have wide gaps). The next fetch returns those.
 
     Raises ApiError CORRUPT_MESSAGE or INVALID_RECORD for a batch that cannot be appended at `log_end_offset`.
     """

@@ -1,6 +1,6 @@
-"""The topic-level configuration that a log obeys, as one value.
+"""The topic-level configuration of a log, as one value.
 
-Names are Kafka's topic keys with underscores; times are ms, sizes bytes, -1 means no limit where Kafka allows it.
+Names are Kafka's topic keys with underscores. Times are in ms, sizes in bytes; -1 means no limit where Kafka allows it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class LogConfig:
     (KIP-354)."""
 
     def __post_init__(self) -> None:
-        """What follows from the rest: each append asks for it."""
+        """Compute derived values once, because each append uses them."""
         compact = "compact" in self.cleanup_policy
         for name, value in (
             ("compact", compact),
@@ -69,7 +69,8 @@ class LogConfig:
 
     @property
     def local_retention(self) -> tuple[int, int]:
-        """(ms, bytes) that a tiered log keeps on the disk of what is in the remote tier, too; -1 means no limit."""
+        """Local retention (ms, bytes) of a tiered log, for segments that are also in the remote tier; -1 means no
+        limit."""
         return (
             self.retention_ms if self.local_retention_ms == FOLLOWS_RETENTION else self.local_retention_ms,
             self.retention_bytes if self.local_retention_bytes == FOLLOWS_RETENTION else self.local_retention_bytes,
@@ -77,13 +78,13 @@ class LogConfig:
 
     @property
     def remote_tier_to_be_deleted(self) -> bool:
-        """Tiering is off, or was switched off, and what is in the remote tier is not wanted."""
+        """Whether tiering is off and the topic's data in the remote tier is to be deleted."""
         return self.remote_log_delete_on_disable and not self.remote_storage_enable
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> LogConfig:
-        """From parsed values under Kafka's topic keys (`segment.bytes` ...). Keys that a log does not heed are
-        ignored; missing ones take Kafka's default."""
+        """Build a LogConfig from parsed values under Kafka's topic keys (`segment.bytes` ...). Keys that a log does not
+        use are ignored. Missing keys get Kafka's default."""
         known = {each.name for each in fields(cls) if each.init}
         chosen = {name: value for key, value in values.items() if (name := _field_of(key)) in known}
         policy = chosen.get("cleanup_policy")

@@ -40,12 +40,13 @@ _DIRECTORY_NAME_MAX = 255
 
 
 def offset_file_name(offset: int, suffix: str) -> str:
-    """`offset` in twenty digits, so that names sort as numbers."""
+    """File name with `offset` in twenty digits, so that names sort by offset."""
     return f"{offset:020d}{suffix}"
 
 
 def parse_segment_file(name: str) -> tuple[int, str, str] | None:
-    """(base offset, suffix, "" or .deleted, .cleaned, .swap) of a file of a log; None for any other name."""
+    """Parse the name of a log's file into (base offset, file suffix, state suffix). The state suffix is "", .deleted,
+    .cleaned or .swap. None for any other name."""
     match = _SEGMENT_FILE.fullmatch(name)
     return None if match is None else (int(match[1]), match[2], match[3] or "")
 
@@ -55,15 +56,14 @@ def directory_name(topic_partition: TopicPartition) -> str:
 
 
 def parse_directory_name(name: str) -> TopicPartition | None:
-    """The partition that a directory belongs to; None for names that are not `<topic>-<n>`, marked ones (`-delete`,
-    `-stray`, `-future`) included."""
+    """The partition of a directory named `<topic>-<n>`; None for any other name, including marked ones (`-delete`,
+    `-stray`, `-future`)."""
     match = _DIRECTORY.fullmatch(name)
     return None if match is None else TopicPartition(match[1], int(match[2]))
 
 
 def marked_directory_name(topic_partition: TopicPartition, unique: bytes, suffix: str) -> str:
-    """`<topic>-<n>.<32 hex digits><suffix>`, the topic shortened so that the name stays within what file systems
-    allow."""
+    """`<topic>-<n>.<32 hex digits><suffix>`, with the topic shortened to fit the file system's limit on names."""
     tail = f"-{topic_partition.partition}.{unique.hex()}{suffix}"
     return topic_partition.topic[: _DIRECTORY_NAME_MAX - len(tail)] + tail
 

@@ -1,9 +1,8 @@
-"""Every log of one broker: opens, recovers, creates, deletes, checkpoints them, over one or several log directories.
+"""All logs of one broker, over one or several log directories: opens, recovers, creates, deletes and checkpoints them.
 
-Order of a start: `open` (locks, identity, clean-shutdown marks), then `load` to its end, then the rest. Order of a
-clean stop: `close_logs` to its end, then `finish_shutdown`. A directory whose disk fails is handed to
-`directory_failed`; its logs are gone for this run, the others go on. Blocking work that recurs is returned as jobs
-for a thread.
+To start: `open` (locks, identity, clean-shutdown marks), then `load` to its end, then other methods. To stop cleanly:
+`close_logs` to its end, then `finish_shutdown`. A directory whose disk fails is passed to `directory_failed`. Its logs
+are unavailable for this run; the other directories continue. Recurring blocking work is returned as jobs for a thread.
 """
 
 from __future__ import annotations
@@ -42,8 +41,7 @@ from kraft.world.steps import Steps, at_once
 
 
 class LogManager:
-    """Owns the log directories at `paths` and the logs in them. One task uses it; jobs it returns may run in
-    threads."""
+    """Owns the log directories at `paths` and their logs. Used by one task; the jobs it returns may run in threads."""
 
     def __init__(
         self,
@@ -57,7 +55,7 @@ class LogManager:
         producer_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
         on_event: Callable[[str, str], None] = lambda place, sentence: None,
     ) -> None:
-        """`config_of` gives the configuration of a topic by name; `on_event` hears what loading found: (directory,
+        """`config_of` returns the configuration of a topic by name. `on_event` receives what loading found: (directory,
         sentence)."""
         self.files = files
         self.cache = FileCache(files) if cache is None else cache
@@ -82,10 +80,10 @@ class LogManager:
     # Start
 
     def open(self, cluster_id: str | None) -> str | None:
-        """Lock the directories, check whose they are; the cluster id they have (None: none is formatted yet).
+        """Lock the directories and check their identity. Returns their cluster id (None: no directory is formatted).
 
-        Raises ConfigurationError when one is in use, or of another cluster or node, StorageError when no disk is
-        left; one that fails is offline.
+        Raises ConfigurationError if a directory is in use or belongs to another cluster or node. Raises StorageError if
+        all disks fail. A single failing disk takes its directory offline.
         """
         found = []
         for directory in self.directories:
@@ -130,11 +128,11 @@ class LogManager:
             )
 
     def loads(self, now_ms: int, sync_directory: Callable[[str], None] | None = None) -> list[Steps[None]]:
-        """What loads every log, after `futures.finish_moves`: steps for each directory, to be run to their ends, side
-        by side or not; then `require_one_online`.
+        """Return the steps that load each directory, after `futures.finish_moves`. They may run concurrently. Call
+        `require_one_online` afterwards.
 
-        A log that cannot be read takes its directory offline. `sync_directory` as for `LogLoader`. Raises
-        ConfigurationError when two directories have one.
+        A log that cannot be read takes its directory offline. `sync_directory` is as for `LogLoader`. Raises
+        ConfigurationError if two directories hold the same partition.
         """
         places: dict[TopicPartition, str] = {}
         loads = []
@@ -161,7 +159,7 @@ class LogManager:
         return loads
 
     def load(self, now_ms: int) -> list[UnifiedLog]:
-        """All at once, where nobody is kept waiting. Raises as `loads` and `require_one_online`."""
+        """Load all logs synchronously. Raises as `loads` and `require_one_online`."""
         self.futures.finish_moves(now_ms)
         for steps in self.loads(now_ms):
             at_once(steps)
@@ -187,8 +185,8 @@ class LogManager:
 
     @property
     def clean_shutdown_epoch(self) -> int:
-        """The broker epoch of the last run if it ended cleanly in every directory, for the registration; -1
-        otherwise."""
+        """The broker epoch of the last run if every directory was shut down cleanly, else -1. Used in the
+        registration."""
         epochs = {directory.clean_shutdown_epoch for directory in self.directories}
         return (
             min(epochs)
@@ -208,7 +206,7 @@ class LogManager:
         return list(self._logs.values())
 
     def logs_and_futures(self) -> list[UnifiedLog]:
-        """Every log and every copy: all that has to be closed."""
+        """Every log and every copy: all logs to close."""
         return [
             *self._logs.values(),
             *(future for directory in self.directories for future in directory.futures.values()),
@@ -228,10 +226,10 @@ class LogManager:
     def get_or_create(
         self, topic_partition: TopicPartition, topic_id: Uuid | None, *, now_ms: int, directory_id: Uuid | None = None
     ) -> UnifiedLog:
-        """The log of a partition. A new one goes to `directory_id`, or to the online directory with the fewest logs,
-        and touches the disk when first written.
+        """Return the log of a partition. A new log goes to `directory_id`, or to the online directory with the fewest
+        logs. Its files are created by its first write.
 
-        Raises StorageError when every directory is offline.
+        Raises StorageError if every directory is offline.
         """
         found = self._logs.get(topic_partition)
         if found is not None:
@@ -253,8 +251,8 @@ class LogManager:
         )
 
     def directory_for_new(self, directory_id: Uuid | None) -> LogDirectory:
-        """Where a new log goes that belongs to `directory_id`, if that is known and online. Raises StorageError when
-        every directory is offline."""
+        """The directory for a new log: `directory_id` if it is known and online, else the one with the fewest logs.
+        Raises StorageError if every directory is offline."""
         online = self.online()
         if directory_id is not None:
             online = [directory for directory in online if directory.directory_id == directory_id] or online
@@ -269,14 +267,14 @@ class LogManager:
         return log
 
     def reconfigure(self, topic: str) -> None:
-        """Give the logs of a topic its configuration anew."""
+        """Apply the current configuration of a topic to its logs."""
         config = self._config_of(topic)
         for topic_partition, log in self._logs.items():
             if topic_partition.topic == topic:
                 log.config = config
 
     def expire_producers_after(self, expiration_ms: int) -> None:
-        """Logs forget a producer after so long from now on, new ones too."""
+        """Set the producer expiration of all logs, including new ones."""
         if expiration_ms != self._producer_expiration_ms:
             self._producer_expiration_ms = expiration_ms
             for log in self.logs_and_futures():
@@ -288,7 +286,7 @@ class LogManager:
         self._set_aside(topic_partition, DELETE_DIRECTORY_SUFFIX, now_ms)
 
     def set_aside_stray(self, topic_partition: TopicPartition, *, now_ms: int) -> None:
-        """A log that the metadata does not give us is kept as `-stray` for a person to look at, never deleted.
+        """Rename a log that is not assigned to this broker to `-stray`. It is kept for inspection and never deleted.
         Raises StorageError."""
         self._set_aside(topic_partition, STRAY_DIRECTORY_SUFFIX, now_ms)
 
@@ -310,19 +308,19 @@ class LogManager:
             self.deletions.add([target], now_ms + log.config.file_delete_delay_ms)
 
     def truncate_to(self, log: UnifiedLog, offset: int, *, now_ms: int) -> bool:
-        """Drop everything from `offset` on, durably; False when there is nothing there. Blocks for some syncs.
-        Raises StorageError."""
+        """Drop all records from `offset` on, durably; False if there are none. Blocks for some syncs. Raises
+        StorageError."""
         return truncate_to(self.directory_of(log), log, offset, now_ms=now_ms)
 
     def truncate_fully_and_start_at(self, log: UnifiedLog, offset: int, *, now_ms: int) -> None:
-        """Empty the log; it starts at `offset`. Blocks for some syncs. Raises StorageError."""
+        """Empty the log and start it at `offset`. Blocks for some syncs. Raises StorageError."""
         truncate_fully_and_start_at(self.directory_of(log), log, offset, now_ms=now_ms)
 
     # Housekeeping
 
     def delete_old_segments(self, log: UnifiedLog, *, now_ms: int) -> DeletedSegments:
-        """Apply retention to one log; files go after file.delete.delay.ms. The active segment of a tiered one is closed
-        where it is to leave the disk. Raises StorageError."""
+        """Apply retention to one log. Files are removed after file.delete.delay.ms. The active segment of a tiered log
+        is closed if it is due to leave the disk. Raises StorageError."""
         try:
             close_to_expire(log, now_ms)
             deleted = log.delete_old_segments(now_ms)
@@ -332,7 +330,8 @@ class LogManager:
         return deleted
 
     def take_retention_due(self) -> list[UnifiedLog]:
-        """The logs whose start or configuration has changed since the last call: segments of theirs may go."""
+        """Return the logs whose start offset or configuration changed since the last call, so that retention may delete
+        segments."""
         found: list[UnifiedLog] = []
         for directory in self.online():
             due = list(directory.retention_due)
@@ -352,11 +351,11 @@ class LogManager:
         begin_behind_remote(self.directory_of(log), log, start, now_ms=now_ms)
 
     def due_deletions(self, now_ms: int) -> DeletionJob | None:
-        """What may be removed now; None when nothing."""
+        """A job for the files due for removal; None if there are none."""
         return self.deletions.take_due(self.files, now_ms)
 
     def recovery_checkpoints(self) -> list[tuple[LogDirectory, CheckpointJob]]:
-        """A job for each directory."""
+        """A recovery checkpoint job for each online directory."""
         return [(directory, directory.recovery_checkpoints()) for directory in self.online()]
 
     def checkpoint_all(self) -> None:
@@ -369,7 +368,7 @@ class LogManager:
                 self.directory_failed(directory.path, str(problem))
 
     def directory_failed(self, path: str, why: str) -> list[TopicPartition]:
-        """Take a log directory offline for the rest of this run; the partitions that went with it."""
+        """Take a log directory offline for the rest of this run. Returns the partitions that are lost with it."""
         directory = next(directory for directory in self.directories if directory.path == path)
         if directory.failure is not None:
             return []
@@ -395,7 +394,7 @@ class LogManager:
             yield log
 
     def finish_shutdown(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
-        """Checkpoint, mark the shutdown as clean in every online directory, let go of the locks."""
+        """Write checkpoints, mark the shutdown as clean in every online directory, and release the locks."""
         self.checkpoint_all()
         for directory in self.online():
             try:
@@ -405,7 +404,7 @@ class LogManager:
         self.release()
 
     def release(self) -> None:
-        """Let go of files and locks without any promise about what is on disk."""
+        """Release files and locks without making anything durable."""
         self._logs.clear()
         self.cache.clear()
         self._stack.close()

@@ -1,4 +1,4 @@
-"""Reads: from offsets and timestamps to slices of files. Nothing here looks inside a batch."""
+"""Reads: from offsets and timestamps to slices of files. Batches are not decoded here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kraft.world.ports import File
 
 
 class FileSlice:
-    """`size` bytes of `file` from `position`. Holds the file open for as long as it lives."""
+    """`size` bytes of `file` from `position`. Keeps the file open while it exists."""
 
     __slots__ = ("_opened", "file", "position", "size")
 
@@ -27,8 +27,8 @@ class FileSlice:
 
 
 class FetchData:
-    """Batches from the one that contains the offset asked for, as slices to be sent in order. The last batch may be
-    cut off, as Fetch allows. They end at `end_position` in `segment`, which is None where there are none."""
+    """Batches from the one that contains the requested offset, as file slices to send in order. The last batch may be
+    incomplete, as Fetch allows. They end at `end_position` in `segment`, which is None if there are no batches."""
 
     __slots__ = ("end_position", "segment", "size", "slices")
 
@@ -53,7 +53,7 @@ EMPTY = FetchData()
 
 
 def segment_at(segments: Sequence[LogSegment], offset: int) -> int:
-    """Index of the segment that would hold `offset`; 0 when it lies before all."""
+    """Index of the segment that would hold `offset`; 0 if `offset` is before all segments."""
     last = len(segments) - 1
     if offset >= segments[last].base_offset:  # Most reads: of what has come lately.
         return last
@@ -67,8 +67,8 @@ def _base_offset(segment: LogSegment) -> int:
 def read_slices(
     segments: Sequence[LogSegment], offset: int, max_bytes: int, bound: int, end_offset: int, min_one_message: bool
 ) -> FetchData:
-    """From the batch that contains `offset` up to `bound` (exclusive) or `max_bytes`, across segments. At least one
-    whole batch with `min_one_message`."""
+    """Slices from the batch that contains `offset` up to `bound` (exclusive) or `max_bytes`, across segments. With
+    `min_one_message` at least one whole batch."""
     at = segment_at(segments, offset)
     span = segments[at].find(offset)
     while span is None:
@@ -101,7 +101,7 @@ def read_slices(
 
 
 def _end_position(segments: Sequence[LogSegment], at: int, bound: int, end_offset: int) -> int:
-    """Where in segment `at` the batches below `bound` end."""
+    """The position in segment `at` where the batches below `bound` end."""
     segment = segments[at]
     if bound >= end_offset or (at + 1 < len(segments) and segments[at + 1].base_offset <= bound):
         return segment.size

@@ -1,8 +1,8 @@
-"""One segment of a log: a `.log` file of batches and the indexes over it, all named by the base offset.
+"""One segment of a log: a `.log` file of batches and its indexes, all named by the base offset.
 
-The segment knows its size and largest timestamp in memory; files are opened through the cache when they are needed,
-index objects are made on first use. What a crash may leave behind (a torn batch, an index that lags) is
-`segment_recovery`'s business; nobody else reads beyond `size`.
+The segment keeps its size and largest timestamp in memory. Files are opened through the cache on demand, index objects
+on first use. What a crash leaves behind (a torn batch, an incomplete index) is handled by `segment_recovery`; no other
+code reads beyond `size`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ class SegmentBounds:
         self.timestamp_max = timestamp_max
 
     def takes(self, config: LogConfig, size: int, last_offset: int, max_timestamp: int) -> bool:
-        """Whether the segment stays open with a batch that brings it to `size` bytes. False where that is not known."""
+        """Whether a batch that grows the segment to `size` bytes fits without a roll. False also if that is
+        not known."""
         return (
             config is self.config
             and size <= self.size_max
@@ -118,7 +119,7 @@ class LogSegment:
 
     @property
     def offset_index(self) -> OffsetIndex:
-        """Raises CorruptData when the file cannot be the index of this segment."""
+        """The offset index. Raises CorruptData if the file cannot belong to this segment."""
         if self._offset_index is None:
             index = OffsetIndex(self._cache, self.path(OFFSET_INDEX_SUFFIX), self.base_offset)
             index.check(self.size)
@@ -127,7 +128,7 @@ class LogSegment:
 
     @property
     def time_index(self) -> TimeIndex:
-        """Raises CorruptData when the file cannot be the index of this segment."""
+        """The time index. Raises CorruptData if the file cannot belong to this segment."""
         if self._time_index is None:
             index = TimeIndex(self._cache, self.path(TIME_INDEX_SUFFIX), self.base_offset)
             index.check()
@@ -144,30 +145,30 @@ class LogSegment:
 
     @property
     def largest_timestamp(self) -> int:
-        """Largest timestamp of a record in here, ms; -1 when none has one."""
+        """Largest timestamp of a record in the segment, ms; -1 if no record has one."""
         if self._largest_timestamp == UNKNOWN:
             self._largest_timestamp, self._largest_timestamp_offset = self.time_index.last_entry()
         return self._largest_timestamp
 
     @property
     def rolling_timestamp(self) -> int:
-        """Max timestamp of the first batch, from which the segment's age is counted; -1 when there is none."""
+        """Largest timestamp of the first batch, from which the segment's age is counted; -1 if there is none."""
         if self._rolling_timestamp == UNKNOWN:
             first = next(walk_headers(self.open_log().file, 0, self.size), None)
             self._rolling_timestamp = NO_TIMESTAMP if first is None else first[1].max_timestamp
         return self._rolling_timestamp
 
     def open_log(self) -> OpenFile:
-        """For reading what is there. Raises OSError."""
+        """Open the log file for reading. Raises OSError."""
         return self._cache.get(self._log_path)
 
     def make_log(self) -> OpenFile:
-        """For writing: the file of a segment that has none yet is made. Raises OSError."""
+        """Open the log file for writing. Creates it if it is missing. Raises OSError."""
         return self._cache.make(self._log_path)
 
     def make_ready(self, size: int, index_interval_bytes: int) -> OpenFile:
-        """The file to write `size` bytes to, made if there is none; and what `appended`, which comes then and must not
-        fail, needs of the indexes' files. Raises OSError, CorruptData."""
+        """Return the file for a write of `size` bytes, created if missing. Also reads what `appended` will need of the
+        index files, because `appended` must not fail. Raises OSError, CorruptData."""
         if self._largest_timestamp == UNKNOWN:
             self._largest_timestamp, self._largest_timestamp_offset = self.time_index.last_entry()
         is_known = self._offset_index is not None and self._time_index is not None and self._time_index.knows_last
@@ -176,13 +177,13 @@ class LogSegment:
         return self._cache.make(self._log_path)
 
     def settle(self, opened: OpenFile) -> None:
-        """A write through `opened`, in a thread, is over."""
+        """Called after a thread has finished writing through `opened`."""
         self._cache.forget_other(self._log_path, opened)
 
     def appended(
         self, size: int, first_offset: int, last_offset: int, max_timestamp: int, index_interval_bytes: int
     ) -> None:
-        """Take note of a batch of `size` bytes now at the end of the file."""
+        """Update the segment after a batch of `size` bytes was written at the end of the file."""
         position = self.size
         if max_timestamp > self._largest_timestamp:
             if self._largest_timestamp == UNKNOWN:
@@ -209,7 +210,7 @@ class LogSegment:
         )
 
     def find(self, offset: int) -> BatchSpan | None:
-        """The first batch whose last offset is at least `offset`. Raises CorruptData where damage hides it."""
+        """Return the first batch whose last offset is at least `offset`. Raises CorruptData if damage hides it."""
         newest = self._newest
         if (
             newest is not None
@@ -226,11 +227,11 @@ class LogSegment:
         return find_batch(file, position, self.size, offset)
 
     def next_offset(self) -> int:
-        """One past the last offset in here; the base offset when it is empty."""
+        """One past the last offset in the segment; the base offset if it is empty."""
         return self.end()[0]
 
     def end(self) -> tuple[int, int]:
-        """(next offset, position where the last whole batch ends): the position is less than `size` when the tail is
+        """(next offset, position where the last whole batch ends). The position is less than `size` if the tail is
         torn."""
         end_offset, end_position = self.base_offset, self.offset_index.last_entry()[1]
         for position, batch in walk_headers(self.open_log().file, end_position, self.size):
@@ -238,8 +239,8 @@ class LogSegment:
         return end_offset, end_position
 
     def find_batch_by_timestamp(self, timestamp: int, start_offset: int) -> RecordBatch | None:
-        """The first batch that ends at `start_offset` or later and has a record not earlier than `timestamp`, as its
-        header says. Raises CorruptData."""
+        """Return the first batch that ends at `start_offset` or later and whose header's largest timestamp is at least
+        `timestamp`. Raises CorruptData."""
         position = self.offset_index.lookup(max(self.time_index.lookup(timestamp)[1], start_offset))[1]
         file = self.open_log().file
         for at, header in walk_whole(file, position, self.size):
@@ -251,7 +252,7 @@ class LogSegment:
         return None
 
     def close_for_appends(self) -> None:
-        """The segment is rolled: the time index gets its last word, the indexes go to their files."""
+        """Finish a rolled segment: add the last time index entry and write the indexes to their files."""
         if self.size:
             self.time_index.maybe_append(self.largest_timestamp, self._largest_timestamp_offset)
         self._newest = None
@@ -259,16 +260,16 @@ class LogSegment:
 
     @property
     def indexes_say_nothing(self) -> bool:
-        """No entry in the offset index, and nothing aborted: a walk over the headers tells as much, so a clean close
-        need not write the indexes."""
+        """Whether the offset index is empty and no transaction was aborted. A scan of the headers yields the same, so a
+        clean close need not write the indexes."""
         return self.offset_index.count == 0 and self.transaction_index_is_whole and self.transaction_index.count == 0
 
     def index_by_headers(self, index_interval_bytes: int) -> tuple[int, bool]:
-        """Make the sparse indexes in memory from the batches' headers, for a segment whose files lack them. The next
+        """Build the sparse indexes in memory from batch headers, for a segment without index files. Returns the next
         offset, and whether a batch has a producer id.
 
-        `size` becomes the end of the last whole batch. The transaction index is known to be empty where there is no
-        control batch, and unknown where there is one.
+        `size` becomes the end of the last whole batch. Without a control batch the transaction index is known to be
+        empty; with one it is unknown.
         """
         end, end_offset, has_producers = self.size, self.base_offset, False
         self._reset_indexes()
@@ -281,16 +282,16 @@ class LogSegment:
         return end_offset, has_producers
 
     def spill_indexes(self) -> None:
-        """Write what the indexes hold in memory. They exist from now on, if only as empty files, but for a
-        transaction index that is not known to be whole. Raises OSError."""
+        """Write pending index entries to the files, and create the files of empty indexes. A transaction index that may
+        be incomplete is not created. Raises OSError."""
         self.offset_index.open_for_sync()
         self.time_index.open_for_sync()
         if self.transaction_index_is_whole:
             self.transaction_index.open_for_sync()
 
     def files_to_sync(self, *, with_indexes: bool) -> list[OpenFile]:
-        """What a flush of this segment must sync. The indexes matter once the segment will not be recovered any
-        more, that is when it is closed."""
+        """The files that a flush of this segment must sync. The indexes are needed once the segment is closed, because
+        it is then no longer read by recovery."""
         opened = [self.make_log()]
         if with_indexes:
             opened += [self.offset_index.open_for_sync(), self.time_index.open_for_sync()]
@@ -299,7 +300,7 @@ class LogSegment:
         return opened
 
     def truncate_to(self, offset: int) -> None:
-        """Drop every batch that ends at or beyond `offset` (whole batches: one that spans it goes too)."""
+        """Drop every batch that ends at or beyond `offset`. A batch that spans `offset` is dropped whole."""
         opened = self.make_log()
         self.bounds = None
         span = self.find(offset)
@@ -320,7 +321,7 @@ class LogSegment:
                 self._largest_timestamp, self._largest_timestamp_offset = batch.max_timestamp, batch.last_offset
 
     def begin_recovery(self) -> OpenFile:
-        """Forget the indexes: `appended` makes them anew, batch by batch, while the log is read from its start. See
+        """Delete the indexes. `appended` rebuilds them batch by batch while the log is read from its start. See
         `segment_recovery`."""
         opened = self.open_log()
         for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
@@ -363,7 +364,7 @@ class LogSegment:
         return renamed
 
     def directory_renamed(self, directory: str) -> None:
-        """The directory has another name now."""
+        """Update the paths after the directory was renamed."""
         self._directory = directory
         self._take_paths()
 
@@ -377,7 +378,7 @@ class LogSegment:
                 index.path = self.path(kind)
 
     def delete_files(self) -> None:
-        """Remove every file at once."""
+        """Remove every file immediately."""
         for kind in SEGMENT_SUFFIXES:
             self._remove(self.path(kind))
 
@@ -386,7 +387,7 @@ class LogSegment:
 
     @property
     def has_index_files(self) -> bool:
-        """Whether the sparse indexes have files, as those of a closed segment do."""
+        """Whether the sparse indexes exist as files, as those of a closed segment do."""
         return self._cache.files.exists(self.path(OFFSET_INDEX_SUFFIX))
 
     @property
@@ -394,12 +395,12 @@ class LogSegment:
         return self._cache.files.exists(self.path(TRANSACTION_INDEX_SUFFIX))
 
     def require_transaction_index(self) -> None:
-        """Raises CorruptData unless it is known which transactions were aborted in here."""
+        """Raises CorruptData unless the aborted transactions of this segment are known completely."""
         if not self.transaction_index_is_whole:
             raise CorruptData(f"{self.path(TRANSACTION_INDEX_SUFFIX)} is not known to have every aborted transaction")
 
     def check_indexes(self) -> None:
-        """Raises CorruptData unless both sparse indexes exist and can be true."""
+        """Raises CorruptData unless both sparse indexes exist and are plausible."""
         for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             if not self._cache.files.exists(self.path(suffix)):
                 raise CorruptData(f"{self.path(suffix)} is missing")
@@ -413,10 +414,10 @@ class LogSegment:
 
 
 def write_at_end(opened: OpenFile, size: int, buffers: Sequence[Buffer]) -> None:
-    """Append to a segment's file of `size` bytes, all or nothing. Touches only the file, so a thread may do it;
+    """Append to a segment's file of `size` bytes, all or nothing. Touches only the file, so it may run in a thread;
     `LogSegment.appended` follows on the loop.
 
-    Raises OSError with the file as it was; StorageError when the file has another size or could not be restored.
+    Raises OSError with the file unchanged. Raises StorageError if the file has another size or could not be restored.
     """
     if opened.file.size() != size:
         raise StorageError(
@@ -434,7 +435,7 @@ def write_at_end(opened: OpenFile, size: int, buffers: Sequence[Buffer]) -> None
 
 
 def truncate_to_size(opened: OpenFile, size: int) -> None:
-    """Drop what was written beyond `size`. Raises StorageError."""
+    """Drop the bytes beyond `size`. Raises StorageError."""
     try:
         opened.file.truncate(size)
     except OSError as problem:

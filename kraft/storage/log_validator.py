@@ -1,9 +1,9 @@
-"""May this batch be appended, and in which form? Decisions over bytes; nothing is written here.
+"""Decides whether a batch may be appended, and in which form. Nothing is written here.
 
-A client's batch is judged by its header (size, CRC, magic, the count against the offsets, sequence), then by its
-records (`kraft.storage.record_validator`). Where `kraft.produce.validate.records` is off, records are looked at only
-where the topic's configuration demands it (compaction needs keys, compression.type may force another codec) or the
-header cannot be right. Error codes are those that Kafka 4.3 gives for the same bytes.
+A client's batch is checked by its header (size, CRC, magic, record count against offsets, sequence), then by its
+records (`kraft.storage.record_validator`). If `kraft.produce.validate.records` is off, records are checked only when
+the topic's configuration requires it (compaction needs keys, compression.type may force another codec) or the header is
+implausible. Error codes are those of Kafka 4.3 for the same bytes.
 """
 
 from __future__ import annotations
@@ -74,13 +74,13 @@ class AppendOrigin:
 
 
 class NotOneBatch(ApiError):
-    """A Produce holds something else than one record batch for a partition: it is refused for its form, no log is
-    asked."""
+    """Raised when a partition of a Produce does not hold exactly one record batch. It is refused before any log is
+    consulted."""
 
 
 def single_batch(records: Buffer | None) -> RecordBatch:
-    """The one batch that a Produce holds for a partition. Raises NotOneBatch with Kafka's code for none, several, an
-    old format, or a torn one."""
+    """Return the one batch of a partition in a Produce. Raises NotOneBatch with Kafka's code for none, several, an old
+    format, or a torn batch."""
     size = 0 if records is None else len(records)
     if records is None or size < LOG_OVERHEAD:
         raise NotOneBatch(ErrorCode.INVALID_RECORD, "a Produce must hold one record batch for each partition")
@@ -100,7 +100,7 @@ def single_batch(records: Buffer | None) -> RecordBatch:
 
 
 class ValidatedBatch:
-    """What `validated_for_leader` made of a client's batch under `config`: the batch, or the error."""
+    """The result of `validated_for_leader` under `config`: the batch, or the error."""
 
     __slots__ = ("batch", "config", "problem")
 
@@ -110,7 +110,7 @@ class ValidatedBatch:
         self.problem = problem
 
     def outcome(self) -> RecordBatch:
-        """Raises the ApiError."""
+        """Return the batch, or raise the ApiError."""
         if self.problem is not None:
             raise self.problem
         assert self.batch is not None
@@ -118,7 +118,8 @@ class ValidatedBatch:
 
 
 def validated_for_leader(records: Buffer, config: LogConfig, now_ms: int) -> Steps[ValidatedBatch]:
-    """Validate a client's batch like `batch_for_leader`, in steps. Jobs touch nothing but its arguments."""
+    """Validate a client's batch like `batch_for_leader`, in steps. Its jobs touch only their arguments, so they may run
+    in threads."""
     try:
         outcome = _validation(single_batch(records), config, AppendOrigin.CLIENT, now_ms)
         return ValidatedBatch(config, outcome if isinstance(outcome, RecordBatch) else (yield from outcome), None)
@@ -129,8 +130,8 @@ def validated_for_leader(records: Buffer, config: LogConfig, now_ms: int) -> Ste
 def batch_for_leader(
     records: Buffer, config: LogConfig, origin: int, now_ms: int, validated: ValidatedBatch | None = None
 ) -> RecordBatch:
-    """The batch to append: the one in `records`, or one rewritten as the topic demands; `validated` as it is, if it
-    was validated under the same configuration. Offsets and epoch are still the producer's. Raises ApiError."""
+    """Return the batch to append: the one in `records`, or a rewritten one if the topic requires it. `validated` is
+    used as it is if its configuration is the same. Offsets and epoch are still the producer's. Raises ApiError."""
     if validated is not None and validated.config is config:
         return validated.outcome()
     outcome = _validation(single_batch(records), config, origin, now_ms)
@@ -138,7 +139,7 @@ def batch_for_leader(
 
 
 def takes_long_to_validate(records: Buffer, config: LogConfig, now_ms: int) -> bool:
-    """Whether a client's batch has to be looked into and is not small. False for what is refused for its form."""
+    """Whether a client's batch is large and its records must be checked. False for a malformed request."""
     size = len(records)
     if size < HEADER_SIZE:
         return False
@@ -157,7 +158,7 @@ def takes_long_to_validate(records: Buffer, config: LogConfig, now_ms: int) -> b
 
 
 def _validation(batch: RecordBatch, config: LogConfig, origin: int, now_ms: int) -> RecordBatch | Steps[RecordBatch]:
-    """The batch to append, or the steps that lead to it where its records must be looked at. Raises ApiError."""
+    """Return the batch to append, or the steps that validate its records if that is needed. Raises ApiError."""
     # What a coordinator writes at once must be one batch, or half of it could be read. The segment bounds it.
     if origin not in (AppendOrigin.RAFT_LEADER, AppendOrigin.COORDINATOR) and batch.size > config.max_message_bytes:
         raise ApiError(
@@ -207,8 +208,7 @@ def _check_client_header(batch: RecordBatch, codec: int) -> None:
 
 
 def _check_lengths(batch: RecordBatch) -> None:
-    """Refuse an uncompressed batch that cannot hold `count` records: readers would hang at it, or find offsets that
-    repeat."""
+    """Refuse an uncompressed batch that cannot hold `count` records: it would stall readers or repeat offsets."""
     count, size = batch.count, batch.length + (LOG_OVERHEAD - HEADER_SIZE)
     start = batch.position + HEADER_SIZE
     checked_max = count if size >= count * CHECKED_WHOLLY_RECORD_BYTES else CHECKED_RECORDS
@@ -234,10 +234,9 @@ def _check_compressed(batch: RecordBatch, codec: int, config: LogConfig) -> None
 
 
 def _header_is_suspect(batch: RecordBatch, config: LogConfig, now_ms: int) -> bool:
-    """Whether the records must be looked at: to repair timestamps that cannot be what they say, or to name those at
-    fault.
+    """Whether the records must be checked, to correct implausible timestamps or to name the records at fault.
 
-    First and largest timestamp stand for all: what lies between them is at least not later than the largest.
+    The first and the largest timestamp stand for all: every other one is at most the largest.
     """
     if batch.max_timestamp < batch.base_timestamp:
         return True
@@ -250,7 +249,7 @@ def _header_is_suspect(batch: RecordBatch, config: LogConfig, now_ms: int) -> bo
 
 
 def _with_log_append_time(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch:
-    """Stamp the batch if the topic wants append times; clear a stray append-time mark if it does not."""
+    """Set the append time if the topic uses LogAppendTime; otherwise clear a stray LogAppendTime flag."""
     if config.log_append_time:
         return RecordBatch(with_max_timestamp(batch, LOG_APPEND_TIME, now_ms))
     if batch.timestamp_type == LOG_APPEND_TIME:

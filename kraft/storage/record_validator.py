@@ -1,15 +1,15 @@
-"""Validate a client's batch by its records, and give it the codec, timestamps and offsets that the topic has. The
-header's largest timestamp becomes that of the records: retention and look-ups by time go by it.
+"""Validates a client's batch by its records, and applies the topic's codec, timestamps and offsets. The header's
+largest timestamp is set to that of the records, because retention and lookups by time use it.
 
-The payload is decompressed, judged without building a record, and compressed anew where the topic has another codec.
-Its bytes stay what they are, unless offsets have to be renumbered.
+The payload is decompressed, checked without building record objects, and recompressed if the topic has another codec.
+Its bytes are unchanged unless offsets must be renumbered.
 
-Decompressing and compressing let go of the interpreter, so they are jobs for a thread. Loops over records would hold
-it there as well: they run on the loop, a slice at a time.
+Decompression and compression release the interpreter lock, so they are jobs for a thread. Loops over records hold the
+lock, so they run on the loop in slices.
 
-Decoding costs what the batch holds, not what it has on the wire, and equal records compress to almost nothing: what
-a compressed batch may hold where it must be decoded has bounds of its own. They are answered with MESSAGE_TOO_LARGE,
-upon which Kafka's producer splits the batch and sends the parts.
+The cost of decoding depends on the decompressed size, and equal records compress to almost nothing. So a compressed
+batch that must be decoded has extra limits. Beyond them the error is MESSAGE_TOO_LARGE, and Kafka's producer splits the
+batch and resends the parts.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ BUILT_A_SLICE = 500
 
 
 class RecordsRejected(ApiError):
-    """Single records are at fault. `record_errors` holds (index in the batch, sentence) for the Produce response."""
+    """Raised when individual records are invalid. `record_errors` holds (index in the batch, sentence) for the Produce
+    response."""
 
     def __init__(self, code: int, message: str, record_errors: Sequence[tuple[int, str]]) -> None:
         super().__init__(code, message)
@@ -60,7 +61,7 @@ class RecordsRejected(ApiError):
 
 
 def target_codec(config: LogConfig, source: int) -> int:
-    """The codec that compression.type demands of a batch that came in `source`."""
+    """The codec that compression.type requires for a batch received in codec `source`."""
     wanted = config.compression_type
     if wanted == "producer":
         return source
@@ -68,7 +69,7 @@ def target_codec(config: LogConfig, source: int) -> int:
 
 
 def timestamp_in_bounds(timestamp: int, config: LogConfig, now_ms: int) -> bool:
-    """Whether the topic takes a record of this time."""
+    """Whether the topic accepts a record with this timestamp."""
     difference = now_ms - timestamp
     return timestamp == NO_TIMESTAMP or (
         difference <= config.message_timestamp_before_max_ms
@@ -78,8 +79,8 @@ def timestamp_in_bounds(timestamp: int, config: LogConfig, now_ms: int) -> bool:
 
 
 def validate_at_once(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch | None:
-    """What `validate_records` makes of a batch that is not compressed, and stays so: in one look, where its records
-    are usual ones and none is at fault. None where they are not."""
+    """Validate an uncompressed batch in one pass, with the result of `validate_records`. Returns None if its records
+    are unusual or one is invalid; use `validate_records` then."""
     if batch.count > JUDGED_A_SLICE:
         return None
     start = batch.position + HEADER_SIZE
@@ -96,8 +97,8 @@ def validate_at_once(batch: RecordBatch, config: LogConfig, now_ms: int) -> Reco
 
 
 def validate_records(batch: RecordBatch, config: LogConfig, codec: int, now_ms: int) -> Steps[RecordBatch]:
-    """The batch to append in `codec`: `batch` itself if nothing about it has to change. Its header is valid, and it
-    has at least one record. Raises ApiError."""
+    """Return the batch to append in `codec`: `batch` itself if nothing has to change. The header must be valid, with at
+    least one record. Raises ApiError."""
     payload, judged = yield from _judge(batch, config)
     if not _all_acceptable(batch, judged, config, now_ms):
         yield from _check_each_record(batch, payload, config, now_ms)
@@ -116,8 +117,7 @@ def validate_records(batch: RecordBatch, config: LogConfig, codec: int, now_ms: 
 
 
 def _times(batch: RecordBatch, judged: JudgedRecords, config: LogConfig, now_ms: int) -> tuple[int, int]:
-    """The timestamp type and the largest timestamp that the header is to have. A time before 1970 is none, as in
-    Kafka."""
+    """The timestamp type and largest timestamp for the header. A time before 1970 counts as none, as in Kafka."""
     if config.log_append_time:
         return LOG_APPEND_TIME, now_ms
     return CREATE_TIME, max(NO_TIMESTAMP, batch.base_timestamp + judged.timestamp_delta_max)
@@ -138,7 +138,7 @@ def _level(config: LogConfig, codec: int) -> int | None:
 
 
 def _judge(batch: RecordBatch, config: LogConfig) -> Steps[tuple[bytes, JudgedRecords]]:
-    """The decompressed payload, and what holds for its records."""
+    """Return the decompressed payload, and the properties of its records."""
     records_max = max(DECODED_RECORDS_MAX, config.max_message_bytes // RECORD_BYTES_MIN)
     if batch.codec != NONE and batch.count > records_max:
         raise ApiError(
@@ -166,14 +166,15 @@ def _decompressed(batch: RecordBatch, bytes_max: int) -> bytes:
 
 
 def _decoded_bytes_max(batch: RecordBatch, config: LogConfig) -> int:
-    """What compresses to a hundredth and less is refused long before the bound, as soon as that shows."""
+    """The limit on the decompressed size. A batch that compresses to a hundredth or less is refused early, as soon as
+    that is seen."""
     by_ratio = min(DECODED_BYTES_MAX, max(DECODED_FREELY_BYTES_MAX, DECODED_RATIO_MAX * batch.size))
     return max(by_ratio, config.max_message_bytes)
 
 
 def _all_acceptable(batch: RecordBatch, judged: JudgedRecords, config: LogConfig, now_ms: int) -> bool:
-    """Whether the topic takes every record, as far as what holds for all of them tells. If not, some or none may be
-    at fault."""
+    """Whether the topic accepts every record, judged by their common properties. If False, each record must be
+    checked."""
     if (config.compact and not judged.have_keys) or batch.attributes & TIMESTAMP_TYPE_FLAG:
         return False
     if config.log_append_time:
@@ -186,7 +187,7 @@ def _all_acceptable(batch: RecordBatch, judged: JudgedRecords, config: LogConfig
 
 
 def _check_each_record(batch: RecordBatch, payload: bytes, config: LogConfig, now_ms: int) -> Steps[None]:
-    """Raises RecordsRejected, which names the records at fault."""
+    """Check each record. Raises RecordsRejected naming the invalid ones."""
     errors: list[tuple[int, int, str]] = []
     records = iterate_records(payload, batch.count, batch.base_offset, batch.base_timestamp)
     for index, record in enumerate(records):
@@ -234,7 +235,7 @@ def _reject(errors: list[tuple[int, int, str]]) -> None:
 
 
 def _renumbered(batch: RecordBatch, payload: bytes) -> Steps[bytes]:
-    """The same records with consecutive offsets."""
+    """Return the same records with consecutive offsets."""
     out = bytearray()
     # Relative to offset and time zero, each record has its deltas.
     for index, record in enumerate(iterate_records(payload, batch.count, 0, 0)):

@@ -1,4 +1,4 @@
-"""The segments that may be deleted, and when a segment is full. Pure decisions over facts."""
+"""Selects the segments that may be deleted, and decides when a segment is full. Pure decisions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kraft.storage.log_segment import RELATIVE_OFFSET_MAX, LogSegment, SegmentBo
 
 
 class DeletedSegments:
-    """Segments taken out of a log, and why. `paths` are their files, to be removed after file.delete.delay.ms."""
+    """Segments removed from a log, and why. `paths` are their files, to be removed after file.delete.delay.ms."""
 
     __slots__ = ("count", "paths", "reason")
 
@@ -32,15 +32,16 @@ def deletable_segments(
     log_end_offset: int,
     now_ms: int,
 ) -> tuple[int, str]:
-    """(how many of the oldest segments may go, why). Never beyond the high watermark, never an empty active segment.
+    """Return (how many of the oldest segments may be deleted, why). Never beyond the high watermark, and never an empty
+    active segment.
 
-    A tiered log is left to the remote tier's retention: it loses what lies before its log start. What is older than its
-    first segment may be in the remote tier alone. Where copying is switched off and nothing is left there, the log is
-    like any other.
+    A tiered log loses only segments before its log start; the rest follows the remote tier's retention. Its oldest data
+    may exist in the remote tier alone. If copying is switched off and the remote tier is empty, the log is treated as a
+    normal one.
 
-    A topic that only compacts loses what lies before its log start; one that deletes also what is too old or too
-    much. Time counts by a segment's largest timestamp (the file's time when it has none), so that one timestamp in
-    the future pins its segment and all that follow.
+    A topic that only compacts loses segments before its log start. A topic that deletes also loses those that exceed
+    retention by time or size. The age of a segment is that of its largest timestamp (the file's time if it has none),
+    so one timestamp in the future retains its segment and all later ones.
     """
     replicated = _replicated(segments, high_watermark, log_end_offset)
     if not config.delete:
@@ -62,8 +63,8 @@ def deletable_segments(
 def must_close_to_expire(
     segments: Sequence[LogSegment], config: LogConfig, *, high_watermark: int, log_end_offset: int, now_ms: int
 ) -> bool:
-    """Whether a tiered log has nothing on the disk but its active segment, and that one is to leave the disk: only a
-    closed one is copied, and may go."""
+    """Whether the active segment of a tiered log must be closed, because it is the only local segment and is due to
+    leave the disk. Only a closed segment can be copied and removed."""
     if not config.remote_storage_enable or len(segments) > 1:
         return False
     retention_ms, retention_bytes = config.local_retention
@@ -72,7 +73,7 @@ def must_close_to_expire(
 
 
 def _replicated(segments: Sequence[LogSegment], high_watermark: int, log_end_offset: int) -> Sequence[LogSegment]:
-    """The leading segments that lie wholly below the high watermark; the active one only if it has records."""
+    """The leading segments entirely below the high watermark. The active segment is included only if it has records."""
     count = 0
     for index, segment in enumerate(segments):
         is_active = index + 1 == len(segments)
@@ -118,8 +119,8 @@ def _before_log_start(candidates: Sequence[LogSegment], segments: Sequence[LogSe
 def must_roll(
     segment: LogSegment, config: LogConfig, size: int, last_offset: int, max_timestamp: int, now_ms: int
 ) -> bool:
-    """Whether `size` bytes that end at `last_offset` belong into a new segment: by size, age, a full index, or
-    offsets too far from the base."""
+    """Whether `size` bytes that end at `last_offset` need a new segment: by size, age, a full index, or the range of
+    relative offsets."""
     if last_offset - segment.base_offset > RELATIVE_OFFSET_MAX:
         return True
     if segment.size == 0:
@@ -130,8 +131,8 @@ def must_roll(
 
 
 def open_bounds(segment: LogSegment, config: LogConfig) -> SegmentBounds | None:
-    """The bounds within which `must_roll` is False for a segment until its next index entry. None where they say too
-    little: it is empty, has a full index, or no timestamp to count its age from."""
+    """The bounds within which `must_roll` is False for a segment until its next index entry. None if it is empty, has a
+    full index, or has no timestamp for its age."""
     first = segment.rolling_timestamp if segment.size else -1
     if first < 0 or segment.index_is_full(config.segment_index_bytes):
         return None
@@ -141,8 +142,8 @@ def open_bounds(segment: LogSegment, config: LogConfig) -> SegmentBounds | None:
 
 
 def is_old_enough_to_roll(segment: LogSegment, config: LogConfig, max_timestamp: int, now_ms: int) -> bool:
-    """Age runs from the first batch's timestamp to the newest record's; from the segment's creation to now where
-    there are no timestamps."""
+    """Whether the segment has reached its maximum age. The age runs from the first batch's timestamp to the newest
+    record's, or without timestamps from the segment's creation to now."""
     first = segment.rolling_timestamp
     age = max_timestamp - first if first >= 0 and max_timestamp >= 0 else now_ms - segment.created_ms
     return age > _age_max(segment, config)
@@ -154,5 +155,5 @@ def _age_max(segment: LogSegment, config: LogConfig) -> int:
 
 
 def _jitter_ms(segment: LogSegment, bound: int) -> int:
-    """A part of segment.jitter.ms (`bound`) that differs between segments and stays the same for one."""
+    """A value below segment.jitter.ms (`bound`) that varies between segments and is constant for one."""
     return crc32(segment.path("").encode()) % bound if bound > 0 else 0

@@ -1,4 +1,4 @@
-"""One answer to every OSError of the storage engine: what the caller must do about it."""
+"""Maps every OSError of the storage engine to what the caller must do about it."""
 
 from __future__ import annotations
 
@@ -16,28 +16,29 @@ NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 
 
 def storage_failure(problem: OSError, what: str) -> ApiError | StorageError:
-    """What passes refuses this one request (KAFKA_STORAGE_ERROR); anything else takes the log directory offline."""
+    """Map a temporary error to a refusal of this request (KAFKA_STORAGE_ERROR). Any other error takes the log directory
+    offline."""
     if problem.errno in PASSING_ERRORS:
         return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: out of resources: {problem}")
     return StorageError(f"{what}: {problem}")
 
 
 def refuse_if_passing(problem: OSError, what: str) -> None:
-    """Raises OutOfResources for an error that passes; returns for any other. Not for syncs: a sync that failed is
-    never tried again."""
+    """Raises OutOfResources for a temporary error; returns for any other. Not for syncs: a failed sync is never
+    retried."""
     if problem.errno in PASSING_ERRORS:
         raise OutOfResources(f"{what}: out of resources: {problem}") from problem
 
 
 def is_out_of_space(problem: OutOfResources) -> bool:
-    """Whether the disk, or the owner's share of it, was full; not if descriptors or memory were missing."""
+    """Whether the disk or the owner's quota was full, rather than descriptors or memory missing."""
     return isinstance(problem.__cause__, OSError) and problem.__cause__.errno in NO_SPACE
 
 
 @contextmanager
 def passing_refused(what: str) -> Iterator[None]:
-    """Around a piece of work: OutOfResources takes the place of an error that passes, any other goes on as it is.
-    Not for syncs, as above."""
+    """Context manager that turns a temporary error into OutOfResources and passes on any other. Not for syncs: a failed
+    sync is never retried."""
     try:
         yield
     except OSError as problem:
@@ -47,7 +48,7 @@ def passing_refused(what: str) -> Iterator[None]:
 
 @contextmanager
 def suppress_passing() -> Iterator[None]:
-    """Around what may as well be done another time."""
+    """Context manager that ignores temporary errors, for work that can be done later."""
     try:
         yield
     except OSError as problem:
@@ -57,8 +58,8 @@ def suppress_passing() -> Iterator[None]:
 
 @contextmanager
 def no_descriptor_refused(what: str) -> Iterator[None]:
-    """Convert only errors of running out of descriptors, which come before anything is synced. For a call that opens,
-    syncs and closes a file at once."""
+    """Context manager that converts only running out of descriptors, which happens before any sync. For a call that
+    opens, syncs and closes a file."""
     try:
         yield
     except OSError as problem:

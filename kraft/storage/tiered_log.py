@@ -1,8 +1,8 @@
-"""What is done to a log of which the older part is in the remote tier alone (KIP-405): segments leave its disk, and a
-replica begins behind what is in the remote tier.
+"""Operations on a log whose older part is only in the remote tier (KIP-405): removing local segments, and starting a
+replica behind the remote data.
 
-Such a log starts where its records start, in whichever tier, and its leader epochs reach back to there: by them what
-the remote tier has is found. The batches that told them may be gone from the disk, so the epochs are durable first.
+Such a log starts where its records start, in either tier, and its leader epochs reach back to there: remote data is
+looked up by epoch. The batches that carried the epochs may be gone from the disk, so the epochs are made durable first.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from kraft.world.steps import Steps
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteStart:
-    """Where a replica goes on whose earlier records are in the remote tier: `leader_epochs` and `producer_snapshot` are
-    as of `offset`."""
+    """Where a replica starts when its earlier records are in the remote tier. `leader_epochs` and `producer_snapshot`
+    are as of `offset`."""
 
     log_start_offset: int
     offset: int
@@ -37,8 +37,8 @@ class RemoteStart:
 
 
 def lacking_snapshots(log: UnifiedLog) -> list[int]:
-    """Begins of segments as of which no file tells of the producers: a log makes one with each segment, but a power
-    loss may have taken it, and none was made while there was no producer."""
+    """Base offsets of segments without a producer snapshot. A roll writes one, but a power loss may have removed it,
+    and none is written while the log has no producers."""
     producers = log.producers
     if not producers.producers and not producers.snapshots:
         return []
@@ -53,11 +53,11 @@ def _lacks_snapshot(log: UnifiedLog, offset: int) -> bool:
 
 
 def make_snapshot(log: UnifiedLog, offset: int, now_ms: int) -> Steps[None]:
-    """Write what the producers' state was at `offset`, where a segment begins, durably, from what is on the disk. Once
-    the segments before are in the remote tier alone, nothing else tells of a transaction that was open there: its abort
-    would be forgotten with the next recovery.
+    """Durably write the producer state as of `offset`, a segment start, rebuilt from local segments. Once the earlier
+    segments are only in the remote tier, no other local data has the transactions open at `offset`; recovery would lose
+    their aborts.
 
-    Nothing is written where the log was truncated meanwhile. Raises OSError, CorruptData.
+    Writes nothing if the log was truncated meanwhile. Raises OSError, CorruptData.
     """
     producers, truncations = log.producers, log.truncations
     problems: list[str] = []
@@ -75,7 +75,7 @@ def make_snapshot(log: UnifiedLog, offset: int, now_ms: int) -> Steps[None]:
 
 
 def sync_snapshot(log: UnifiedLog, offset: int) -> None:
-    """Have the snapshot at `offset` outlast a power loss. May block. Raises OSError."""
+    """Make the snapshot at `offset` durable. May block. Raises OSError."""
     path = log.producers.path_of(offset)
     file = log.local.cache.files.open(path)
     try:
@@ -85,7 +85,7 @@ def sync_snapshot(log: UnifiedLog, offset: int) -> None:
 
 
 def close_to_expire(log: UnifiedLog, now_ms: int) -> None:
-    """Begin a new segment where the active one is all that is on the disk, and is to leave it. Raises OSError."""
+    """Roll the active segment if it is the only local one and is due to leave the disk. Raises OSError."""
     if not log.is_appending and must_close_to_expire(
         log.segments,
         log.config,
@@ -97,9 +97,9 @@ def close_to_expire(log: UnifiedLog, now_ms: int) -> None:
 
 
 def delete_local_segments(log: UnifiedLog, count: int) -> DeletedSegments:
-    """Take the `count` oldest segments off the disk; the log starts where it did. The caller knows that the remote tier
-    has all of them, and removes their files later. Nothing happens while the leader epochs are not durable, an append
-    is under way, or what is left does not tell of the producers (`make_snapshot`). Raises StorageError."""
+    """Remove the `count` oldest segments from the disk; the log start offset stays. The caller ensures that the remote
+    tier has all of them, and removes their files later. Does nothing while the leader epochs are not durable, an append
+    is in progress, or the remaining segments lack a producer snapshot (`make_snapshot`). Raises StorageError."""
     assert log.config.remote_storage_enable
     assert count < len(log.segments)
     if count and _lacks_snapshot(log, log.segments[count].base_offset):
@@ -115,11 +115,10 @@ def delete_local_segments(log: UnifiedLog, count: int) -> DeletedSegments:
 
 
 def begin_behind_remote(directory: LogDirectory, log: UnifiedLog, start: RemoteStart, *, now_ms: int) -> None:
-    """Drop all that is on the disk; the log goes on from where `start` says. Blocks for some syncs. Raises
-    StorageError, CorruptData.
+    """Drop all local data and continue the log at `start`. Blocks for some syncs. Raises StorageError, CorruptData.
 
-    What the remote tier is read by is durable first. A crash in between leaves the old records: they are a part of the
-    leader's log, so the new epochs are true of them, too.
+    The state needed to read the remote tier is made durable first. A crash in between leaves the old records, which are
+    a prefix of the leader's log, so the new epochs are valid for them too.
     """
     assert not log.is_appending
     assert start.log_start_offset <= start.offset

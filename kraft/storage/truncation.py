@@ -1,7 +1,7 @@
-"""Truncating a log so that no crash brings back what was truncated.
+"""Truncates a log so that no crash brings truncated records back.
 
-Checkpoints on the disk must not claim more than the truncated log has, because loading believes them: they are
-lowered, durably, before the log is touched.
+Loading trusts the checkpoints, so they must not claim more than the truncated log has. They are lowered durably before
+the log is touched.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from kraft.storage.unified_log import UnifiedLog
 
 
 def truncate_to(directory: LogDirectory, log: UnifiedLog, offset: int, *, now_ms: int) -> bool:
-    """Drop everything from `offset` on, durably; False when there is nothing there. Blocks for some syncs. Raises
+    """Drop all records from `offset` on, durably; False if there are none. Blocks for some syncs. Raises
     StorageError."""
     if offset >= log.log_end_offset:
         return False
@@ -33,7 +33,7 @@ def truncate_to(directory: LogDirectory, log: UnifiedLog, offset: int, *, now_ms
 
 
 def truncate_fully_and_start_at(directory: LogDirectory, log: UnifiedLog, offset: int, *, now_ms: int) -> None:
-    """Empty the log; it starts at `offset`. Blocks for some syncs. Raises StorageError."""
+    """Empty the log and start it at `offset`. Blocks for some syncs. Raises StorageError."""
     checkpoint_before_truncation(directory, log, min(offset, log.log_start_offset))
     try:
         log.truncate_fully_and_start_at(offset, now_ms)
@@ -42,11 +42,11 @@ def truncate_fully_and_start_at(directory: LogDirectory, log: UnifiedLog, offset
 
 
 def checkpoint_before_truncation(directory: LogDirectory, log: UnifiedLog, offset: int) -> None:
-    """Lower recovery point and log start on the disk to `offset`. Blocks for some syncs where the disk may have
-    higher ones. Raises StorageError, the log as it was.
+    """Lower the recovery point and log start offset on disk to `offset`. Blocks for some syncs if the disk may have
+    higher ones. Raises StorageError with the log unchanged.
 
-    Loading trusts what lies below the recovery point, and takes what lies below the log start for deleted: with the
-    old ones it would do so for whatever is appended there after the truncation.
+    Loading trusts everything below the recovery point, and treats everything below the log start as deleted. Stale
+    values would apply to records appended after the truncation.
     """
     log.flush_state.truncated_to(offset)
     start = log.log_start_offset

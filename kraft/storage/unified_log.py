@@ -83,7 +83,7 @@ class UnifiedLog:
         now_ms: int,
         producer_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
     ) -> None:
-        """An empty log without files. `open` is the way to one that may have some."""
+        """Create an empty log without files. Use `open` for one that may have files."""
         self.topic_partition = topic_partition
         self.config = config
         self.local = LocalLog(cache, directory, topic_partition, topic_id, now_ms)
@@ -121,8 +121,8 @@ class UnifiedLog:
         sync_directory: Callable[[str], None] | None = None,
         doubts_transaction_indexes: bool = False,
     ) -> Steps[UnifiedLog]:
-        """The log in `directory`, recovered unless `clean_shutdown`. Where there is no directory it is empty, and the
-        disk is not touched. `doubts_transaction_indexes` as for `LogLoader`.
+        """Load the log in `directory`, recovered unless `clean_shutdown`. A missing directory is an empty log, and is
+        not created. `doubts_transaction_indexes` is as for `LogLoader`.
 
         Raises StorageError, OSError.
         """
@@ -178,14 +178,14 @@ class UnifiedLog:
         return self.local.topic_id
 
     def settle_damage(self, state: str) -> None:
-        """What was lost is back (FETCHED), or given up by a person (ACCEPTED). Raises OSError."""
+        """Settle the damage: records fetched again (FETCHED), or loss accepted (ACCEPTED). Raises OSError."""
         if self.damage is not None:
             settle_damage(self.local.cache.files, self.directory, self.damage, state)
             self.damage = None
 
     def assign_topic_id(self, topic_id: Uuid) -> None:
-        """Give an id to a log whose partition.metadata was lost. It has no records, or a person has said that they
-        are this topic's: otherwise nobody could tell whose they are. Raises OSError."""
+        """Assign an id to a log that lost its partition.metadata. Allowed only if the log has no records, or an
+        operator has confirmed that they belong to this topic. Raises OSError."""
         if self.local.topic_id is None:
             self.local.topic_id = topic_id
             if self.local.files_exist:
@@ -201,22 +201,22 @@ class UnifiedLog:
 
     @property
     def size(self) -> int:
-        """Bytes of records."""
+        """Bytes of records on the disk."""
         return sum([segment.size for segment in self.local.segments])
 
     @property
     def local_log_start_offset(self) -> int:
-        """Where what can be read from the disk begins."""
+        """The first offset that can be read from the disk."""
         return max(self.log_start_offset, self.local.segments[0].base_offset)
 
     @property
     def recovery_point(self) -> int:
-        """Everything below it is durable."""
+        """The offset below which everything is durable."""
         return self.flush_state.recovery_point
 
     @property
     def producers(self) -> ProducerStateManager:
-        """Created for the first idempotent producer."""
+        """The producer state, created for the first idempotent producer."""
         if self._producers is None:
             self._producers = ProducerStateManager(
                 self.local.cache.files, self.local.directory, expiration_ms=self.producer_expiration_ms
@@ -230,12 +230,12 @@ class UnifiedLog:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """Where the oldest undecided transaction begins; None when there is none."""
+        """The start of the oldest undecided transaction; None if there is none."""
         return None if self._producers is None else self._producers.first_unstable_offset
 
     @property
     def last_stable_offset(self) -> int:
-        """The bound of what a read_committed consumer may read."""
+        """The exclusive bound of what a read_committed consumer may read."""
         unstable = self.first_unstable_offset
         return (
             self.high_watermark if unstable is None else min(max(unstable, self.log_start_offset), self.high_watermark)
@@ -262,7 +262,8 @@ class UnifiedLog:
         transaction_version: int = 0,
         verification: Verification | None = None,
     ) -> LogAppendInfo:
-        """Validate one batch, give it offsets and `leader_epoch`, write it. A transaction needs its `verification`.
+        """Validate one batch, assign offsets and `leader_epoch`, write it. A transactional batch needs a
+        `verification`.
 
         Raises ApiError with Kafka's code (KAFKA_STORAGE_ERROR on a full disk, nothing changed), StorageError.
         """
@@ -273,8 +274,8 @@ class UnifiedLog:
     def append_as_follower(
         self, records: Buffer, *, now_ms: int, leader_epoch: int | None = None
     ) -> LogAppendInfo | None:
-        """Write batches as the leader numbered them; None when there are none to write. `replicated_batches` tells
-        what is left out, and what is raised."""
+        """Write batches with the leader's offsets; None if there are none to write. `replicated_batches` says which
+        batches are left out, and what is raised."""
         pending = self.decide_as_follower(records, now_ms, leader_epoch)
         return None if pending is None else self._write(pending)
 
@@ -288,8 +289,8 @@ class UnifiedLog:
         verification: Verification | None = None,
         validated: ValidatedBatch | None = None,
     ) -> PendingAppend:
-        """What `append_as_leader` writes, and where; `begin_append` has a thread write it. Raises as that. `validated`:
-        see `batch_for_leader`."""
+        """First step of `append_as_leader`: decide what is written, and where. To write in a thread, call
+        `begin_append` next. `validated`: see `batch_for_leader`."""
         assert self._pending is None, "one append at a time"
         batch = batch_for_leader(records, self.config, origin, now_ms, validated)
         size = batch.size
@@ -319,11 +320,11 @@ class UnifiedLog:
         return self._ready(info, buffers, (AppendedBatch(batch, first_offset, last_offset, leader_epoch, marker),))
 
     def _already_appended(self, first_offset: int, last_offset: int, when_ms: int) -> LogAppendInfo:
-        """The answer to a batch that is in the log, at or before `last_offset`."""
+        """The result for a duplicate batch at or before `last_offset`."""
         return LogAppendInfo(first_offset, last_offset, when_ms, when_ms, self.log_start_offset, duplicate=True)
 
     def decide_as_follower(self, records: Buffer, now_ms: int, leader_epoch: int | None) -> PendingAppend | None:
-        """What `append_as_follower` writes, as `decide_as_leader`."""
+        """First step of `append_as_follower`, like `decide_as_leader`."""
         assert self._pending is None, "one append at a time"
         appended = replicated_batches(records, self.topic_partition, self.log_end_offset, leader_epoch)
         if not appended:
@@ -338,7 +339,7 @@ class UnifiedLog:
     def _ready(
         self, info: LogAppendInfo, buffers: tuple[Buffer, ...], appended: Sequence[AppendedBatch]
     ) -> PendingAppend:
-        """Everything that can fail but the write itself has been done. Raises ApiError, StorageError."""
+        """Do everything that can fail before the write itself. Raises ApiError, StorageError."""
         check_continues(appended[0], self.log_end_offset, self.leader_epoch_cache.latest_epoch)
         segment = self.local.segments[-1]
         try:
@@ -357,23 +358,23 @@ class UnifiedLog:
         return self._take_in(pending)
 
     def begin_append(self, pending: PendingAppend) -> None:
-        """A thread writes it, and nothing else may append. `finish_append` or `abort_append` must follow."""
+        """Reserve the log for an append that a thread writes. `finish_append` or `abort_append` must follow."""
         self._pending = pending
 
     def abort_append(self, pending: PendingAppend) -> None:
-        """The write failed and was undone, or was never begun."""
+        """End an append whose write failed and was undone, or never started."""
         assert self._pending is pending
         self._pending = None
 
     def finish_append(self, pending: PendingAppend) -> LogAppendInfo:
-        """Last step of an append that a thread has written."""
+        """Last step of an append that a thread has written: make its batches part of the log."""
         assert self._pending is pending
         self._pending = None
         return self._take_in(pending)
 
     def _take_in(self, pending: PendingAppend) -> LogAppendInfo:
-        """The bytes are in the file: make them part of the log. Raises StorageError when an index cannot be written:
-        files and memory disagree then."""
+        """Make the written bytes part of the log. Raises StorageError if an index cannot be written: files and memory
+        then disagree."""
         assert pending.segment is not None
         assert pending.info.last_offset >= pending.info.first_offset >= self.log_end_offset
         segment, interval = pending.segment, self.config.index_interval_bytes
@@ -398,8 +399,8 @@ class UnifiedLog:
     def _make_room(
         self, size: int, last_offset: int, max_timestamp: int, now_ms: int, first_offset: int | None = None
     ) -> bool:
-        """Make the directory if it is missing, and roll if the active segment cannot take `size` more bytes; whether
-        it rolled."""
+        """Create the directory if it is missing, and roll if the active segment cannot hold `size` more bytes. Returns
+        whether it rolled."""
         local, config = self.local, self.config
         segment = local.segments[-1]
         if segment.bounds is not None and segment.bounds.takes(config, segment.size + size, last_offset, max_timestamp):
@@ -423,8 +424,8 @@ class UnifiedLog:
     def read(
         self, offset: int, max_bytes: int, *, max_offset: int | None = None, min_one_message: bool = False
     ) -> FetchData:
-        """Slices from the batch that contains `offset`, below `max_offset` (a high watermark or LSO; without it the
-        log end). With `min_one_message` at least one whole batch.
+        """Return slices from the batch that contains `offset`, below `max_offset` (a high watermark or LSO; by default
+        the log end). With `min_one_message` at least one whole batch.
 
         Raises ApiError OFFSET_OUT_OF_RANGE, OFFSET_MOVED_TO_TIERED_STORAGE, StorageError.
         """
@@ -445,8 +446,8 @@ class UnifiedLog:
             raise upkeep_failure(problem, str(self.topic_partition)) from problem
 
     def aborted_transactions(self, offset: int, bound: int, data: FetchData | None = None) -> list[AbortedTransaction]:
-        """The aborted transactions that a read_committed Fetch of [offset, bound) must be told; of `data`, where that
-        does not reach so far, only those that it may overlap. Raises StorageError."""
+        """The aborted transactions to return with a read_committed Fetch of [offset, bound). If `data` ends before
+        `bound`, only those that may overlap `data`. Raises StorageError."""
         try:
             return self.local.aborted_transactions(offset, bound, data)
         except OSError as problem:
@@ -455,8 +456,8 @@ class UnifiedLog:
     # Offsets and epochs
 
     def update_high_watermark(self, offset: int) -> int:
-        """Set the high watermark, bounded by the log; returns its new value. It may fall only on a follower, to what
-        the leader says."""
+        """Set the high watermark, bounded by the log; returns the new value. It may fall only on a follower, to the
+        leader's value."""
         self._move_high_watermark(min(max(offset, self.log_start_offset), self.log_end_offset))
         if self._producers is not None:
             self._producers.high_watermark_updated(self.high_watermark)
@@ -468,11 +469,11 @@ class UnifiedLog:
             self.moved_high_watermarks[self.topic_partition] = None
 
     def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
-        """Where the largest epoch not beyond `epoch` ends; (-1, -1) when unknown (KIP-101)."""
+        """The largest epoch not beyond `epoch` and its end offset; (-1, -1) if unknown (KIP-101)."""
         return self.leader_epoch_cache.end_offset_for(epoch, self.log_end_offset)
 
     def assign_epoch(self, epoch: int, start_offset: int | None = None) -> None:
-        """`epoch` begins at `start_offset`, or at the log end: this replica leads it, or learns where it began."""
+        """Record that `epoch` starts at `start_offset`, by default the log end."""
         self.leader_epoch_cache.assign(epoch, self.log_end_offset if start_offset is None else start_offset)
 
     def maybe_expire_producers(self, now_ms: int) -> None:
@@ -481,8 +482,8 @@ class UnifiedLog:
             self._producers.expire(now_ms)
 
     def delete_records_before(self, offset: int) -> int:
-        """Advance the log start (DeleteRecords); returns the new log start. Retention is due: it deletes segments.
-        Raises ApiError OFFSET_OUT_OF_RANGE beyond the high watermark."""
+        """Advance the log start offset (DeleteRecords) and return it. Retention deletes segments later. Raises ApiError
+        OFFSET_OUT_OF_RANGE beyond the high watermark."""
         if offset > self.high_watermark:
             raise ApiError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -492,7 +493,7 @@ class UnifiedLog:
         return self.log_start_offset
 
     def follow_log_start(self, leader_log_start_offset: int) -> None:
-        """A follower's log starts where the leader's does, bounded by its own high watermark."""
+        """Advance a follower's log start offset to the leader's, bounded by its own high watermark."""
         self._advance_log_start(min(leader_log_start_offset, self.high_watermark))
 
     def _advance_log_start(self, offset: int) -> None:
@@ -510,8 +511,8 @@ class UnifiedLog:
     # Roll, retain, truncate
 
     def roll(self, now_ms: int, *, base_offset: int | None = None) -> None:
-        """Close the active segment and begin another, with a producer snapshot between them. Raises OSError, nothing
-        changed."""
+        """Close the active segment and open a new one, with a producer snapshot between them. Raises OSError with
+        nothing changed."""
         assert self._pending is None, "a roll in the middle of an append"
         if self.active_segment.size:
             self.producers.take_snapshot()
@@ -520,8 +521,8 @@ class UnifiedLog:
         assert self.active_segment.base_offset >= self.log_end_offset
 
     def roll_if_old(self, now_ms: int) -> bool:
-        """Roll a segment that is past segment.ms although nothing is appended, so that compaction and retention can
-        reach its records."""
+        """Roll a segment older than segment.ms even without an append, so that compaction and retention can process its
+        records."""
         active = self.active_segment
         if self._pending is not None or not active.size or not is_old_enough_to_roll(active, self.config, -1, now_ms):
             return False
@@ -529,8 +530,8 @@ class UnifiedLog:
         return True
 
     def delete_old_segments(self, now_ms: int) -> DeletedSegments:
-        """Take the segments out of the log that are beyond retention by time, size or log start. The caller removes
-        their files after file.delete.delay.ms. Raises OSError."""
+        """Remove the segments beyond retention by time, size or log start offset. The caller removes their files after
+        file.delete.delay.ms. Raises OSError."""
         if self._pending is not None:
             return NOTHING_DELETED
         count, reason = deletable_segments(
@@ -554,8 +555,8 @@ class UnifiedLog:
         return DeletedSegments(paths, count, reason)
 
     def truncate_to(self, offset: int, now_ms: int) -> bool:
-        """Drop everything from `offset` on; False when there is nothing there. `truncation.truncate_to` lowers what
-        checkpoints say first. Raises OSError."""
+        """Drop all records from `offset` on; False if there are none. `truncation.truncate_to` first lowers the
+        checkpoints. Raises OSError."""
         assert self._pending is None, "a truncation in the middle of an append"
         if offset >= self.log_end_offset:
             return False
@@ -578,7 +579,7 @@ class UnifiedLog:
         return True
 
     def truncate_fully_and_start_at(self, offset: int, now_ms: int, log_start_offset: int | None = None) -> None:
-        """Drop everything; the log is empty, and starts and ends at `offset`. Raises OSError."""
+        """Drop everything; the log is then empty and starts and ends at `offset`. Raises OSError."""
         assert self._pending is None, "a truncation in the middle of an append"
         self.truncations += 1
         self.flush_state.closed_at = NOT_CLOSED
@@ -599,8 +600,7 @@ class UnifiedLog:
         return self.flush_state.is_due(self.log_end_offset, self.config, now_ms)
 
     def flush(self, up_to: int | None = None, *, now_ms: int | None = None) -> None:
-        """Make everything below `up_to` (without it, the log end) durable; blocks. Raises StorageError, upon which no
-        retry is allowed."""
+        """Make everything below `up_to` (by default the log end) durable; blocks. Never retried after StorageError."""
         job = self.prepare_flush(up_to)
         if job is not None:
             job.run()
@@ -630,7 +630,7 @@ class UnifiedLog:
         return self.flush_state.prepare(self.log_end_offset, self.leader_epoch_cache, self.truncations, closing=True)
 
     def finish_close(self, job: FlushJob | None) -> None:
-        """Last step of `close`: `job` has run, the log may be loaded as cleanly shut down. Closes the files."""
+        """Last step of `close`, after `job` has run: the log counts as cleanly shut down. Closes the files."""
         if job is not None:
             self.finish_flush(job)
         self.flush_state.closed(job, self.log_end_offset)
@@ -645,4 +645,4 @@ class UnifiedLog:
 
 
 def _ignore(_: str) -> None:
-    """An unreadable snapshot is skipped and removed: the log itself has what it said."""
+    """Ignore an unreadable snapshot: it is removed, and the log itself has the same information."""

@@ -1,9 +1,9 @@
-"""Compaction: of each key only the last record stays (log.cleanup.policy=compact).
+"""Compaction: keep only the last record of each key (log.cleanup.policy=compact).
 
-What enters: logs with what of them is dirty, limits, the time. What leaves: the log to clean next, a `CleaningOrder`,
-clean copies of groups of segments that take their places.
+Input: logs with their dirty ranges, limits, the time. Output: the log to clean next, a `CleaningOrder`, and cleaned
+copies of groups of segments that replace the originals.
 
-`log_to_clean` decides, `cleaner_manager` remembers, `log_cleaner` begins a cleaning and puts copies in their places,
-`segment_cleaner` computes them, in a process of its own. Deliberately absent: tasks and processes
+`log_to_clean` selects a log, `cleaner_manager` keeps the state, `log_cleaner` starts a cleaning and swaps the copies
+in, `segment_cleaner` computes the copies in its own process. Deliberately absent: tasks and processes
 (`kraft.replication.logs.cleaner_threads`).
 """

@@ -1,4 +1,4 @@
-"""What a cleaning writes: batches with fewer records, collected into a `.cleaned` segment."""
+"""The output of a cleaning: batches with fewer records, collected into a `.cleaned` segment."""
 
 from __future__ import annotations
 

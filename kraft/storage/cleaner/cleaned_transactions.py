@@ -1,5 +1,5 @@
-"""The transactions that the cleaner is reading through, so that aborted records go at once, and a marker stays as long
-as any record of its transaction does."""
+"""The transactions in the part of the log that the cleaner reads. Aborted records are removed immediately. A marker is
+kept as long as any record of its transaction is kept."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ MARKER_BYTES_MAX = 1 << 16
 
 
 class CleanedTransactions:
-    """Fed with every batch in the order of the log. `kept_aborts` collects the aborted transactions that the cleaned
-    segment must index."""
+    """Transaction state of a cleaning. It must receive every batch in log order. `kept_aborts` collects the aborted
+    transactions that the cleaned segment must index."""
 
     __slots__ = ("_aborted", "_keeps_markers", "_ongoing_aborted", "_ongoing_committed", "kept_aborts")
 
@@ -25,7 +25,7 @@ class CleanedTransactions:
         self.kept_aborts: list[AbortedTransaction] = []
 
     def copy(self) -> CleanedTransactions:
-        """The state as it is now, for a segment that has to be read again."""
+        """Copy the current state, so that a segment can be read again."""
         other = CleanedTransactions()
         other._aborted = list(self._aborted)
         other._ongoing_aborted = dict(self._ongoing_aborted)
@@ -35,8 +35,9 @@ class CleanedTransactions:
         return other
 
     def skip_to(self, end_offset: int) -> None:
-        """The batches up to `end_offset` cannot be read, and stay. A transaction that ended there is over, others go
-        on; and no marker goes any more, since records of its transaction may be among those that stay."""
+        """Skip the unreadable batches before `end_offset`, which are kept. Transactions that ended there are over;
+        other transactions continue. From here on no marker is removed, because the kept batches may hold records of its
+        transaction."""
         known = [*self._aborted, *(transaction for transaction, _ in self._ongoing_aborted.values())]
         self._aborted = [transaction for transaction in known if transaction.last_offset >= end_offset]
         self._aborted.sort(key=lambda transaction: transaction.first_offset)
@@ -44,7 +45,7 @@ class CleanedTransactions:
         self._keeps_markers = True
 
     def add_aborted(self, transactions: list[AbortedTransaction]) -> None:
-        """Aborted transactions of the segments to come; those known already are left out."""
+        """Add aborted transactions of the next segments. Transactions already present are skipped."""
         known = {(known.producer_id, known.first_offset) for known in self._aborted}
         known.update((known.producer_id, known.first_offset) for known, _ in self._ongoing_aborted.values())
         self._aborted += [
@@ -55,7 +56,8 @@ class CleanedTransactions:
         self._aborted.sort(key=lambda transaction: transaction.first_offset)
 
     def discards(self, batch: RecordBatch) -> bool:
-        """Whether the records of `batch` may go: aborted data, or a marker whose transaction has no record left."""
+        """Whether the records of `batch` may be removed: aborted data, or a marker whose transaction has no record
+        left."""
         while self._aborted and self._aborted[0].first_offset <= batch.last_offset:
             transaction = self._aborted.pop(0)
             self._ongoing_aborted.setdefault(transaction.producer_id, (transaction, False))

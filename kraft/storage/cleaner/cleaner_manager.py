@@ -1,4 +1,4 @@
-"""Chooses which log the cleaner takes next, and has its log directory remember how far it is clean
+"""Selects the next log to clean, and stores the clean offset of each log in its log directory
 (`cleaner-offset-checkpoint`)."""
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from kraft.world.steps import Steps
 
 
 class LeftAlone(NamedTuple):
-    """A log that cannot be cleaned as it is, until `until_ms`. Another log of its name may be, and so may what a
-    truncation leaves of it."""
+    """A log that cannot be cleaned in its current state, and is skipped until `until_ms`. A recreated log of the same
+    name, or the log after a truncation, may be cleaned."""
 
     log: UnifiedLog
     truncations: int
@@ -37,8 +37,9 @@ def _raise(_: LogDirectory, problem: StorageError) -> None:
 
 
 class LogCleanerManager:
-    """The caller loops: `next_log`, then `clean` to its end in slices, else wait log.cleaner.backoff.ms.
-    `uncleanable` says why a log is left alone for a while. Several logs may be cleaned at once."""
+    """Schedules cleanings. The caller loops: `next_log`, then runs `clean` to its end in steps; without a log to clean
+    it waits for log.cleaner.backoff.ms. `uncleanable` holds why a log is skipped for now. Several logs may be cleaned
+    concurrently."""
 
     def __init__(
         self,
@@ -46,8 +47,8 @@ class LogCleanerManager:
         limits: Callable[[], CleanerLimits] = CleanerLimits,
         all_in_sync: Callable[[TopicPartition], bool] = lambda _: True,
     ) -> None:
-        """`all_in_sync`: whether every replica of a partition has what is committed. Where not, tombstones and markers
-        stay."""
+        """`all_in_sync` returns whether every replica of a partition has all committed records. If not, tombstones and
+        markers are kept."""
         self._manager = manager
         self._all_in_sync = all_in_sync
         self._limits = limits
@@ -57,8 +58,8 @@ class LogCleanerManager:
     def next_log(
         self, now_ms: int, on_failure: Callable[[LogDirectory, StorageError], None] = _raise
     ) -> LogToClean | None:
-        """The dirtiest log that is due; None when none is. `on_failure` hears of a directory in which logs cannot be
-        looked at, which is left out."""
+        """Return the dirtiest log that is due, or None. `on_failure` is called for a directory whose logs cannot be
+        read; its logs are skipped."""
         self.uncleanable = {
             name: left
             for name, left in self.uncleanable.items()
@@ -87,8 +88,8 @@ class LogCleanerManager:
         return [candidate for candidate in candidates if candidate.is_due]
 
     def clean(self, candidate: LogToClean, now_ms: int) -> Steps[CleanerStats]:
-        """One cleaning; from its first step on the log is not due. Raises CleaningAborted, Uncleanable (the log is
-        then left alone for a while), StorageError."""
+        """Run one cleaning. From its first step on the log is not due. Raises CleaningAborted, StorageError, or
+        Uncleanable, after which the log is skipped for a while."""
         self._in_progress.add(candidate.log.topic_partition)
         try:
             return (yield from self._clean(candidate, now_ms))
@@ -124,7 +125,8 @@ class LogCleanerManager:
 
 
 def _checkpoint(directory: LogDirectory) -> Steps[None]:
-    """Recovery points as they are now, durable when it ends, whatever job is under way. Raises StorageError."""
+    """Write the current recovery points durably, even while another checkpoint job is in progress. Raises
+    StorageError."""
     directory.checkpoint_missed()  # A job under way has promised what is not on the disk yet.
     job = directory.recovery_checkpoints()
     yield job.prepare

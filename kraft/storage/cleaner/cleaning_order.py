@@ -1,4 +1,4 @@
-"""What a cleaning computes from, and what it tells: values, since the computation may run in another process."""
+"""Input and results of a cleaning. All are plain values, because the computation may run in another process."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ NO_OFFSET = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSegment:
-    """One closed segment. Nobody writes to it any more. `end_offset` is where the next one begins; `aborted` are the
-    aborted transactions that overlap it."""
+    """A closed segment, which is no longer written. `end_offset` is the base offset of the next segment. `aborted` are
+    the aborted transactions that overlap the segment."""
 
     base_offset: int
     end_offset: int
@@ -24,7 +24,7 @@ class SourceSegment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanerLimits:
-    """What one cleaning may use. `io_bytes_per_second` counts what is read and what is written."""
+    """Resource limits of one cleaning. `io_bytes_per_second` counts both reads and writes."""
 
     map_bytes: int = 128 << 20
     io_buffer_bytes: int = 256 << 10
@@ -33,11 +33,11 @@ class CleanerLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleaningOrder:
-    """One cleaning of one log: the segments, oldest first, the dirty range, and what the topic says.
+    """The input of one cleaning: the segments of one log, oldest first, its dirty range, and the topic's configuration.
 
-    `producers` has (producer id, last offset, epoch) three by three, of the producers that are live: the last offset
-    is NO_OFFSET where only a marker stands for the epoch, and else the epoch is not asked for. With `keeps_ends` no
-    tombstone and no marker goes, also where its time is over.
+    `producers` is a flat array of (producer id, last offset, epoch) of the live producers. The last offset is NO_OFFSET
+    if the producer's epoch is known from a marker only; otherwise the epoch is not used. With `keeps_ends` tombstones
+    and markers are kept even after their delete horizon.
     """
 
     directory: str
@@ -57,15 +57,15 @@ class CleaningOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappedSegment:
-    """The keys of one segment are known."""
+    """Result: the keys of one segment are in the map."""
 
     base_offset: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanedGroup:
-    """Neighbouring segments, by their base offsets, have a copy: durable `.cleaned` files of the first one's base
-    offset, with `size` bytes of batches."""
+    """Result: adjacent segments, given by base offsets, have a durable cleaned copy. The `.cleaned` files are named by
+    the first base offset and hold `size` bytes of batches."""
 
     base_offsets: tuple[int, ...]
     size: int
@@ -73,8 +73,9 @@ class CleanedGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleaningEnd:
-    """The log is clean below `end_offset`. `kept` batches and segments could not be read and stay as they are;
-    `kept_notes` has a sentence on the first ones, `kept_ranges` their offsets, ends exclusive."""
+    """Result: the log is clean below `end_offset`. `kept` counts the batches and segments that could not be read and
+    were kept unchanged. `kept_notes` has a sentence on the first of them, `kept_ranges` their offsets, ends exclusive.
+    """
 
     end_offset: int
     records_read: int

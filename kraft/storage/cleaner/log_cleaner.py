@@ -59,12 +59,13 @@ WORK_FAILED_RETRY_MS = 60_000
 
 
 class CleaningAborted(KraftError):
-    """The log changed under the cleaner; what was replaced is sound, another cleaning may come."""
+    """Raised when the log changed during its cleaning. Segments replaced so far are valid, and the log may be cleaned
+    again."""
 
 
 class Uncleanable(KraftError):
-    """The log cannot be cleaned for now: an index of it is damaged (a restart mends that), or the computation
-    failed. `retry_ms` says how long it is left alone."""
+    """Raised when the log cannot be cleaned for now: an index is damaged (a restart rebuilds it), or the computation
+    failed. The log is skipped for `retry_ms`."""
 
     def __init__(self, what: str, retry_ms: int) -> None:
         super().__init__(what)
@@ -73,8 +74,8 @@ class Uncleanable(KraftError):
 
 @dataclass(slots=True)
 class CleanerStats:
-    """One cleaning. `end_offset`: the log is clean below it. `replaced`: files to remove after file.delete.delay.ms.
-    `kept`, `kept_notes`, `kept_ranges`: as in CleaningEnd."""
+    """The result of one cleaning. The log is clean below `end_offset`. `replaced` are files to remove after
+    file.delete.delay.ms. `kept`, `kept_notes` and `kept_ranges` are as in CleaningEnd."""
 
     topic_partition: TopicPartition
     end_offset: int = 0
@@ -89,8 +90,8 @@ class CleanerStats:
 
 
 class CleaningWork:
-    """The computation of one cleaning, as a job of `Steps`: each call computes a little here, in place. A driver that
-    has a work process lets it compute `order` there and tells each result by `tell`."""
+    """The computation of one cleaning, as a job of `Steps`. Each call computes a small part in this process. A driver
+    with a worker process runs `order` there and passes each result to `tell`."""
 
     __slots__ = ("_files", "_here", "_result", "order")
 
@@ -112,7 +113,7 @@ class CleaningWork:
         self._result = result
 
     def next_result(self) -> Steps[CleaningResult]:
-        """Raises OSError, WorkFailed."""
+        """Return the next result. Raises OSError, WorkFailed."""
         while self._result is None:
             yield self
         result, self._result = self._result, None
@@ -120,7 +121,7 @@ class CleaningWork:
 
 
 class Cleaning:
-    """One cleaning of one log. `run` to its end, once."""
+    """One cleaning of one log. Call `run` once and drive it to its end."""
 
     def __init__(
         self, candidate: LogToClean, *, now_ms: int, limits: CleanerLimits | None = None, keeps_ends: bool = False
@@ -141,9 +142,9 @@ class Cleaning:
         self.stats = CleanerStats(self._log.topic_partition)
 
     def run(self) -> Steps[None]:
-        """See `steps`. Raises CleaningAborted, Uncleanable, OSError, StorageError.
+        """Clean the log, in steps. Raises CleaningAborted, Uncleanable, OSError, StorageError.
 
-        What was replaced before an error stays replaced: each group is sound by itself.
+        Groups replaced before an error stay replaced: each group is valid on its own.
         """
         if any(segment.suffix for segment in self._log.segments):
             raise StorageError(
@@ -182,7 +183,7 @@ class Cleaning:
         stats.kept, stats.kept_notes, stats.kept_ranges = end.kept, end.kept_notes, end.kept_ranges
 
     def _check(self) -> None:
-        """The log is still the one whose segments are read."""
+        """Raise CleaningAborted if the log's segments changed since the cleaning started."""
         log = self._log
         if log.directory == self._directory and log.truncations == self._truncations:
             there = {segment.base_offset: segment for segment in log.segments}
@@ -191,7 +192,7 @@ class Cleaning:
         raise CleaningAborted(f"{log.topic_partition}: the log was truncated, deleted or retained away")
 
     def _remove_copies(self) -> None:
-        """Copies whose groups are not decided. Nobody writes them any more."""
+        """Remove the copies of groups that were not swapped in. Nothing writes to them any more."""
         with contextlib.suppress(OSError):  # Of a directory that is gone, or whose failure another will find.
             for name in self._files.list_directory(self._directory):
                 if name.endswith(CLEANED_SUFFIX):
@@ -238,8 +239,8 @@ class Cleaning:
         )
 
     def _live_producers(self, end_offset: int) -> Steps[bytes]:
-        """Those whose last batch may lie below `end_offset`, as in CleaningOrder. A producer that goes on meanwhile
-        has its last batch beyond: then one more empty batch stays than must."""
+        """The producers whose last batch may be below `end_offset`, in the form of `CleaningOrder.producers`. If a
+        producer appends meanwhile, one empty batch more than necessary is kept."""
         found = array("q")
         if self._log.has_producers:
             producers = self._log.producers.producers
@@ -283,8 +284,8 @@ class Cleaning:
         self._check()
 
     def _decide(self, group: list[LogSegment], copy: LogSegment) -> None:
-        """The originals go and the copy takes their place. Not paused: a truncation in between would be undone by a
-        start that finds the swap decided."""
+        """Replace the originals by the copy. Runs without yielding: a truncation between the steps would be undone by a
+        restart that finds the decided swap."""
         copy.change_suffix(SWAP_SUFFIX)
         self._sync_names()
         self._log.local.replace(group, [copy])

@@ -1,4 +1,4 @@
-"""The choice of the log to clean, and of the part of it. Pure decisions over facts."""
+"""Selects the log to clean and its cleanable range. Pure decisions."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from kraft.storage.unified_log import UnifiedLog
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogToClean:
-    """`first_dirty_offset` up to `first_uncleanable_offset` was not cleaned yet and may be. `must` is set once
-    max.compaction.lag.ms has passed."""
+    """A log whose range from `first_dirty_offset` to `first_uncleanable_offset` is dirty and may be cleaned. `must` is
+    set once max.compaction.lag.ms has passed."""
 
     log: UnifiedLog
     first_dirty_offset: int
@@ -31,7 +31,7 @@ class LogToClean:
 
 
 def log_to_clean(log: UnifiedLog, checkpoint: int | None, now_ms: int) -> LogToClean:
-    """What could be cleaned of `log`, which was clean up to `checkpoint` (None: never cleaned)."""
+    """The cleanable range of `log`, which is clean below `checkpoint` (None: never cleaned)."""
     first_dirty = log.log_start_offset
     if checkpoint is not None and log.segments[0].base_offset <= checkpoint <= log.log_end_offset:
         first_dirty = max(checkpoint, first_dirty)
@@ -54,8 +54,8 @@ def log_to_clean(log: UnifiedLog, checkpoint: int | None, now_ms: int) -> LogToC
 
 
 def _first_uncleanable(log: UnifiedLog, first_dirty: int, now_ms: int) -> int:
-    """Never the active segment, nothing undecided, nothing that is not durable yet, nothing younger than
-    min.compaction.lag.ms."""
+    """The end of the cleanable range. Excluded are the active segment, undecided transactions, records that are not
+    durable, and records younger than min.compaction.lag.ms."""
     bound = min(log.last_stable_offset, log.active_segment.base_offset, log.recovery_point)
     lag_ms = log.config.min_compaction_lag_ms
     if lag_ms > 0:
@@ -75,6 +75,6 @@ def _is_overdue(log: UnifiedLog, first_dirty: int, first_uncleanable: int, now_m
 
 
 def _with_ends(log: UnifiedLog) -> list[tuple[LogSegment, int]]:
-    """Each segment with the offset where the next one begins."""
+    """Each segment with the base offset of the next one."""
     ends = [segment.base_offset for segment in log.segments[1:]]
     return list(zip(log.segments, [*ends, log.log_end_offset], strict=True))

@@ -1,8 +1,8 @@
-"""From keys to the last offset that holds them: what a cleaning knows of the dirty part of a log.
+"""Map from keys to their last offset in the dirty part of a log.
 
-Bounded by memory: when it is full, the cleaning stops at the offset it has reached and the rest waits for the next.
-Keys of 16 bytes and more are kept as BLAKE2 hashes of 120 bits (Kafka keeps MD5), so that long keys cost no more than
-short ones; two keys of one hash are beyond expectation, and no short key looks like a hash.
+Its memory is bounded. When the map is full, the cleaning stops at the offset reached, and the next cleaning takes the
+rest. Keys of 16 bytes or more are stored as BLAKE2 hashes of 120 bits (Kafka stores MD5), so that long keys cost no
+more than short ones. Collisions of hashes are not expected, and no short key equals a hash.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ HASH_MARK = bytes((KEY_BYTES,))
 
 
 class OffsetMap:
-    """`latest_offset` is the last offset the map speaks for; -1 while it is empty.
+    """The last offset of each key. `latest_offset` is the last offset covered by the map; -1 while it is empty.
 
-    Few keys are kept in a dictionary, which is quick; more than fit into half of the memory go to slots, a fourth as
-    large and slower. Another pass over the whole log would cost more.
+    A small number of keys is kept in a fast dictionary. Once the dictionary fills half of the memory, the keys move to
+    slots, which take a fourth of the memory and are slower. A second pass over the log would cost more.
     """
 
     __slots__ = ("_entries_max", "_quick", "_quick_max", "_slots", "latest_offset")
 
     def __init__(self, bytes_max: int) -> None:
-        """`bytes_max` as if every slot were taken: slots are never full, so that they take a ninth more in the end."""
+        """`bytes_max` counts as if every slot could be used. A table is never filled completely, so it takes a ninth
+        more in the end."""
         self._entries_max = max(bytes_max // SLOT_BYTES, 1)
         self._quick_max = bytes_max // (QUICK_ENTRY_BYTES * QUICK_SHARE)
         self._quick: dict[bytes, int] = {}
@@ -38,7 +39,7 @@ class OffsetMap:
         self.latest_offset = -1
 
     def put(self, key: bytes, offset: int) -> bool:
-        """False when there is no room for another key; nothing changes then."""
+        """Store the offset of a key. Return False, without a change, if the map has no room for another key."""
         if len(key) >= KEY_BYTES:
             key = blake2b(key, digest_size=KEY_BYTES - 1).digest() + HASH_MARK
         if self._slots is not None:
@@ -61,11 +62,11 @@ class OffsetMap:
 
     @property
     def allocated_bytes(self) -> int:
-        """What it takes in memory, roughly."""
+        """Approximate memory use, in bytes."""
         return QUICK_ENTRY_BYTES * len(self._quick) if self._slots is None else self._slots.allocated_bytes
 
     def _moved(self) -> OffsetSlots:
-        """What the dictionary has, which is empty afterwards."""
+        """Move the entries of the dictionary, which is empty afterwards, to slots."""
         slots, quick = OffsetSlots(self._entries_max, len(self._quick)), self._quick
         while quick:
             key, offset = quick.popitem()
@@ -75,6 +76,6 @@ class OffsetMap:
 
 
 def _padded(key: bytes) -> bytes:
-    """16 bytes, different for keys of different lengths."""
+    """The key padded to 16 bytes. Keys of different lengths stay different."""
     size = len(key)
     return key if size == KEY_BYTES else key.ljust(KEY_BYTES - 1, b"\0") + bytes((size,))

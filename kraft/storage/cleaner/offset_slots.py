@@ -1,6 +1,6 @@
-"""A compact table from 16 bytes to an offset: three numbers of eight bytes an entry, and nothing else.
+"""A compact hash table from 16-byte keys to offsets: 24 bytes an entry.
 
-Slots are searched by double hashing, in 256 shards that grow one by one, so that growing takes little memory and time.
+It uses double hashing in 256 shards. Shards grow one at a time, so that growing takes little memory and time.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ _SPREADING = 0x9E3779B97F4A7C15
 
 
 class OffsetSlots:
-    """Three numbers a slot: the two halves of the key, and the offset behind the one it stands for; 0: free."""
+    """A slot has three numbers: the two halves of the key, and the offset plus one. The third number is 0 in a free
+    slot."""
 
     __slots__ = ("_counts", "_largest", "_tables", "count", "count_max")
 
     def __init__(self, count_max: int, expected: int) -> None:
-        """Room for `count_max` entries; for `expected` of them at first."""
+        """Create a table for at most `count_max` entries, sized for `expected` entries at first."""
         self.count = 0
         self.count_max = count_max
         self._largest = max(SLOTS_LEAST, int(count_max / SHARDS / MOST_FULL * GROWTH_BEYOND))
@@ -48,7 +49,7 @@ class OffsetSlots:
         return table[_place(table, first, second, spread // SHARDS) + 2] - 1
 
     def put(self, key: bytes, offset: int) -> bool:
-        """False when there is no room for another key; nothing changes then."""
+        """Store the offset of a key. Return False, without a change, if the table has no room for another key."""
         first, second = _halves(key)
         spread = mixed(first, second)
         shard, spread = spread % SHARDS, spread // SHARDS
@@ -76,14 +77,14 @@ class OffsetSlots:
 
 
 def mixed(first: int, second: int) -> int:
-    """A positive number that comes of the key alone. Short keys are as people chose them: most have equal bytes at
-    equal places, and must meet in few shards and slots no more than hashes do."""
+    """A positive hash of the key. Short keys are chosen by users, and most share bytes at the same places. Their shards
+    and slots must still collide no more often than those of random keys."""
     product = (first ^ (second * 31)) * _SPREADING
     return (product ^ product >> 60) & _POSITIVE
 
 
 def _place(table: array[int], first: int, second: int, spread: int) -> int:
-    """Where the key is in the table, or the free slot for it. `spread` comes of the key alone."""
+    """The place of the key in the table, or of the free slot for it. `spread` is a hash of the key."""
     slots = len(table) // 3
     place = spread % slots * 3
     if not table[place + 2] or (table[place] == first and table[place + 1] == second):
@@ -107,7 +108,7 @@ def _grown(table: array[int], slots: int) -> array[int]:
 
 
 def _prime_from(number: int) -> int:
-    """The smallest odd prime not below `number` (3 or more): every step comes by all slots then."""
+    """The smallest odd prime not below `number` (at least 3). With a prime size every probe step visits all slots."""
     number |= 1
     while any(number % divisor == 0 for divisor in range(3, int(number**0.5) + 1, 2)):
         number += 2

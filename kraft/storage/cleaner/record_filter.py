@@ -1,8 +1,7 @@
-"""The records of a batch that a cleaning keeps, by the map of keys. What is kept is copied as bytes: no record is
-built.
+"""Filters a batch by the offset map of a cleaning. Kept records are copied as bytes, without building record objects.
 
-Memory is bounded for a batch of any kind: it may decompress to so many bytes for each of its own, and its records are
-looked at one at a time.
+Memory is bounded: the decompressed size is limited in proportion to the batch's size, and records are read one at a
+time.
 """
 
 from __future__ import annotations
@@ -27,14 +26,15 @@ KEYS_AT_ONCE = 20_000
 
 
 class Verdict(NamedTuple):
-    """`kept` records are left of a batch; `batch` is what is written, unless that is none."""
+    """The result of filtering a batch: `kept` counts the records that are left. `batch` is what to write if any are."""
 
     kept: int
     batch: RecordBatch
 
 
 def keys_of(batch: RecordBatch) -> Iterator[tuple[bytes, int]]:
-    """Each key with the offset of its record. Raises InvalidRecord, CompressionError, and then none was told."""
+    """Yield each key with the offset of its record. Raises InvalidRecord, CompressionError before any key is
+    yielded."""
     data, base = _payload(batch), batch.base_offset
     if batch.count <= KEYS_AT_ONCE:
         return iter(
@@ -56,8 +56,8 @@ def keys_of(batch: RecordBatch) -> Iterator[tuple[bytes, int]]:
 def filter_records(
     batch: RecordBatch, offsets: OffsetMap, *, over_ms: int, new_horizon_ms: int, sets_horizon: bool
 ) -> Verdict:
-    """What the map leaves of `batch`; of its tombstones none whose horizon is at `over_ms` or before. A batch without
-    a delete horizon that keeps a tombstone, or with `sets_horizon`, gets `new_horizon_ms`. Raises InvalidRecord,
+    """Filter `batch` by the offset map. Tombstones with a delete horizon at or before `over_ms` are removed. The batch
+    gets `new_horizon_ms` if it keeps a tombstone and has no horizon yet, or with `sets_horizon`. Raises InvalidRecord,
     CompressionError."""
     data, horizon, is_control = _payload(batch), batch.delete_horizon_ms, batch.is_control
     keeps_tombstones = horizon is None or over_ms < horizon
@@ -101,7 +101,8 @@ def filter_records(
 
 
 def shift_timestamps(payload: bytes, count: int, shift: int) -> bytearray:
-    """The same records with `shift` ms added to each timestamp delta: their base timestamp has become so much less."""
+    """Return the records with `shift` ms added to each timestamp delta, for a base timestamp that was lowered by
+    `shift`."""
     shifted = bytearray()
     for start, end, timestamp_delta, _, _, _ in walk_records(payload, count):
         body = read_varint(payload, start)[1]

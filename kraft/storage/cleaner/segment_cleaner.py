@@ -1,7 +1,7 @@
-"""The computation of a cleaning: it reads closed segments and writes `.cleaned` copies, and does nothing else.
+"""The computation of a cleaning: reads closed segments and writes `.cleaned` copies.
 
-The rules are those of `log_cleaner`. It runs in a work process, or in place a step at a time, so it knows the log by
-a `CleaningOrder` alone. After each group of segments it waits until the node has put the copy in its place.
+The rules are those of `log_cleaner`. It runs in a worker process, or step by step in this one, so its only input is a
+`CleaningOrder`. After each group of segments it waits until the node has swapped the copy in.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ Steps = Iterator[StepEnd]
 
 
 def clean_segments(files: FileSystem, order: CleaningOrder) -> Iterator[StepEnd | CleaningResult]:
-    """The work of one cleaning. A MappedSegment for each dirty segment, then a CleanedGroup for each group, then a
-    CleaningEnd. Raises OSError; no copy is left then that was not told."""
+    """Run one cleaning. Yields a MappedSegment for each dirty segment, then a CleanedGroup for each group, then a
+    CleaningEnd. Raises OSError after removing the copy that was not yet reported."""
     try:
         yield from SegmentCleaner(files, order).run()
     except StorageError as problem:  # A copy that could not be written.
@@ -52,7 +52,7 @@ def clean_segments(files: FileSystem, order: CleaningOrder) -> Iterator[StepEnd 
 
 
 class SegmentCleaner:
-    """One cleaning. `run` to its end, once."""
+    """One cleaning. Call `run` once and drive it to its end."""
 
     def __init__(self, files: FileSystem, order: CleaningOrder) -> None:
         self._files = files
@@ -116,7 +116,7 @@ class SegmentCleaner:
             yield MappedSegment(base_offset=segment.base_offset)
 
     def _map_segment(self, segment: SourceSegment, transactions: CleanedTransactions) -> Generator[StepEnd, None, bool]:
-        """Whether there was room for every key of the segment."""
+        """Map the keys of a segment. Return whether all of them fit."""
         first, bound, offsets = self._order.first_dirty_offset, self._order.first_uncleanable_offset, self._map
         for batch in self._batches(segment):
             if batch.last_offset >= first:
@@ -134,8 +134,8 @@ class SegmentCleaner:
         return True
 
     def _keys_of(self, batch: RecordBatch) -> Iterator[tuple[bytes, int]]:
-        """Each key with the offset of its record; none where a record cannot be decoded: nobody could read what
-        superseded the others."""
+        """Each key with the offset of its record. Empty if a record cannot be decoded: an unreadable record must not
+        supersede readable ones."""
         try:
             return keys_of(batch)
         except (InvalidRecord, CompressionError):
@@ -154,7 +154,7 @@ class SegmentCleaner:
     # The copy
 
     def _groups(self) -> list[list[SourceSegment]]:
-        """Neighbouring segments that fit into one, by size, by their indexes and by the reach of relative offsets."""
+        """Groups of adjacent segments that fit into one segment by size, by index size and by relative offsets."""
         order = self._order
         groups: list[list[SourceSegment]] = []
         size = offsets_size = times_size = 0
@@ -178,7 +178,8 @@ class SegmentCleaner:
         return groups
 
     def _clean_or_keep(self, group: list[SourceSegment]) -> Iterator[StepEnd | CleaningResult]:
-        """Clean a group. Where one of its segments is damaged, clean each of them by itself, but leave that one."""
+        """Clean a group. If one of its segments is damaged, clean the others one by one and keep the damaged segment
+        unchanged."""
         before = self._transactions.copy()
         try:
             yield from self._clean_group(group)
@@ -236,7 +237,7 @@ class SegmentCleaner:
             yield self._paced(batch.size + (kept.size if kept is not None else 0))
 
     def _filter(self, batch: RecordBatch) -> RecordBatch | None:
-        """What is kept of a batch: all of it, a rebuilt one, an empty one; None for nothing."""
+        """Filter one batch. Return the batch unchanged, rebuilt or empty, or None if nothing is kept."""
         discard = self._transactions.discards(batch)
         ended_marker = discard and batch.is_control
         if batch.is_control:
@@ -264,8 +265,8 @@ class SegmentCleaner:
         return verdict.batch
 
     def _must_stay(self, batch: RecordBatch) -> bool:
-        """Empty or not: the batch holds the last sequence or epoch of a live producer, or ends at the high
-        watermark."""
+        """Whether the batch is kept even when empty: it holds the last sequence or epoch of a live producer, or ends at
+        the high watermark."""
         if batch.has_producer_id:
             if self._last_offsets.get(batch.producer_id, NO_OFFSET) == batch.last_offset:
                 return True

@@ -1,5 +1,5 @@
-"""Log directories: their identity, lock and marks, the logs in them, and logs on their way from one to another.
+"""Log directories: identity, lock, clean-shutdown mark, logs, and logs moving between directories.
 
-Enters: configured paths. Leaves: opened logs, offset checkpoints, what a crash left of a move. Deliberately absent: all
-directories of a broker together, and which of them gets a log (`log_manager.py`).
+Input: configured paths. Output: opened logs, offset checkpoints, interrupted moves. Deliberately absent: the set of all
+directories of a broker, and the placement of a new log (`log_manager.py`).
 """

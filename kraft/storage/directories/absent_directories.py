@@ -1,8 +1,8 @@
-"""The log directories that were offline while logs of this one were created or used, as this one remembers it.
+"""Remembers, per log directory, which other directories were offline while its logs were created or used.
 
-A replica may leave its broker and come back while its disk is away: the log is made anew on another disk, and when
-the first one returns there are two of the same topic. The one that counts is the one whose directory remembers that
-the other's was away; nothing in the two logs would tell.
+A partition may be removed from a broker and reassigned to it while the disk with its log is offline. The log is then
+recreated on another disk, and when the first disk returns the broker has two logs of one topic. The valid log is in the
+directory that remembers the other one as offline. The two logs alone do not show which is valid.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from kraft.world.ports import FileSystem
 
 
 class AbsentDirectories:
-    """The memory of the log directory at `path`. Whatever it is asked may raise OSError; what it was told is
-    durable."""
+    """The offline directories remembered by the log directory at `path`. Every method may raise OSError. Changes are
+    durable on return."""
 
     __slots__ = ("_files", "_known", "_path")
 
@@ -34,12 +34,12 @@ class AbsentDirectories:
         return self._known
 
     def add(self, paths: Collection[str]) -> None:
-        """These are away. Blocks for some syncs when that is news."""
+        """Remember directories as offline. Blocks for some syncs if one is new."""
         if paths:
             self._put(self.paths().union(paths))
 
     def settle(self, present: Collection[str]) -> None:
-        """Forget the directories that are `present`: no log of theirs that was created anew here is left."""
+        """Forget the directories in `present`: they hold no stale log of a partition that was recreated here."""
         self._put(self.paths().difference(present))
 
     def _put(self, paths: frozenset[str]) -> None:
@@ -50,7 +50,7 @@ class AbsentDirectories:
         self._known = paths
 
     def _read(self) -> frozenset[str]:
-        """None are known from a damaged file: what cannot be decided then is refused."""
+        """Read the file. A damaged file counts as empty; a start then refuses duplicate logs that it cannot resolve."""
         try:
             text = read_text(self._files, self._path)
             return frozenset() if text is None else frozenset(map(str, json.loads(text)["directories"]))

@@ -37,8 +37,8 @@ UNIQUE_DIGITS = 32
 
 
 class PromotionFailed(StorageError):
-    """A copy could not take its original's place, because of the disks of `directories`. `is_open`: which of the two
-    counts is left to the next start."""
+    """Raised when a copy could not replace its original because of a failure on the disks of `directories`. `is_open`:
+    the next start decides which of the two is valid."""
 
     def __init__(self, message: str, directories: Collection[LogDirectory], is_open: bool) -> None:
         super().__init__(message)
@@ -47,17 +47,18 @@ class PromotionFailed(StorageError):
 
 
 class InterruptedMove(NamedTuple):
-    """A replica that was on its way to `directory` when the last run ended. `copy`: path of what had arrived; once
-    loaded, a future of that directory."""
+    """A replica that was moving to `directory` when the last run ended. `copy` is the path of the incomplete copy; once
+    loaded it is a future log of that directory."""
 
     directory: LogDirectory
     copy: str
 
 
 class FutureLogs:
-    """The copies in all log directories of a broker. Part of `LogManager`, which tells it what it shares with it.
+    """The copies (future logs) in all log directories of a broker. Part of `LogManager`, which passes in the shared
+    state.
 
-    A copy is listed in `futures` of the log directory in which it grows.
+    A copy is listed in `futures` of its log directory.
     """
 
     def __init__(
@@ -83,8 +84,8 @@ class FutureLogs:
         """What `finish_moves` found to go on with, until that is done or given up."""
 
     def create(self, log: UnifiedLog, directory: LogDirectory, *, now_ms: int) -> UnifiedLog:
-        """An empty copy of `log` in another directory. Raises StorageError where the topic's name is too long for
-        the copy's."""
+        """Create an empty copy of `log` in another directory. Raises StorageError if the topic's name is too long for
+        the copy's directory name."""
         topic_partition = log.topic_partition
         name = marked_directory_name(topic_partition, self._new_uuid(), FUTURE_DIRECTORY_SUFFIX)
         if not name.startswith(f"{directory_name(topic_partition)}."):
@@ -103,14 +104,14 @@ class FutureLogs:
         return future
 
     def has_copy(self, topic_partition: TopicPartition) -> bool:
-        """Whether the log is being copied, or will be again once its partition is here."""
+        """Whether the log is being copied, or will be once its partition is assigned to this broker."""
         return any(topic_partition in directory.futures for directory in self._directories)
 
     def resume(self, log: UnifiedLog, directory: LogDirectory, *, now_ms: int) -> UnifiedLog | None:
-        """What the last run had copied of `log` to `directory`, cut to where both agree; None where there is nothing
-        of use. Raises StorageError.
+        """Return the copy that the last run left in `directory`, truncated to where it agrees with `log`, or None if it
+        is useless. Raises StorageError.
 
-        A leader writes an offset once in an epoch. So where the epochs of the last record agree, all before it do.
+        A leader writes an offset once in an epoch. So if the epochs of the last record agree, all earlier records do.
         """
         future = directory.futures.get(log.topic_partition)
         if future is None:
@@ -129,13 +130,13 @@ class FutureLogs:
     def promote(
         self, log: UnifiedLog, future: UnifiedLog, source: LogDirectory, target: LogDirectory, *, now_ms: int
     ) -> None:
-        """`future`, which has all that `log` has, takes its place. Blocks for two syncs.
+        """Replace `log` by its copy `future`, which has all of its records. Blocks for two syncs.
 
-        Raises PromotionFailed, StorageError: then everything is as it was, unless `is_open` of the former says that
-        names could not be taken back.
+        Raises PromotionFailed or StorageError with everything unchanged, unless PromotionFailed has `is_open`: then the
+        renames could not be undone.
 
-        What lies in a log beside its records comes along: epochs without a record, the high watermark, where the log
-        starts, producers whose records are gone, or still wait for the coordinator.
+        State beside the records is carried over: epochs without records, the high watermark, the log start offset,
+        producers whose records are deleted, and pending verifications.
         """
         epochs = LeaderEpochCache(log.leader_epoch_cache.entries)
         epochs.version += future.leader_epoch_cache.version + 1  # Never taken for what is on disk.
@@ -178,7 +179,7 @@ class FutureLogs:
             self._deletions.add([retired], now_ms + log.config.file_delete_delay_ms)
 
     def discard(self, future: UnifiedLog, *, now_ms: int) -> None:
-        """The copy is not wanted any more; its files go with the next deletions."""
+        """Drop a copy that is no longer wanted. Its files are removed with the next deletions."""
         future.local.forget_files()
         for directory in self._directories:
             if directory.futures.get(future.topic_partition) is future:
@@ -187,7 +188,7 @@ class FutureLogs:
             self._deletions.add([future.directory], now_ms)
 
     def finish_moves(self, now_ms: int) -> None:
-        """At a start, before logs are loaded. A disk that fails takes its directory offline, as ever."""
+        """Finish interrupted moves at a start, before logs are loaded. A failing disk takes its directory offline."""
         names: list[tuple[LogDirectory, str]] = []
         for directory in self._directories:
             if directory.is_online:
@@ -230,7 +231,7 @@ class FutureLogs:
         self.interrupted_moves[topic_partition] = InterruptedMove(directory, directory.file(name))
 
     def interrupted_in(self, directory: LogDirectory) -> list[tuple[TopicPartition, str]]:
-        """Copies that `finish_moves` found in this directory to go on with, and where they are."""
+        """The copies in this directory that `finish_moves` found to continue, with their paths."""
         return [
             (topic_partition, move.copy)
             for topic_partition, move in self.interrupted_moves.items()
@@ -238,7 +239,7 @@ class FutureLogs:
         ]
 
     def forget_interrupted(self, topic_partition: TopicPartition, *, now_ms: int) -> None:
-        """The replica is not this broker's any more: what was copied of it goes."""
+        """Discard the incomplete copy of a replica that is no longer assigned to this broker."""
         move = self.interrupted_moves.pop(topic_partition, None)
         future = None if move is None else move.directory.futures.get(topic_partition)
         if future is not None:
@@ -246,8 +247,8 @@ class FutureLogs:
 
 
 def agreed_end(log: Sequence[tuple[int, int]], log_end: int, future: Sequence[tuple[int, int]], future_end: int) -> int:
-    """One past the last offset that both logs have of the same leader epoch; 0 where there is none. Epochs are
-    (epoch, start offset), in order."""
+    """One past the last offset that both logs have with the same leader epoch; 0 if there is none. Epochs are (epoch,
+    start offset), ascending."""
     theirs = dict(_spans(log, log_end))
     for epoch, (start, end) in reversed(_spans(future, future_end)):
         if epoch in theirs and min(end, theirs[epoch][1]) > max(start, theirs[epoch][0]):
@@ -267,7 +268,7 @@ def _rename(log: UnifiedLog, directory: str) -> None:
 
 
 def _named(log: UnifiedLog, directory: str) -> bool:
-    """Whether a log has the name that it had, or could be given it back."""
+    """Make sure that the log has its original directory name. Return False if it could not be renamed back."""
     if log.directory != directory:
         try:
             _rename(log, directory)
@@ -278,7 +279,7 @@ def _named(log: UnifiedLog, directory: str) -> bool:
 
 
 def _remembers(source: LogDirectory, target: LogDirectory) -> bool:
-    """Whether `source` knows for good that what `target` may have under the log's name does not count."""
+    """Durably record in `source` that a log of the same name in `target` is stale. Return whether that succeeded."""
     try:
         source.absent.add([target.path])
     except OSError:

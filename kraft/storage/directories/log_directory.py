@@ -1,8 +1,7 @@
-"""One log directory (one disk, as a rule): its lock, its identity, its clean-shutdown mark, its checkpoints and the
-logs in it.
+"""One log directory (usually one disk): its lock, identity, clean-shutdown mark, checkpoints and logs.
 
-A directory is online until its disk fails once; it never comes back while the process lives, since what it holds may
-differ from what we believe.
+A directory is online until its disk fails once. It stays offline until a restart, because its content may differ from
+the state in memory.
 """
 
 from __future__ import annotations
@@ -50,12 +49,11 @@ PREPARED = ".prepared"  # Not the name that `replace_file` uses: both may be und
 
 
 class CheckpointJob:
-    """Checkpoint files to be replaced, with their content as of now.
+    """Replaces checkpoint files with the content they had when the job was created.
 
-    `run` does it at once, on the loop. What need not be done at once goes in three steps, of which the first and the
-    last wait for the disk and belong in a thread: `prepare`, `put_in_place` on the loop, `finish`. A job that was
-    made later may run in between; what it wrote is newer and stays. All raise StorageError (OutOfResources may
-    pass).
+    `run` does everything synchronously. Otherwise the job has three steps: `prepare` (in a thread), `put_in_place` (on
+    the loop), `finish` (in a thread). A newer job may run between the steps; the files it wrote are kept. All raise
+    StorageError; OutOfResources may be temporary.
     """
 
     __slots__ = ("_beside", "_files", "_newest", "contents")
@@ -67,8 +65,8 @@ class CheckpointJob:
         newest: Mapping[str, bytes],
         beside: str = PREPARED,
     ) -> None:
-        """`newest` is, of each path, what the latest job is to write there; `beside` the suffix of what `prepare`
-        writes, this job's own."""
+        """`newest` has, for each path, the content of the latest job. `beside` is the suffix of this job's own
+        temporary files."""
         self._files = files
         self._newest = newest
         self._beside = beside
@@ -80,7 +78,7 @@ class CheckpointJob:
                 replace_file(self._files, path, content)
 
     def prepare(self) -> None:
-        """Write everything beside what is there."""
+        """Write the new content to temporary files."""
         with self._failing():
             try:
                 for path, content in self.contents:
@@ -92,7 +90,7 @@ class CheckpointJob:
                 raise
 
     def put_in_place(self) -> None:
-        """Rename what is still the newest; the rest is of no use."""
+        """Rename the temporary files that are still the newest into place."""
         with self._failing():
             for path, content in self.contents:
                 if self._newest.get(path) is content:
@@ -102,7 +100,7 @@ class CheckpointJob:
 
     @property
     def is_newest(self) -> bool:
-        """Whether no other job was made since."""
+        """Whether no newer job was created."""
         return all(self._newest.get(path) is content for path, content in self.contents)
 
     def finish(self) -> None:
@@ -120,8 +118,9 @@ class CheckpointJob:
 
 
 def make_name_durable(files: FileSystem, path: str) -> None:
-    """Before the directory is formatted: a power loss that took its name, or one above it, would leave none, and
-    another node's might be made in its place. A relative `path` is followed up to the current directory."""
+    """Make the directory's name, and the names above it, durable before it is formatted. Otherwise a power loss could
+    remove the directory and another node's could be created there. A relative `path` is followed up to the current
+    directory."""
     while path not in ("/", "."):
         path = posixpath.dirname(path) or "."
         try:
@@ -131,7 +130,7 @@ def make_name_durable(files: FileSystem, path: str) -> None:
 
 
 class LogDirectory:
-    """`path` without a trailing slash. `failure` says why it is offline; None while it is online."""
+    """A log directory. `path` has no trailing slash. `failure` says why it is offline; None while it is online."""
 
     __slots__ = (
         "_clean_newest",
@@ -189,8 +188,8 @@ class LogDirectory:
         return f"{self.path}/{name}"
 
     def lock(self, stack: ExitStack) -> None:
-        """Make the directory if it is missing and hold `.lock` until `stack` closes. Raises ConfigurationError when
-        another process holds it."""
+        """Create the directory if it is missing and hold its `.lock` until `stack` closes. Raises ConfigurationError if
+        another process holds the lock."""
         self._files.make_directories(self.path)
         if not self._files.exists(meta_properties_path(self.path)):
             make_name_durable(self._files, self.path)
@@ -202,14 +201,14 @@ class LogDirectory:
     # Logs come and go
 
     def adopt(self, log: UnifiedLog) -> None:
-        """A log lives here from now on."""
+        """Add a log to this directory."""
         self.logs[log.topic_partition] = log
         log.moved_high_watermarks = self.moved_high_watermarks
         log.local.retention_due = self.retention_due
         self.moved_high_watermarks[log.topic_partition] = None
 
     def find_logs(self) -> tuple[list[TopicPartition], list[str]]:
-        """The logs on the disk, by name, and the directories of those that were to be deleted. Raises OSError."""
+        """Return the logs on the disk by name, and the directories marked for deletion. Raises OSError."""
         found, deleted = [], []
         for name in self._files.list_directory(self.path):
             topic_partition = parse_directory_name(name)
@@ -224,18 +223,18 @@ class LogDirectory:
         return found, deleted
 
     def leaves(self, topic_partition: TopicPartition) -> None:
-        """A log is deleted, or lives elsewhere from now on; checkpoints on the disk tell of it until they are
-        written the next time."""
+        """Remove a log that was deleted or moved. The checkpoints on disk still list it until they are written
+        again."""
         del self.logs[topic_partition]
         self.forget(topic_partition)
 
     def future_leaves(self, topic_partition: TopicPartition) -> None:
-        """Forget a future log that is given up, as `leaves` does for a log."""
+        """Remove a discarded future log, as `leaves` does for a log."""
         if self.futures.pop(topic_partition, None) is not None:
             self.forget(topic_partition)
 
     def forget(self, topic_partition: TopicPartition) -> None:
-        """What checkpoints on the disk tell of a log that is here no more is not to count for another of its name."""
+        """Drop the checkpoint entries of a removed log, so that they do not apply to a later log of its name."""
         for table in (self._recovery_points, self._starts, self._high_watermarks):
             table.drop(topic_partition)
         self._points.pop(topic_partition, None)
@@ -244,8 +243,8 @@ class LogDirectory:
             self._gone[topic_partition] = None
 
     def before_new(self, topic_partition: TopicPartition) -> None:
-        """A log is about to be made here: what checkpoints tell of an earlier one of its name must not count for it.
-        May block. Raises StorageError."""
+        """Prepare for a new log: the checkpoints must have no entries of an earlier log of its name. May block. Raises
+        StorageError."""
         if topic_partition in self._gone or len(self._gone) >= GONE_MAX:
             self.checkpoint_missed()
             self.recovery_checkpoints().run()
@@ -256,7 +255,7 @@ class LogDirectory:
     # Clean shutdown
 
     def take_clean_shutdown_mark(self) -> None:
-        """See whether the last run ended in good order, and remove the mark durably before anything is written."""
+        """Check whether the last run shut down cleanly, and remove the mark durably before anything is written."""
         path = self.file(CLEAN_SHUTDOWN)
         text = read_text(self._files, path)
         if text is None:
@@ -273,7 +272,7 @@ class LogDirectory:
     # Checkpoints
 
     def read_checkpoint(self, name: str, on_corrupt: Callable[[str], None]) -> dict[TopicPartition, int]:
-        """A damaged checkpoint counts as empty: every log is then recovered from its start."""
+        """Read an offset checkpoint. A damaged one counts as empty, so every log is recovered from its start."""
         try:
             return read_offset_checkpoint(self._files, self.file(name))
         except CorruptData as problem:
@@ -281,12 +280,13 @@ class LogDirectory:
             return {}
 
     def recovery_checkpoints(self) -> CheckpointJob:
-        """Recovery points and log starts, those of copies too; only files whose content has changed."""
+        """A job for the recovery points and log start offsets, including those of copies. It writes only files whose
+        content changed."""
         return at_once(self.gather_recovery_points())
 
     def gather_recovery_points(self) -> Steps[CheckpointJob]:
-        """Gather the same recovery points in steps. A log may change after it was looked at, as after a job was made:
-        `no_recovery_point_beyond` goes by what was taken from it."""
+        """Build the job of `recovery_checkpoints` in steps. A log may change after it was read;
+        `no_recovery_point_beyond` accounts for the values already taken."""
         for done, log in enumerate((*self.futures.values(), *self.logs.values())):
             if self._holds(log) and log.local.files_exist:
                 self._take_recovery_point(log)
@@ -313,9 +313,9 @@ class LogDirectory:
     def no_recovery_point_beyond(
         self, topic_partition: TopicPartition, offset: int, *, start_falls: bool = False
     ) -> None:
-        """See to it that the disk has none for this log, now or later, while the log's own is not beyond; likewise
-        of how far it is clean. Blocks for some syncs where it may have. With `start_falls` the disk is told of the
-        log's start, too. Raises StorageError."""
+        """Ensure that no checkpoint on disk has a recovery point or clean offset of this log beyond `offset`, now or
+        through a job in progress, while the log's own is lower. Blocks for some syncs if one might. With `start_falls`
+        the log start offset is written too. Raises StorageError."""
         if start_falls or self._points.get(topic_partition, offset + 1) > offset:
             # A job under way has promised what is not on the disk yet, and may be about to write what is too old.
             self.checkpoint_missed()
@@ -332,8 +332,8 @@ class LogDirectory:
         return at_once(self.gather_high_watermarks())
 
     def gather_high_watermarks(self) -> Steps[CheckpointJob]:
-        """Gather the same high watermarks in steps. The job has every high watermark as it is when the job is made:
-        those that moved meanwhile come with the last step."""
+        """Build the high watermark checkpoint in steps. The job has every high watermark as of its creation: the last
+        step adds those that moved meanwhile."""
         moved = self.moved_high_watermarks
         for done in range(len(moved)):
             if not moved:  # Another job took them.
@@ -351,7 +351,7 @@ class LogDirectory:
             self._high_watermarks.put(topic_partition, log.high_watermark)
 
     def checkpoint_missed(self) -> None:
-        """A job did not do its work, or may not have done it yet: the next one writes every file, changed or not."""
+        """Record that a job failed or may be incomplete: the next job writes every file, changed or not."""
         self._written.clear()
 
     def _job(self, checkpoints: Mapping[str, OffsetTable]) -> CheckpointJob:
@@ -371,11 +371,12 @@ class LogDirectory:
     # How far logs are clean
 
     def restore_clean_offsets(self, offsets: Mapping[TopicPartition, int], recorded: Iterable[TopicPartition]) -> None:
-        """What the last run left, once the logs here are loaded; a log may end earlier now. May block. Raises
-        StorageError.
+        """Restore the clean offsets of the last run after the logs are loaded, bounded by the log ends. May block.
+        Raises StorageError.
 
-        `recorded` are the logs that other checkpoints name. Those that are not here were deleted shortly before a
-        crash."""
+        `recorded` are the logs named in other checkpoints. Logs named there but missing were deleted shortly before a
+        crash.
+        """
         self.clean_offsets.update(
             {topic_partition: offset for topic_partition, offset in offsets.items() if topic_partition in self.logs}
         )
@@ -387,12 +388,12 @@ class LogDirectory:
         )
 
     def cleaned(self, topic_partition: TopicPartition, offset: int) -> CheckpointJob:
-        """A log is clean up to `offset`; the job makes that durable."""
+        """Set the clean offset of a log. Returns the job that makes it durable."""
         self.clean_offsets[topic_partition] = offset
         return self._clean_checkpoint(self.clean_offsets)
 
     def _lower_clean_offsets(self, bounds: Mapping[TopicPartition, int]) -> None:
-        """None is beyond its bound, on the disk either, and whatever is under way."""
+        """Lower clean offsets to the bounds, in memory and on disk, also while a job is in progress."""
         lower = {
             topic_partition: bound
             for topic_partition, bound in bounds.items()
@@ -411,15 +412,15 @@ class LogDirectory:
 def prepare_new_log(
     directory: LogDirectory, topic_partition: TopicPartition, directories: Sequence[LogDirectory]
 ) -> None:
-    """A log is about to be made in `directory`, or to replace one elsewhere in `directories`. May block. Raises
+    """Prepare `directory` for a new log, which may replace one in other `directories`. May block. Raises
     StorageError."""
     directory.before_new(topic_partition)
     remember_absent(directory, directories)
 
 
 def remember_absent(directory: LogDirectory, directories: Sequence[LogDirectory]) -> None:
-    """`directory` notes that its logs count for more than what is on those of `directories` that are offline now.
-    May block. Raises StorageError."""
+    """Record in `directory` that its logs supersede those on the `directories` that are offline now. May block. Raises
+    StorageError."""
     try:
         directory.absent.add([other.path for other in directories if not other.is_online])
     except OSError as problem:
@@ -435,7 +436,7 @@ def _broker_epoch(text: str) -> int:
 
 
 def _in_use(holders: Sequence[LockHolder]) -> str:
-    """The message that says who holds the lock of a directory, and what to do about it."""
+    """The error message that names the process holding a directory's lock, and says what to do."""
     if not holders:
         return f"in use by another process, which holds {LOCK}: stop it, or have this node use another directory"
     told = ", ".join(

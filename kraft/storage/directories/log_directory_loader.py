@@ -1,4 +1,4 @@
-"""Loads what one log directory holds when a node starts: its logs, and the copies of logs that grow in it.
+"""Loads the logs and future logs of one log directory when a node starts.
 
 `log_loader` loads a single log.
 """
@@ -41,7 +41,7 @@ class LogDirectoryLoader:
         now_ms: int,
         sync_directory: Callable[[str], None] | None,
     ) -> None:
-        """`sync_directory` as for `LogLoader`; `on_event` is told what each log had to mend: (place, sentence)."""
+        """`sync_directory` is as for `LogLoader`. `on_event` receives (directory, sentence) for each repair."""
         self._cache = cache
         self._directory = directory
         self._config_of = config_of
@@ -57,8 +57,8 @@ class LogDirectoryLoader:
         copies: Iterable[tuple[TopicPartition, str]],
         adopt: Callable[[UnifiedLog], object],
     ) -> Steps[None]:
-        """Open the logs that were found, and hand each to `adopt`; then the copies, which the directory gets itself.
-        Raises OSError, StorageError."""
+        """Open the logs in `found` and pass each to `adopt`. Then open the copies and add them to the directory. Raises
+        OSError, StorageError."""
         directory = self._directory
         directory.take_clean_shutdown_mark()
         self._doubts_transaction_indexes = not self._cache.files.exists(directory.file(TRANSACTION_INDEXES_WHOLE))
@@ -85,8 +85,8 @@ class LogDirectoryLoader:
             yield from self._trust_transaction_indexes()
 
     def _trust_transaction_indexes(self) -> Steps[None]:
-        """Every log was looked through once: note it, unless damage hid something. Earlier releases lost aborted
-        transactions where a log was small at a stop, and went on with an index that lacked them."""
+        """Record that the transaction indexes of every log were checked once, unless damage prevented it. Earlier
+        releases lost aborted transactions of small logs at a shutdown, and continued with an incomplete index."""
         directory = self._directory
         logs = (*directory.logs.values(), *directory.futures.values())
         if logs:

@@ -1,7 +1,7 @@
-"""`meta.properties`: whose log directory this is (KIP-631, KIP-858). Version 1: cluster.id, node.id, directory.id.
+"""`meta.properties`: the identity of a log directory (KIP-631, KIP-858). Version 1: cluster.id, node.id, directory.id.
 
-Written once by formatting, in Java's properties format; keys that we do not know are kept. A directory of another
-cluster or node is refused and not touched.
+It is written once by formatting, in Java's properties format. Unknown keys are kept. A directory of another cluster or
+node is refused and not touched.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def meta_properties_path(directory: str) -> str:
 
 
 def read_meta_properties(files: FileSystem, directory: str) -> MetaProperties | None:
-    """None when the directory is not formatted. Raises CorruptData."""
+    """Return the directory's identity, or None if it is not formatted. Raises CorruptData."""
     path = meta_properties_path(directory)
     text = read_text(files, path)
     if text is None:
@@ -60,7 +60,7 @@ def read_meta_properties(files: FileSystem, directory: str) -> MetaProperties | 
 
 
 def write_meta_properties(files: FileSystem, directory: str, properties: MetaProperties) -> None:
-    """Atomically and durably. Raises OSError."""
+    """Write meta.properties atomically and durably. Raises OSError."""
     replace_file(files, meta_properties_path(directory), properties.to_text().encode())
 
 

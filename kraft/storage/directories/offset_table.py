@@ -1,7 +1,7 @@
-"""The content of an offset checkpoint that is written again and again, kept as lines.
+"""The content of an offset checkpoint that is written repeatedly, kept as lines.
 
-A partition costs work when its offset changes. What stays as it was is joined, never formatted again: of ten thousand
-partitions that takes some tenths of a millisecond.
+Only a partition whose offset changed is formatted again. Joining the lines of ten thousand partitions takes some tenths
+of a millisecond.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from kraft.storage.checkpoints import checkpoint_text, offset_line
 
 
 class OffsetTable:
-    """Offsets by partition, in the order in which partitions were first told (Kafka keeps to none)."""
+    """Offsets by partition, in the order in which partitions were added (Kafka has no fixed order)."""
 
     __slots__ = ("_content", "_lines", "_offsets")
 

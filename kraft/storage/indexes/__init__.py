@@ -1,5 +1,5 @@
-"""The indexes beside a segment's `.log`: by offset, by time, and of its aborted transactions.
+"""The indexes of a segment: by offset, by time, and of aborted transactions.
 
-Enters: entries in ascending order. Leaves: the nearest entry at or before what is looked for. Deliberately absent: the
-segment, which owns them and makes them anew where they are in doubt (`recovery`).
+Input: entries in ascending order. Output: the nearest entry at or before a target. Deliberately absent: the segment,
+which owns the indexes and rebuilds them when they are suspect (`recovery`).
 """

@@ -1,9 +1,9 @@
-"""A file of fixed-size entries that only grows at the end: what the three indexes of a segment share.
+"""A file of fixed-size entries that grows only at its end: the common part of the three indexes of a segment.
 
-The newest entries stay in memory and are spilled to the file some at a time, so that an append to a log is one
-write, not three. Losing them in a crash is harmless: recovery rebuilds the indexes of every segment that was not
-flushed whole. Kafka preallocates its index files while they grow; ours hold exactly their entries at all times, as
-Kafka's do after a roll.
+New entries stay in memory and are written to the file in groups, so that an append to a log is one write, not three.
+Losing them in a crash is harmless: recovery rebuilds the indexes of every segment that was not completely flushed.
+Kafka preallocates its index files while they grow. Here the files hold exactly their entries at all times, as Kafka's
+do after a roll.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ GUESSES_MAX = 3
 
 
 class IndexFile:
-    """Entries of `ENTRY`'s size. Subclasses say what they mean and how they are searched."""
+    """An index file. Subclasses define the `ENTRY` format, the meaning of entries and how they are searched."""
 
     ENTRY: ClassVar[Struct]
     __slots__ = ("_cache", "_last", "_pending", "_stored", "base_offset", "path")
 
     def __init__(self, cache: FileCache, path: str, base_offset: int, *, stored_bytes: int | None = None) -> None:
-        """`stored_bytes` is the size of the file where the caller knows it (0: there is none). Raises CorruptData
-        when it is no multiple of the entry size."""
+        """`stored_bytes` is the size of the file if known (0: no file). Raises CorruptData if it is not a multiple of
+        the entry size."""
         self._cache = cache
         self.path = path
         self.base_offset = base_offset
@@ -55,12 +55,12 @@ class IndexFile:
 
     @property
     def size(self) -> int:
-        """Bytes, those not yet written included."""
+        """Size in bytes, including entries not yet written to the file."""
         return self._stored * self.ENTRY.size + len(self._pending)
 
     @property
     def knows_last(self) -> bool:
-        """Whether the last entry can be told without the file."""
+        """Whether the last entry is available without reading the file."""
         return self._last is not None or not self._stored
 
     def raw(self, index: int) -> tuple[int, ...]:
@@ -83,7 +83,7 @@ class IndexFile:
             self._spill_if_there_is_room()
 
     def spill(self) -> None:
-        """Write what is pending to the file. Raises OSError; nothing is lost then."""
+        """Write the pending entries to the file. On OSError they are kept in memory."""
         if not self._pending:
             return
         file = self._cache.make(self.path).file
@@ -97,8 +97,8 @@ class IndexFile:
         self._pending.clear()
 
     def _spill_if_there_is_room(self) -> None:
-        """What passes - a full disk, no descriptor free - must not fail an append whose records are written: entries
-        wait in memory, segment.index.bytes at most."""
+        """Write pending entries, but ignore a temporary error such as a full disk or no free descriptor. It must not
+        fail an append whose records are written. The entries stay in memory, segment.index.bytes at most."""
         try:
             self.spill()
         except OSError as problem:
@@ -106,7 +106,7 @@ class IndexFile:
                 raise
 
     def replaced(self, content: bytes) -> None:
-        """The file is another one now, which has `content`."""
+        """Reset the index after its file was replaced by one with `content`."""
         self._cache.forget(self.path)
         self._stored = len(content) // self.ENTRY.size
         self._pending.clear()
@@ -126,12 +126,14 @@ class IndexFile:
         self._stored = count
 
     def open_for_sync(self) -> OpenFile:
-        """The file with everything spilled, for a flush. Also makes an empty index exist, as Kafka's do."""
+        """Write pending entries and return the file for a flush. Creates the file even for an empty index, as Kafka
+        does."""
         self.spill()
         return self._cache.make(self.path)
 
     def _block(self, index: int) -> tuple[int, bytes]:
-        """Stored entries around `index`, whole ones, and which is the first of them. Raises CorruptData, OSError."""
+        """Return a block of whole stored entries around `index`, and the number of its first entry. Raises CorruptData,
+        OSError."""
         size, opened = self.ENTRY.size, self._cache.get(self.path)
         if opened.kept is not None:
             owner, first, data = opened.kept
@@ -146,8 +148,8 @@ class IndexFile:
         return first, data
 
     def _first_beyond(self, field: int, bound: int, least: int | None = None) -> int:
-        """The first entry whose `field` is greater than `bound`; the count of entries if none is. `least` is what the
-        field has at least, where it grows evenly from that on."""
+        """Return the first entry whose `field` is greater than `bound`, or the entry count. `least` is the lowest
+        possible value, given for a field that grows evenly."""
         stored, size = self._stored, self.ENTRY.size
         if self._pending and (not stored or self.raw(stored)[field] <= bound):
             return stored + self._first_in(self._pending, 0, len(self._pending) // size, field, bound)
@@ -180,7 +182,7 @@ class IndexFile:
         return low
 
     def _first_in(self, data: bytes | bytearray, low: int, high: int, field: int, bound: int) -> int:
-        """Find the same entry as `_first_beyond`, among the entries [low, high) in memory."""
+        """Search like `_first_beyond`, among the entries [low, high) in memory."""
         unpack_from, size = self.ENTRY.unpack_from, self.ENTRY.size
         while low < high:
             middle = (low + high) // 2

@@ -1,8 +1,8 @@
-"""From offsets to positions in a segment, sparsely: one entry of 8 bytes (relative offset i32, position i32) per
+"""The sparse offset index of a segment: one entry of 8 bytes (relative offset i32, position i32) per
 index.interval.bytes of log.
 
-An entry names the last offset of a batch and the position where that batch starts. The entry found for a target is
-the last one not beyond it; the reader walks on from there.
+An entry names the last offset of a batch and the position where that batch starts. A lookup returns the last entry not
+beyond the target; the reader scans forward from there.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from kraft.storage.indexes.index_file import IndexFile
 
 
 class OffsetIndex(IndexFile):
-    """`.index` of one segment."""
+    """The `.index` file of a segment."""
 
     ENTRY = Struct(">ii")
     __slots__ = ()
 
     def append(self, offset: int, position: int) -> None:
-        """Both must be greater than those of the last entry."""
+        """Append an entry. Offset and position must be greater than those of the last entry."""
         self.append_raw(offset - self.base_offset, position)
 
     def entry(self, index: int) -> tuple[int, int]:
@@ -40,14 +40,14 @@ class OffsetIndex(IndexFile):
         return self.entry(point - 1) if point else (self.base_offset, 0)
 
     def around(self, offset: int) -> tuple[tuple[int, int], tuple[int, int] | None]:
-        """What `lookup` finds, and the entry behind it; None where there is none."""
+        """The entry that `lookup` finds, and the next entry or None."""
         point = self._first_beyond(0, offset - self.base_offset, least=0)
         behind = self.entry(point) if point < self.count else None
         return self.entry(point - 1) if point else (self.base_offset, 0), behind
 
     def offset_behind(self, position: int) -> int | None:
-        """The offset of the first entry at or behind `position`, None where there is none: every batch that begins
-        before `position` has lower ones."""
+        """The offset of the first entry at or behind `position`, or None. Every batch that begins before `position` has
+        lower offsets."""
         point = self._first_beyond(1, position - 1, least=0)
         return self.entry(point)[0] if point < self.count else None
 
@@ -56,7 +56,7 @@ class OffsetIndex(IndexFile):
         self.truncate_to_entries(self._first_beyond(0, offset - self.base_offset - 1, least=0))
 
     def check(self, log_size: int) -> None:
-        """Raises CorruptData unless the last entry can be true of a log of `log_size` bytes."""
+        """Raises CorruptData if the last entry is impossible for a log of `log_size` bytes."""
         if self.count:
             relative, position = self.raw(self.count - 1)
             if (

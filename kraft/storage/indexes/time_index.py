@@ -1,8 +1,7 @@
-"""From timestamps to offsets in a segment: entries of 12 bytes (timestamp i64, relative offset i32), both strictly
-ascending.
+"""The time index of a segment: entries of 12 bytes (timestamp i64, relative offset i32), both strictly ascending.
 
-An entry (t, o) says: no record up to offset o has a timestamp beyond t. The last entry of a closed segment is the
-largest timestamp in it.
+An entry (t, o) means that no record up to offset o has a timestamp beyond t. The last entry of a closed segment is its
+largest timestamp.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ NO_TIMESTAMP = -1
 
 
 class TimeIndex(IndexFile):
-    """`.timeindex` of one segment."""
+    """The `.timeindex` file of a segment."""
 
     ENTRY = Struct(">qi")
     __slots__ = ()
@@ -48,7 +47,7 @@ class TimeIndex(IndexFile):
         self.truncate_to_entries(self._first_beyond(1, offset - self.base_offset - 1, least=0))
 
     def check(self) -> None:
-        """Raises CorruptData unless the last entry can be true."""
+        """Raises CorruptData if the last entry is impossible."""
         if self.count:
             timestamp, relative = self.raw(self.count - 1)
             if timestamp < 0 or relative < 0 or (self.count > 1 and self.raw(self.count - 2)[0] >= timestamp):

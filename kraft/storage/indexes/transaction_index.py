@@ -1,11 +1,11 @@
 """Aborted transactions of a segment (KIP-98): entries of 34 bytes, in the order of their markers.
 
-A closed segment has the file also where nothing was aborted, so that a missing one is known to be missing. Kafka makes
-it with the first entry, and reads an empty one.
+A closed segment has the file even without aborted transactions, so that a lost file is noticed. Kafka creates the file
+with the first entry, and accepts an empty one.
 
-A read_committed Fetch returns those that overlap its range, and the consumer leaves their records out. Unlike the
-other indexes this one cannot be rebuilt from its segment alone: the transaction may have begun in an earlier one. So
-recovery replays producer state along with it, and `transaction_rebuild` walks the log from its start.
+A read_committed Fetch returns the transactions that overlap its range, and the consumer drops their records. Unlike the
+other indexes, this one cannot be rebuilt from its segment alone, because a transaction may begin in an earlier segment.
+So recovery replays producer state with it, and `transaction_rebuild` walks the log from its start.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ VERSION = 0
 
 
 class AbortedTransaction:
-    """`first_offset` is its first record, `last_offset` its marker, `last_stable_offset` the LSO right after the
-    marker was appended."""
+    """An aborted transaction. `first_offset` is its first record, `last_offset` its marker. `last_stable_offset` is the
+    LSO right after the marker was appended."""
 
     __slots__ = ("first_offset", "last_offset", "last_stable_offset", "producer_id")
 
@@ -37,7 +37,7 @@ class AbortedTransaction:
 
 
 class TransactionIndex(IndexFile):
-    """`.txnindex` of one segment."""
+    """The `.txnindex` file of a segment."""
 
     ENTRY = Struct(">hqqqq")
     __slots__ = ()
@@ -53,7 +53,8 @@ class TransactionIndex(IndexFile):
             yield AbortedTransaction(*fields)
 
     def collect(self, fetch_offset: int, upper_bound: int, into: list[AbortedTransaction]) -> bool:
-        """Add those that overlap [fetch_offset, upper_bound). True when no later segment can hold more of them."""
+        """Add the transactions that overlap [fetch_offset, upper_bound) to `into`. Return True if later segments cannot
+        have more."""
         for transaction in self:
             if transaction.last_offset >= fetch_offset and transaction.first_offset < upper_bound:
                 into.append(transaction)
@@ -69,14 +70,14 @@ class TransactionIndex(IndexFile):
                 return
 
     def check(self) -> None:
-        """Raises CorruptData unless every entry can be true."""
+        """Raises CorruptData if an entry is impossible."""
         for transaction in self:
             if transaction.last_offset < self.base_offset or transaction.first_offset > transaction.last_offset:
                 raise CorruptData(f"{self.path}: {transaction} cannot be right in the segment at {self.base_offset}")
 
 
 def encode_transactions(transactions: Iterable[AbortedTransaction]) -> bytes:
-    """The content of an index that has these entries."""
+    """The content of an index file with these entries."""
     return b"".join(TransactionIndex.ENTRY.pack(*_fields(transaction)) for transaction in transactions)
 
 

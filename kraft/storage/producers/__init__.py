@@ -1,5 +1,5 @@
-"""What a partition remembers of its producers: idempotence, open transactions, their verification, and snapshots.
+"""Producer state of a partition: idempotence, open transactions, their verification, and snapshots.
 
-Enters: batches that were appended or read back. Leaves: duplicates and fences, the first unstable offset, `.snapshot`
+Input: batches that were appended or read back. Output: duplicates and fencing, the first unstable offset, `.snapshot`
 files. Deliberately absent: the transaction coordinator.
 """

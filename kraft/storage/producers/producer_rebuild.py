@@ -1,4 +1,4 @@
-"""Producer state out of the batches of a log: when it is loaded, and when it was truncated."""
+"""Rebuilds producer state from the batches of a log, when the log is loaded or was truncated."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def rebuild_producers(
     now_ms: int,
     on_corrupt: Callable[[str], None],
 ) -> Steps[None]:
-    """Producer state as of `end_offset`: the newest usable snapshot, then the batches behind it by their headers.
-    What damage hides is left out, and told."""
+    """Rebuild producer state as of `end_offset` from the newest usable snapshot and the headers of the batches behind
+    it. Damaged parts are skipped and reported."""
     producers.reload(start_offset, end_offset, now_ms, on_corrupt)
     for index, segment in enumerate(segments):
         if segment.base_offset >= end_offset or (
@@ -56,8 +56,8 @@ def _replay_segment(producers: ProducerStateManager, segment: LogSegment, end_of
 
 
 def replay_batch(producers: ProducerStateManager, batch: RecordBatch, segment: LogSegment | None) -> None:
-    """Take a batch that is in the log into producer state; its aborted transaction into the segment's index, where
-    one is given."""
+    """Apply a batch of the log to producer state, and its aborted transaction to the index of `segment` if one is
+    given."""
     if batch.has_producer_id:
         marker = marker_of(batch) if batch.is_control else None
         take_into_producers(producers, batch, marker, batch.base_offset, batch.last_offset, segment)
@@ -71,8 +71,8 @@ def take_into_producers(
     last_offset: int,
     segment: LogSegment | None,
 ) -> None:
-    """Update producer state by a batch at [first_offset, last_offset], both inclusive. `marker` is set when the batch
-    ends a transaction; if that was aborted, it goes into the index of `segment`, where one is given."""
+    """Apply a batch at [first_offset, last_offset], both inclusive, to producer state. `marker` is set if the batch
+    ends a transaction. An aborted one is added to the index of `segment` if one is given."""
     if marker is None:
         if not batch.is_control:
             producers.apply(batch, first_offset, last_offset, batch.max_timestamp)

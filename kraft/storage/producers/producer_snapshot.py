@@ -2,9 +2,9 @@
 
 Version i16 = 1, CRC-32C u32 of everything from byte 6 on, count i32, then entries of 46 bytes.
 
-Kafka writes one entry a producer, with its last batch, so that after a restart a retry of an older batch is refused as
-out of order. Here each of the last five batches has an entry, oldest first; the open transaction is in the last one.
-Kafka and earlier releases take the last entry of a producer for all there is.
+Kafka writes one entry per producer, with its last batch. After a restart it refuses a retry of an older batch as out of
+order. Here each of the last five batches has an entry, oldest first, and the last one carries the open transaction.
+Kafka and earlier releases use only the last entry of a producer.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def encode_snapshot(entries: Iterable[ProducerStateEntry]) -> bytes:
 
 
 def decode_snapshot(path: str, content: bytes) -> list[ProducerStateEntry]:
-    """The inverse. Raises CorruptData."""
+    """Decode a snapshot written by `encode_snapshot`. Raises CorruptData."""
     if len(content) < _CRC_FROM + _COUNT.size:
         raise CorruptData(f"{path}: {len(content)} bytes are no producer snapshot")
     version, crc = _HEAD.unpack_from(content)

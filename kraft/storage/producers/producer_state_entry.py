@@ -1,5 +1,5 @@
-"""What one partition remembers of one producer (KIP-98): its epoch, its last five batches, and where its open
-transaction began."""
+"""The state of one producer on one partition (KIP-98): its epoch, its last five batches, and the start of its open
+transaction."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class BatchMetadata:
 
     @property
     def first_sequence(self) -> int:
-        """Sequences wrap to 0 after 2^31 - 1."""
+        """The first sequence of the batch. Sequences wrap to 0 after 2^31 - 1."""
         return (self.last_sequence - self.offset_delta) & SEQUENCE_MAX
 
     @property
@@ -86,7 +86,7 @@ class ProducerStateEntry:
         self.last_timestamp = batch.timestamp
 
     def adopt_epoch(self, epoch: int) -> None:
-        """Batches of an older epoch are forgotten."""
+        """Set the epoch. Batches of another epoch are dropped."""
         if epoch != self.producer_epoch:
             self.batches = ()
             self.producer_epoch = epoch

@@ -1,9 +1,9 @@
 """The producers of one partition: idempotence and transactions as the log sees them (KIP-98, KIP-360, KIP-890).
 
-Two steps make an append: `check` decides from the header alone (a duplicate, refused, or what the entry will be),
-`apply` takes effect once the bytes are written. Only then is state changed. A transaction is ongoing from its first
-batch to its marker, and unreplicated until the marker is below the high watermark; the first offset of either bounds
-what read_committed sees.
+An append takes two steps. `check` decides from the header alone whether the batch is a duplicate, refused or accepted.
+`apply` changes the state once the bytes are written. A transaction is ongoing from its first batch to its marker, and
+unreplicated until the marker is below the high watermark. The lowest first offset of both kinds bounds what
+read_committed returns.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PRODUCER_ID_EXPIRATION_MS = 86_400_000
 
 
 class CompletedTransaction:
-    """A transaction that had data here and has got its marker at `last_offset`."""
+    """A transaction with data on this partition that was ended by the marker at `last_offset`."""
 
     __slots__ = ("aborted", "first_offset", "last_offset", "producer_id")
 
@@ -45,7 +45,7 @@ class CompletedTransaction:
 
 
 class ProducerStateManager:
-    """Producer state as of `map_end_offset`. `snapshots` are the offsets that have a file, ascending."""
+    """Producer state as of `map_end_offset`. `snapshots` are the offsets with a snapshot file, ascending."""
 
     __slots__ = (
         "_directory",
@@ -87,8 +87,8 @@ class ProducerStateManager:
     def start_verification(
         self, producer_id: int, producer_epoch: int, sequence: int, now_ms: int, *, implicit: bool
     ) -> Verification | None:
-        """What a transactional batch must be appended with once the coordinator has confirmed its transaction; None
-        when the producer's transaction is open here already. See `Verification`."""
+        """Return the verification with which to append a transactional batch once the coordinator has confirmed the
+        transaction. None if the producer's transaction is already open on this partition. See `Verification`."""
         if self._is_ongoing(producer_id, producer_epoch):
             return None
         verification = self.verifications.get(producer_id)
@@ -110,10 +110,10 @@ class ProducerStateManager:
     def check(
         self, batch: RecordBatch, first_offset: int, origin: int, verification: Verification | None = None
     ) -> BatchMetadata | None:
-        """The earlier append of the same batch, if it is one. `verification` is the one that a transactional batch
-        rests on.
+        """Check a batch before it is appended. Returns the earlier append if the batch is a duplicate. `verification`
+        is the one obtained for a transactional batch.
 
-        Raises ApiError when the batch does not fit the producer's state. Control batches are checked by `check_marker`.
+        Raises ApiError if the batch does not fit the producer's state. Control batches are checked by `check_marker`.
         """
         entry = self.producers.get(batch.producer_id)
         if entry is not None and origin == AppendOrigin.CLIENT:
@@ -146,8 +146,8 @@ class ProducerStateManager:
     def _check_verified(
         self, batch: RecordBatch, entry: ProducerStateEntry | None, origin: int, verification: Verification | None
     ) -> None:
-        """Raises ApiError INVALID_TXN_STATE when the batch would open a transaction that the coordinator has not
-        confirmed, or has ended since."""
+        """Raises ApiError INVALID_TXN_STATE if the batch would open a transaction that the coordinator has not
+        confirmed or has ended since."""
         if self._is_ongoing(batch.producer_id, batch.producer_epoch) or verification is NOT_REQUIRED:
             return
         waiting = self.verifications.get(batch.producer_id)
@@ -174,10 +174,10 @@ class ProducerStateManager:
     def check_marker(
         self, batch: RecordBatch, marker: TransactionMarker, origin: int, transaction_version: int = 0
     ) -> bool:
-        """Whether the marker is written already, so that nothing is to be appended: its coordinator has sent it again.
+        """Whether the marker is already written because its coordinator retried it; then nothing is appended.
 
-        Raises ApiError when the marker comes from the past. From transaction version 2 on its epoch must exceed the
-        producer's (KIP-890), unless it is sent again, or there is no greater epoch.
+        Raises ApiError if the marker is outdated. From transaction version 2 on its epoch must exceed the producer's
+        (KIP-890), unless the marker is a retry or there is no greater epoch.
         """
         entry = self.producers.get(batch.producer_id)
         if entry is None or origin == AppendOrigin.REPLICATION:
@@ -201,8 +201,8 @@ class ProducerStateManager:
         return is_ended and (transaction_version >= 2 or marker.coordinator_epoch == entry.coordinator_epoch)
 
     def end_verification(self, batch: RecordBatch, transaction_version: int) -> None:
-        """A marker that fits has come: what waits for the coordinator's word would open the transaction that is over.
-        From transaction version 2 on, what has the marker's epoch is of the next one."""
+        """Drop a pending verification after a valid marker: its batch would reopen the ended transaction. From
+        transaction version 2 on, a verification with the marker's epoch belongs to the next transaction and is kept."""
         verification = self.verifications.get(batch.producer_id)
         if verification is not None and (
             transaction_version < 2 or verification.producer_epoch != batch.producer_epoch
@@ -210,7 +210,7 @@ class ProducerStateManager:
             del self.verifications[batch.producer_id]
 
     def apply(self, batch: RecordBatch, first_offset: int, last_offset: int, max_timestamp: int) -> None:
-        """A data batch of a producer was appended."""
+        """Update the state after a data batch of a producer was appended."""
         entry = self._entry(batch.producer_id)
         entry.add_batch(
             batch.producer_epoch,
@@ -225,7 +225,8 @@ class ProducerStateManager:
     def apply_marker(
         self, batch: RecordBatch, marker: TransactionMarker, offset: int, timestamp: int
     ) -> CompletedTransaction | None:
-        """A marker was appended at `offset`; the transaction it ended, if that had data here."""
+        """Update the state after a marker was appended at `offset`. Returns the transaction it ended, if that had data
+        on this partition."""
         entry = self._entry(batch.producer_id)
         entry.adopt_epoch(batch.producer_epoch)
         entry.coordinator_epoch = marker.coordinator_epoch
@@ -256,21 +257,21 @@ class ProducerStateManager:
 
     @property
     def oldest_transaction_ms(self) -> int | None:
-        """When the producer of an open transaction wrote last that has been silent for longest, in ms since 1970; None
-        where none is open."""
+        """Time of the last append of the producer that has been silent for longest in an open transaction, in ms since
+        1970. None if no transaction is open."""
         ids = self.ongoing.values()
         return min((self.producers[producer_id].last_timestamp for producer_id in ids), default=None)  # unordered
 
     def last_stable_offset_after(self, completed: CompletedTransaction) -> int:
-        """The LSO once `completed` counts: the start of the next open transaction of another producer, or one past
-        the marker."""
+        """The LSO once `completed` is replicated: the start of the next open transaction of another producer, or one
+        past the marker."""
         return min(
             (first for first, producer_id in self.ongoing.items() if producer_id != completed.producer_id),
             default=completed.last_offset + 1,
         )
 
     def high_watermark_updated(self, high_watermark: int) -> None:
-        """Ended transactions whose markers are below the high watermark are stable."""
+        """Drop ended transactions whose markers are below the new high watermark: they are stable."""
         if self.unreplicated:
             self.unreplicated = {first: last for first, last in self.unreplicated.items() if last >= high_watermark}
 
@@ -299,19 +300,20 @@ class ProducerStateManager:
     # Snapshots
 
     def take_over(self, other: ProducerStateManager) -> None:
-        """Know what `other` knows, which ends here: the same records, and perhaps more before them."""
+        """Adopt the state of `other`, which covers the same records, and perhaps earlier ones. `other` must not be used
+        afterwards."""
         self.producers, self.verifications = other.producers, other.verifications
         self.ongoing, self.unreplicated = other.ongoing, other.unreplicated
 
     def directory_renamed(self, directory: str) -> None:
-        """The log's directory has another name now."""
+        """Update the path after the log's directory was renamed."""
         self._directory = directory
 
     def path_of(self, offset: int) -> str:
         return f"{self._directory}/{offset_file_name(offset, PRODUCER_SNAPSHOT_SUFFIX)}"
 
     def take_snapshot(self, *, durable: bool = False, even_if_empty: bool = True) -> None:
-        """Write the state as of `map_end_offset`, unless there is a file for it."""
+        """Write a snapshot as of `map_end_offset`, unless one exists for it."""
         offset = self.map_end_offset
         if (self.snapshots and self.snapshots[-1] >= offset) or not (even_if_empty or self.producers or self.snapshots):
             return
@@ -319,7 +321,7 @@ class ProducerStateManager:
         insort(self.snapshots, offset)
 
     def reload(self, log_start_offset: int, end_offset: int, now_ms: int, on_corrupt: Callable[[str], None]) -> None:
-        """Go back to the newest readable snapshot at or before `end_offset`; the caller replays the log from
+        """Reset to the newest readable snapshot at or before `end_offset`. The caller then replays the log from
         `map_end_offset`.
 
         Snapshots outside the log are removed.
@@ -352,14 +354,15 @@ class ProducerStateManager:
         self.ongoing = dict(sorted(transactions))
 
     def reset(self, offset: int) -> None:
-        """Forget everything; the log starts afresh at `offset`."""
+        """Drop all state and snapshots; the log restarts at `offset`."""
         for snapshot in list(self.snapshots):
             self.remove_snapshot(snapshot)
         self.producers, self.ongoing, self.unreplicated, self.verifications = {}, {}, {}, {}
         self.map_end_offset = offset
 
     def restart_from(self, offset: int, snapshot: bytes, now_ms: int) -> None:
-        """Forget everything; the log goes on from `offset`, as of which `snapshot` is. Raises OSError, CorruptData."""
+        """Drop all state and load `snapshot`, which is as of `offset`, where the log continues. Raises OSError,
+        CorruptData."""
         entries = decode_snapshot(self.path_of(offset), snapshot)
         self.reset(offset)
         replace_file(self._files, self.path_of(offset), snapshot, durable=True)
@@ -367,7 +370,7 @@ class ProducerStateManager:
         self._load(entries, now_ms)
 
     def keep_snapshots(self, base_offsets: set[int]) -> None:
-        """Keep the newest, and those at the starts of segments, where a truncation may need them."""
+        """Remove snapshots except the newest and those at segment starts, which a truncation may need."""
         for offset in self.snapshots[:-1]:
             if offset not in base_offsets:
                 self.remove_snapshot(offset)

@@ -1,9 +1,9 @@
-"""The first batch of a transaction waits until the transaction coordinator has confirmed that the partition belongs
-to the transaction (KIP-890). `Verification` is what the log keeps meanwhile, and what guards the append.
+"""Transaction verification (KIP-890): the first batch of a transaction waits until the transaction coordinator has
+confirmed that the partition belongs to the transaction. `Verification` is the state that the log keeps meanwhile.
 
-A marker that is appended meanwhile ends the verification: the batch would open a transaction that nobody ends. So
-does the first batch of the transaction. An append names the verification that it rests on, and counts only while the
-log still has that very one.
+A marker appended meanwhile ends the verification: the batch would open a transaction that is never ended. The first
+batch of the transaction ends it as well. An append names its verification, and is valid only while the log still has
+that object.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Final
 
 
 class Verification:
-    """The verification of one producer on one partition. Two are equal only if they are the same object.
+    """The verification of one producer on one partition. Compared by identity.
 
-    `lowest_sequence` is the lowest first sequence of the batches that wait, all of `producer_epoch`: a later batch may
-    not overtake it. `implicit`: the producer's partitions are added by what it writes (transaction version 2).
+    `lowest_sequence` is the lowest first sequence of the waiting batches of `producer_epoch`: a later batch must not
+    overtake it. `implicit`: partitions are added to the transaction by the write itself (transaction version 2).
     """
 
     __slots__ = ("implicit", "lowest_sequence", "producer_epoch", "started_ms")
@@ -27,7 +27,7 @@ class Verification:
         self.implicit = implicit
 
     def join(self, producer_epoch: int, sequence: int) -> None:
-        """Another batch waits for the same answer. A newer epoch starts its sequences afresh."""
+        """Add another batch to the verification. A newer epoch resets the lowest sequence."""
         if producer_epoch > self.producer_epoch:
             self.producer_epoch, self.lowest_sequence = producer_epoch, sequence
         elif producer_epoch == self.producer_epoch:

@@ -1,5 +1,6 @@
-"""Bringing a log back from its directory: what a crash left is checked, cut or rebuilt, what was damaged is told.
+"""Loads a log from its directory after a shutdown or crash: checks, truncates or rebuilds what a crash left, and
+reports damage.
 
-Enters: the files of one partition. Leaves: segments whose batches are whole, with indexes, epochs and producers that
-fit. Deliberately absent: what another replica could give (`kraft/replication/damaged_replicas.py`).
+Input: the files of one partition. Output: segments of whole batches with matching indexes, epochs and producers.
+Deliberately absent: recovery from another replica (`kraft/replication/damaged_replicas.py`).
 """

@@ -1,12 +1,12 @@
-"""A log whose files were damaged in the middle: bytes changed after they were written, and whole batches follow.
+"""A log damaged in the middle: bytes changed after they were written, and whole batches follow.
 
-Loading truncates such a log at the damage, since nothing can be appended behind what cannot be read. But the records
-from there on may be acknowledged, so they are neither dropped nor forgotten: the bytes are kept in the folder
-`damaged` of the partition's directory, and `damaged/report.json` tells what is missing. While that is not settled the
-replica must not lead: it would answer for offsets that it has lost. It is settled once the replica has got the
-records from another leader, or a person accepts the loss.
+Loading truncates such a log at the damage, because nothing can be appended behind unreadable bytes. But the records
+from there on may be acknowledged, so they are kept: the bytes in the folder `damaged` of the partition's directory, and
+a description of the missing range in `damaged/report.json`. Until that is settled the replica must not lead, because it
+would serve offsets that it has lost. It is settled once the replica has fetched the records from another leader, or an
+operator accepts the loss.
 
-The folder holds no more than the log held, and goes with the partition.
+The folder holds no more than the log held, and is deleted with the partition.
 """
 
 from __future__ import annotations
@@ -39,13 +39,14 @@ END_UNKNOWN = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DamageReport:
-    """`start_offset` is the first offset that is missing; `known_end_offset` (exclusive) is the end of what could
-    still be told from the bytes, and `known_epoch` the leader epoch of the last batch there. `kept_bytes` are in the
+    """The damage of a log. `start_offset` is the first missing offset. `known_end_offset` (exclusive) is the end of the
+    batches still found in the bytes, `known_epoch` the leader epoch of the last of them. `kept_bytes` are in the
     folder. `state` is WAITING, FETCHED or ACCEPTED.
 
-    `possible_topic_id` is set where the log lost partition.metadata: the topic that has the name now, as text. The
-    log is whole then, but its records may be those of an earlier topic of the name. Accepting takes them for this
-    topic's."""
+    `possible_topic_id` is set if the log lost partition.metadata: the id of the topic that now has the name, as text.
+    The log is whole then, but its records may belong to an earlier topic of that name. Accepting assigns them to this
+    topic.
+    """
 
     since_ms: int
     start_offset: int
@@ -61,7 +62,8 @@ class DamageReport:
         return self.state not in (FETCHED, ACCEPTED)
 
     def after(self, earlier: DamageReport | None) -> DamageReport:
-        """This damage, found where an earlier one may still be waiting: what that says stays true."""
+        """Combine this damage with an earlier report that may still be waiting. What the earlier report says stays
+        true."""
         if earlier is None or not earlier.is_waiting:
             return self
         return replace(
@@ -77,8 +79,8 @@ class DamageReport:
 
 
 def read_damage(files: FileSystem, directory: str) -> DamageReport | None:
-    """The report in a partition's directory; None when there is none. An unreadable one counts as waiting, and as of
-    END_UNKNOWN: nobody has settled it. Raises OSError."""
+    """Read the report in a partition's directory; None if there is none. An unreadable report counts as waiting with
+    END_UNKNOWN, because it was never settled. Raises OSError."""
     path = f"{directory}/{DAMAGED_FOLDER}/{REPORT}"
     try:
         text = read_text(files, path)
@@ -105,7 +107,7 @@ def find_damaged(files: FileSystem, directory: str) -> list[tuple[TopicPartition
 
 
 def write_damage(files: FileSystem, directory: str, report: DamageReport) -> None:
-    """Durable when it returns. Raises OSError."""
+    """Write the report durably. Raises OSError."""
     folder = f"{directory}/{DAMAGED_FOLDER}"
     if not files.exists(folder):
         files.make_directories(folder)
@@ -114,7 +116,7 @@ def write_damage(files: FileSystem, directory: str, report: DamageReport) -> Non
 
 
 def settle_damage(files: FileSystem, directory: str, report: DamageReport, state: str) -> None:
-    """The replica may lead again, for the reason that `state` says. Raises OSError."""
+    """Mark the damage as settled, so that the replica may lead again. `state` is the reason. Raises OSError."""
     assert report.is_waiting
     assert state in (FETCHED, ACCEPTED)
     write_damage(files, directory, replace(report, state=state))
@@ -123,8 +125,8 @@ def settle_damage(files: FileSystem, directory: str, report: DamageReport, state
 def set_damaged_aside(
     cache: FileCache, directory: str, segment: LogSegment, later: Sequence[LogSegment], report: DamageReport
 ) -> Steps[None]:
-    """Copy what lies behind `segment.size` into the folder and truncate the file there; move the files of `later`
-    segments there. The report comes first, so that a crash in between forgets nothing. Raises OSError."""
+    """Copy the bytes behind `segment.size` into the folder, truncate the file there, and move the files of `later`
+    segments into the folder. The report is written first, so that a crash in between loses nothing. Raises OSError."""
     files, folder = cache.files, f"{directory}/{DAMAGED_FOLDER}"
     write_damage(files, directory, report)
     yield None

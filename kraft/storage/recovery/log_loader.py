@@ -55,8 +55,8 @@ TEMPORARY_SUFFIX = ".tmp"
 
 @dataclass(slots=True)
 class LoadReport:
-    """What loading found and did: `events` has one sentence each for the node's log; `bytes_cut` were dropped.
-    `was_flushed`: the recovery point of the checkpoint shows that the log was flushed before."""
+    """What loading found and did. `events` has one sentence each for the node's log. `bytes_cut` counts dropped bytes.
+    `was_flushed`: the checkpoint's recovery point shows that the log was flushed before."""
 
     events: list[str] = field(default_factory=list)
     bytes_cut: int = 0
@@ -85,8 +85,8 @@ class LoadedLog:
 class LogLoader:
     """Loads one partition directory. Used once.
 
-    `sync_directory` hears of a directory whose names have to be durable before the log is written to; without it
-    that is a job of `load`. `doubts_transaction_indexes`: those that are there may lack entries.
+    `sync_directory` is called with a directory whose names must be durable before the log is written; without it, that
+    is a job of `load`. `doubts_transaction_indexes`: existing transaction indexes may lack entries.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class LogLoader:
         self._producers = ProducerStateManager(self._files, directory, expiration_ms=producer_expiration_ms)
 
     def load(self) -> Steps[LoadedLog]:
-        """Raises OSError or StorageError: then the log directory is unusable."""
+        """Load the log in steps. Raises OSError or StorageError if the log directory is unusable."""
         yield from self._finish_swaps()
         if self._files.exists(self._path(DAMAGED_FOLDER)):
             self._damage = read_damage(self._files, self._directory)
@@ -159,7 +159,7 @@ class LogLoader:
         )
 
     def _clean_end(self) -> int | None:
-        """The end offset after a clean shutdown; None when the last segment belies the mark."""
+        """The end offset after a clean shutdown; None if the last segment contradicts the clean-shutdown mark."""
         if not self._segments:
             return self._log_start_offset
         active = self._segments[-1]
@@ -178,16 +178,16 @@ class LogLoader:
         return None
 
     def _lacks_indexes(self, segment: LogSegment) -> bool:
-        """A clean close leaves the indexes out where they would be empty. Earlier releases left out the transaction
-        index with them, empty or not."""
+        """Whether a segment has no index files. A clean close does not write empty indexes. Earlier releases then left
+        out the transaction index too, empty or not."""
         return not any(
             f"{segment.base_offset:020d}{suffix}" in self._names
             for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
         )
 
     def _durable_offset(self) -> int:
-        """Nothing is known of how much of the segments that had to be read is durable: the next flush takes them
-        whole."""
+        """The offset below which the log is known to be durable. Segments that had to be read may not be, so the next
+        flush syncs them completely."""
         return max(
             (segment.base_offset for segment in self._segments if segment.base_offset <= self._recovery_point),
             default=0,
@@ -278,7 +278,7 @@ class LogLoader:
                 yield from self._check_indexes(segment)
 
     def _end_of(self, index: int) -> int:
-        """An offset no record of segment `index` reaches."""
+        """An exclusive upper bound of the offsets in segment `index`."""
         return self._segments[index + 1].base_offset if index + 1 < len(self._segments) else 1 << 63
 
     def _check_indexes(self, segment: LogSegment) -> Steps[None]:
@@ -313,8 +313,8 @@ class LogLoader:
             return LeaderEpochCache()
 
     def _complete_epochs(self) -> Steps[None]:
-        """The checkpoint may be missing (a clean close of a small log leaves it out), or begin later than the log:
-        the epochs are in the batches, too."""
+        """Complete the leader epochs from the batches. The checkpoint may be missing (a clean close of a small log does
+        not write it) or start later than the log."""
         known = self._epochs.earliest
         first = next(
             (
@@ -347,7 +347,7 @@ class LogLoader:
     # Recovery
 
     def _recover(self) -> Steps[int]:
-        """Read what may be torn; the end offset of what is whole."""
+        """Read the segments that may be torn. Returns the end offset of the valid part."""
         first = next(
             (index for index in range(len(self._segments)) if self._end_of(index) > self._recovery_point),
             len(self._segments),
@@ -373,10 +373,10 @@ class LogLoader:
         return end_offset
 
     def _does_not_follow(self, index: int) -> bool:
-        """Whether the segment before this one was lost, or reaches into it: names come and go in any order when the
-        power fails.
+        """Whether this segment does not continue the previous one: a segment between them was lost, or the previous one
+        overlaps it. After a power loss any subset of file names may survive.
 
-        Cleaning leaves gaps below the recovery point.
+        Below the recovery point gaps are legal: cleaning leaves them.
         """
         if index == 0:
             return False
@@ -384,7 +384,7 @@ class LogLoader:
         return base_offset < end_offset or base_offset > max(end_offset, self._recovery_point)
 
     def _recover_segment(self, segment: LogSegment, *, with_state: bool) -> Steps[bool]:
-        """Read one segment; whether it had to be truncated."""
+        """Read one segment. Returns whether it had to be truncated."""
         before = segment.open_log().file.size()
 
         def replay(batch: RecordBatch) -> None:
@@ -423,7 +423,7 @@ class LogLoader:
     def _set_damaged_aside(
         self, segment: LogSegment, later: list[LogSegment], bad: BadBatch, truncated: int
     ) -> Steps[None]:
-        """Keep what lies behind damage, and note that it is missing. What an earlier report says stays true."""
+        """Keep the bytes behind the damage and report them as missing. An earlier report stays valid."""
         known_end = max([bad.known_end_offset or 0, *(each.next_offset() for each in later)])
         epochs = (
             batch.partition_leader_epoch
@@ -460,7 +460,7 @@ class LogLoader:
             yield self._sync_names
 
     def _start_afresh(self, end_offset: int) -> Steps[int]:
-        """Nothing (usable) is there: an empty segment at the log start."""
+        """Create an empty segment at the log start if no usable segment exists."""
         if self._segments and end_offset < self._log_start_offset:
             self._report.events.append(
                 f"the log ends at {end_offset}, before its start {self._log_start_offset}: emptied"

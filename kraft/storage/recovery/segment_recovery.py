@@ -1,10 +1,10 @@
-"""Reading a segment whose end may be torn: every batch is checked whole, and the indexes are made anew.
+"""Reads a segment whose end may be torn. Every batch is checked completely, and the indexes are rebuilt.
 
-What ends a segment before its file does is a torn tail or damage (`stored_batches`). The file is truncated at a torn
-tail. Damage is left as it is, for `damaged_log` to keep it.
+If the valid batches end before the file does, the rest is a torn tail or damage (`stored_batches`). The file is
+truncated at a torn tail. Damage is left in place for `damaged_log`.
 
-A segment of a gigabyte takes from a fifth of a second to ten, by the size of its batches, and longer where the disk
-has to be waited for. So it is read in steps, and what the page cache lacks is read ahead by a thread.
+A segment of a gigabyte takes from a fifth of a second to ten seconds, depending on the size of its batches, and longer
+on a slow disk. So it is read in steps, and a thread reads ahead what is not in the page cache.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ READ_BYTES: Final = 1 << 17
 
 
 class BadBatch(NamedTuple):
-    """What ended a segment before its file did. `known_end_offset` is None for a torn tail; for damage it is the end
-    (exclusive) of the whole batches that follow in the file."""
+    """Why the valid batches end before the file does. `known_end_offset` is None for a torn tail. For damage it is the
+    end (exclusive) of the whole batches that follow in the file."""
 
     reason: str
     known_end_offset: int | None
@@ -45,10 +45,11 @@ def recover_segment(
     next_base_offset: int | None,
     durable_end: int,
 ) -> Steps[BadBatch | None]:
-    """`on_batch` sees each good batch. Returns what ended the segment; None when all of the file was good.
+    """Read a segment and pass each valid batch to `on_batch`. Returns what ended the valid part; None if the whole file
+    is valid.
 
-    `next_base_offset` is where a later segment with records begins, None when there is none. What lies below
-    `durable_end` was synced, so no crash explains that it is bad. Raises OSError.
+    `next_base_offset` is the base offset of the next segment with records, or None. Bytes below `durable_end` were
+    synced, so a crash does not explain damage there. Raises OSError.
     """
     opened = segment.begin_recovery()
     file = opened.file
@@ -87,8 +88,8 @@ def recover_segment(
 def _what_follows(
     file: File, position: int, end: int, next_offset: int, next_base_offset: int | None
 ) -> tuple[int | None, int]:
-    """(end offset, leader epoch) of the whole batches behind damage at `position`; the end is None where a crash
-    explains what is there."""
+    """(end offset, leader epoch) of the whole batches behind damage at `position`. The end is None if a crash explains
+    the bytes."""
     found = damage_before(file, position, end, next_offset)
     if found is not None:
         known_end, epoch = next_offset, -1
@@ -111,7 +112,7 @@ def _read_ahead(opened: OpenFile, position: int, end: int) -> None:
 
 
 class _Reading:
-    """Reads batches that lie one behind the other, many at a time."""
+    """Reads consecutive batches in large chunks."""
 
     __slots__ = ("_chunk", "_end", "_file", "_segment", "_start")
 
@@ -123,7 +124,7 @@ class _Reading:
         self._start = 0
 
     def batch_at(self, position: int) -> RecordBatch:
-        """The checked batch. Raises CorruptBatch, OSError."""
+        """Return the batch at `position` after checking it. Raises CorruptBatch, OSError."""
         base_offset = self._segment.base_offset
         if position + HEADER_SIZE > self._start + len(self._chunk):
             self._read(position, READ_BYTES)

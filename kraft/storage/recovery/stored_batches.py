@@ -1,10 +1,9 @@
-"""Batches in a file, as they are believed: whole, with a CRC that holds. And what to think of a place that holds
-none.
+"""Finds whole batches with a valid CRC in a file, and tells torn tails from damage.
 
-At the end of a log such a place is either what a crash left of batches that were not synced, or damage to what was
-written. The first is truncated; the second must not be, for those records may be acknowledged. Whether whole batches
-follow does not tell the two apart alone: a crash may keep any sectors of what was not synced, so also later ones. But
-a sector that did not get to the disk reads as zeroes, and damage looks otherwise.
+Invalid bytes at the end of a log are either the remains of batches that were not synced before a crash, or damage to
+written batches. A torn tail is truncated. Damage must not be, because those records may be acknowledged. Whole batches
+behind the invalid bytes do not prove damage: a crash may keep any of the unsynced sectors, including later ones. But a
+sector that never reached the disk reads as zeroes, and damage does not.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ def read_batch(file: File, position: int, length: int) -> RecordBatch | None:
 
 
 def damage_before(file: File, position: int, length: int, offset: int) -> tuple[int, RecordBatch] | None:
-    """Position and batch of the first whole one behind `position`, where the batch of `offset` should be and is not,
-    if no crash explains that. Else None."""
+    """Position and batch of the first whole batch behind `position`, where the batch of `offset` is missing, unless a
+    crash explains the gap. Else None."""
     for found in _candidates(file, position, length, offset):
         batch = read_batch(file, found, length)
         if batch is not None:
@@ -59,8 +58,7 @@ def damage_before(file: File, position: int, length: int, offset: int) -> tuple[
 
 
 def _candidates(file: File, position: int, length: int, offset: int) -> Iterator[int]:
-    """Where from `position` on something looks like the header of a batch that continues a log from `offset` on, in
-    reach of the file's bytes."""
+    """Yield positions from `position` on that look like the header of a batch continuing the log from `offset`."""
     magic, last_offset = bytes((MAGIC,)), offset + length - position
     start = position
     while start + HEADER_SIZE <= length:
@@ -80,8 +78,7 @@ def is_written(file: File, position: int, end: int, offset: int) -> bool:
 
 
 def _is_unwritten(file: File, position: int, end: int, offset: int) -> bool:
-    """Whether a sector that reaches into [position, end) has never been written from `position` on, and should have
-    been: it holds the batch of `offset`."""
+    """Whether a sector within [position, end) was never written, although it should hold the batch of `offset`."""
     start = position
     while start < end:
         sector_end = (start // SECTOR_BYTES + 1) * SECTOR_BYTES
@@ -93,5 +90,5 @@ def _is_unwritten(file: File, position: int, end: int, offset: int) -> bool:
 
 
 def _leading_zeroes(offset: int) -> int:
-    """Bytes at the beginning of a batch of `offset` that are zero, written or not."""
+    """The number of zero bytes at the start of a batch with base offset `offset`, even when it is written."""
     return 8 - (offset.bit_length() + 7) // 8

@@ -1,7 +1,8 @@
-"""Aborted transactions read back from the batches of a log, for the segments whose index is missing or in doubt.
+"""Rebuilds the aborted transactions of segments whose transaction index is missing or suspect, from the batches of the
+log.
 
-The walk begins at the log's first batch: a transaction may begin in an earlier segment than the one with its marker.
-Producer state has no part in it, as producers expire and their transactions stay aborted.
+The walk starts at the log's first batch, because a transaction may begin in a segment before the one with its marker.
+Producer state is not used: producers expire, but their transactions stay aborted.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ HEADERS_PER_STEP = 128
 
 
 class OpenTransactions:
-    """The transactions that are open after the last batch taken."""
+    """The transactions that are open after the batches read so far."""
 
     __slots__ = ("_first_offsets",)
 
@@ -30,8 +31,8 @@ class OpenTransactions:
         self._first_offsets: dict[int, int] = {}
 
     def take(self, batch: RecordBatch) -> AbortedTransaction | None:
-        """The transaction that `batch` aborts, if it does. Every batch of a producer comes here, in the order of the
-        log. A control batch comes with its records, any other may be a header alone. Raises InvalidRecord."""
+        """Return the transaction that `batch` aborts, or None. Must be called with every producer batch in log order. A
+        control batch needs its records; for other batches the header is enough. Raises InvalidRecord."""
         if not batch.is_control:
             if batch.is_transactional:
                 self._first_offsets.setdefault(batch.producer_id, batch.base_offset)
@@ -49,10 +50,10 @@ class OpenTransactions:
 def complete_transaction_indexes(
     segments: list[LogSegment], doubted: set[int], tell: Callable[[str], None]
 ) -> Steps[int]:
-    """Put into the index of each segment whose base offset is in `doubted` what it lacks, durably; how many
-    transactions that were.
+    """Durably add missing transactions to the index of each segment whose base offset is in `doubted`. Returns how many
+    were added.
 
-    Damage hides what transactions did there. The doubted indexes from there on stay unknown, which is told.
+    Damage hides transactions. From there on the doubted indexes stay unknown, which is reported.
     """
     opened = OpenTransactions()
     added = 0
@@ -85,7 +86,7 @@ def _read_transactions(segment: LogSegment, opened: OpenTransactions, found: lis
 
 
 def _complete(segment: LogSegment, found: list[AbortedTransaction], tell: Callable[[str], None]) -> Steps[int]:
-    """What the index has stays: a cleaning may have removed the records that it speaks of."""
+    """Add missing transactions to an index. Existing entries are kept: a cleaning may have removed their records."""
     index = segment.transaction_index
     known = {(each.producer_id, each.last_offset): each for each in index}
     missing = [each for each in found if (each.producer_id, each.last_offset) not in known]
@@ -97,8 +98,8 @@ def _complete(segment: LogSegment, found: list[AbortedTransaction], tell: Callab
 
 
 def _store(segment: LogSegment, entries: list[AbortedTransaction], tell: Callable[[str], None]) -> Steps[None]:
-    """The file gets its place at once: a part of it would be taken for the whole. Where there is no room the entries
-    stay in memory, and the next start reads them back again."""
+    """Replace the index file atomically, because a partial file would pass for a complete one. If the disk is full the
+    entries stay in memory, and the next start rebuilds them."""
     index, content = segment.transaction_index, encode_transactions(entries)
     try:
         yield lambda: replace_file(index.files, index.path, content)
