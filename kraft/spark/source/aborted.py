@@ -1,8 +1,7 @@
-"""What a reader of committed records leaves out of a Fetch answer. Pure.
+"""Filter aborted transactions out of a Fetch response for read_committed. Pure.
 
-A leader gives such a reader all records up to the last stable offset, and names the transactions among them that were
-aborted: each by its producer and its first offset. From there on the producer's transactional records are left out,
-up to its marker.
+The leader returns all records up to the last stable offset. It lists the aborted transactions among them, each by
+producer id and first offset. From that offset on, the producer's transactional records are left out, up to its marker.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from kraft.protocol.records.record_batch import RecordBatch
 
 
 def without_aborted(found: Sequence[RecordBatch], aborted: Iterable[AbortedTransaction]) -> list[RecordBatch]:
-    """The batches of one answer, in order, but for those of aborted transactions."""
+    """Return the batches of one Fetch response, in order, without those of aborted transactions."""
     waiting = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
     open_now: set[int] = set()
     kept = []

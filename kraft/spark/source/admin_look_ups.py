@@ -1,8 +1,8 @@
-"""Look-ups by librdkafka's admin client, for logins and certificates that it alone can use (Kerberos, OAUTHBEARER,
-`kafka.ssl.*` of its own).
+"""Look-ups by librdkafka's admin client, for logins and certificates that only librdkafka supports (Kerberos,
+OAUTHBEARER, its own `kafka.ssl.*`).
 
-It may report no error for a request whose connection broke, and -1001 in the place of the offset. A request that it
-has queued for a leader that is gone waits there for its whole timeout.
+When a connection breaks, librdkafka may report no error for the request, and -1001 as the offset. A request that it has
+queued for a leader that is gone stays queued for its whole timeout.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ UNKNOWN = (KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART)
 
 
 class AdminLookUps:
-    """`config` is librdkafka's. Opens its client on first use."""
+    """Look-ups by librdkafka's admin client. `config` is librdkafka's. The client is opened on first use."""
 
     def __init__(self, config: Mapping[str, Any], timeout_ms: int = TIMEOUT_MS) -> None:
         self.config = config
@@ -95,7 +95,7 @@ class AdminLookUps:
         self.asked(ask)
 
     def asked(self, ask: Callable[[], T]) -> T:
-        """Raises LookUpFailed in the place of librdkafka's error."""
+        """Run one query. Raises LookUpFailed in place of librdkafka's error."""
         try:
             return ask()
         except KafkaException as problem:
@@ -103,13 +103,13 @@ class AdminLookUps:
 
 
 def bytes_of(topic_id: Any) -> bytes | None:
-    """A Uuid of confluent_kafka as it is on the wire; None where there is none."""
+    """Convert a Uuid of confluent_kafka to its 16 bytes on the wire; None for the zero id."""
     halves = topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits()
     return b"".join(struct.pack(">q", each) for each in halves) if any(halves) else None
 
 
 def offset_spec(spec: int) -> Any:
-    """A sentinel, or a time in ms."""
+    """Convert a sentinel (EARLIEST, LATEST) or a time in ms to librdkafka's OffsetSpec."""
     kinds: Any = OffsetSpec  # Its constructors carry no types.
     if spec == EARLIEST:
         return kinds.earliest()

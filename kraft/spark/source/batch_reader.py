@@ -32,7 +32,7 @@ class KafkaBatchReader(ForWorkers, DataSourceReader):
         self.bounds = Bounds()
 
     def partitions(self) -> list[InputPartition]:
-        """All partitions of the selection, or an error. Raises SourceError, WireError."""
+        """Plan one input partition for each task. Raises SourceError, WireError."""
         from kraft.spark.source.offset_reader import KafkaOffsetReader
 
         with closing(KafkaOffsetReader(self.options)) as offsets:
@@ -41,7 +41,7 @@ class KafkaBatchReader(ForWorkers, DataSourceReader):
         return [InputPartition((each,)) for each in split_ranges(ranges, least, most)]
 
     def planned(self, offsets: KafkaOffsetReader) -> list[OffsetRange]:
-        """What is read of each partition. Raises SourceError, WireError."""
+        """Return the offset range to read of each partition. Raises SourceError, WireError."""
         options = self.options
         assert options.ending is not None
         assigned = offsets.with_retries(offsets.whole_selection)
@@ -51,7 +51,7 @@ class KafkaBatchReader(ForWorkers, DataSourceReader):
         return self.narrowed([each._replace(topic_id=offsets.topic_ids.get(each.topic)) for each in ranges], offsets)
 
     def narrowed(self, ranges: list[OffsetRange], offsets: KafkaOffsetReader) -> list[OffsetRange]:
-        """What the query's filters leave."""
+        """Narrow the ranges by the query's filters."""
         bounds = self.bounds
         kept = [bounds.narrow(each) for each in ranges if bounds.allows(each)]
         if bounds.timestamp_ms_low is None or not kept:
@@ -69,10 +69,10 @@ class KafkaBatchReader(ForWorkers, DataSourceReader):
 
 
 class KafkaFilteringBatchReader(KafkaBatchReader):
-    """The same, where Spark hands over the query's filters (spark.sql.python.filterPushdown.enabled)."""
+    """A KafkaBatchReader that accepts pushed filters (spark.sql.python.filterPushdown.enabled)."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Takes note of all and answers all: Spark applies each of them again."""
+        """Use the filters to narrow the ranges. Returns all of them, so that Spark applies each filter again."""
         shape = self.options.shape
         self.bounds = bounds_of(
             each for each in filters if shape is None or shape.keeps(getattr(each, "attribute", ("",)))
@@ -83,14 +83,15 @@ class KafkaFilteringBatchReader(KafkaBatchReader):
 def fetch(
     options: SourceOptions, config: dict[str, str], ranges: Sequence[OffsetRange] | None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one task's ranges, one after another. Spark makes up an empty partition (None) when there is none."""
+    """Yield the rows of one task's ranges, in order. `ranges` is None for the empty partition that Spark adds to an
+    empty plan."""
     for each in ranges or ():
         yield from shaped(options.shape, fetcher(options, config, each))
     freeze_imports()
 
 
 def shaped(shape: Shape | None, rows: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-    """The rows as the options want them."""
+    """Convert the rows to the columns that the options ask for; unchanged without a shape."""
     if shape is None:
         return rows
     from kraft.spark.decode.shape import Shaper
@@ -99,7 +100,7 @@ def shaped(shape: Shape | None, rows: Iterable[pa.RecordBatch]) -> Iterable[pa.R
 
 
 def fetcher(options: SourceOptions, config: dict[str, str], offsets: OffsetRange) -> Iterable[pa.RecordBatch]:
-    """The client that reads one range."""
+    """Return the client that reads one range."""
     if options.direct:
         from kraft.spark.source.direct_fetcher import DirectFetcher
 

@@ -1,8 +1,8 @@
-"""Consumers that outlive a task. Spark reuses its Python workers, and opening a client costs more than reading a
-small range.
+"""Consumers that are reused across tasks. Spark reuses its Python workers, and opening a client costs more than reading
+a small range.
 
-One worker runs one task at a time, so a pool holds one idle consumer per configuration in all but odd cases; more
-than `IDLE_MAX` are closed, the oldest first.
+A worker runs one task at a time, so a pool normally holds one idle consumer per configuration. If more than `IDLE_MAX`
+are idle, the oldest are closed.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ IDLE_MAX = 4
 
 
 class ConsumerPool:
-    """Idle consumers by configuration. Owned by one Python worker; never crosses a fork, because clients are opened
-    only in tasks."""
+    """Idle consumers by configuration. Owned by one Python worker. Clients are opened only in tasks, so none crosses a
+    fork."""
 
     def __init__(self) -> None:
         self.idle: list[tuple[tuple[tuple[str, str], ...], Consumer]] = []
 
     def take(self, config: Mapping[str, str]) -> Consumer:
-        """An idle consumer with this configuration, or a new one. Give it back, or close it after an error."""
+        """Return an idle consumer with this configuration, or a new one. Return it with `give_back`; close it after an
+        error."""
         key = tuple(sorted(config.items()))
         for index, (known, consumer) in enumerate(self.idle):
             if known == key:
@@ -31,7 +32,7 @@ class ConsumerPool:
         return Consumer(dict(config))
 
     def give_back(self, config: Mapping[str, str], consumer: Consumer) -> None:
-        """Keep it for the next task; it reads nothing meanwhile."""
+        """Keep the consumer for the next task. Its partitions are unassigned, so it fetches nothing meanwhile."""
         consumer.unassign()
         self.idle.append((tuple(sorted(config.items())), consumer))
         while len(self.idle) > IDLE_MAX:

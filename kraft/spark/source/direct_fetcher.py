@@ -1,9 +1,9 @@
-"""Reads one range of offsets over a connection of our own: Fetch, check, decode whole answers into Arrow. The fast
-way.
+"""Reads one range of offsets over kraft's own connection: Fetch, check, decode whole responses into Arrow. Faster than
+librdkafka.
 
-The next Fetch is on its way while an answer is decoded. The range ends when the position reaches its end: a batch's
-header tells the offset behind it, so control records and what compaction took leave no gap to wait for. What counts
-as loss is what it is for `PartitionFetcher`.
+The next Fetch is in flight while a response is decoded. The range ends when the position reaches its end. A batch's
+header gives the offset after the batch, so control records and compacted records never block the end. Data loss is
+defined as in `PartitionFetcher`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SETTLING_SECONDS_MAX = 2 * MAJORITY_SECONDS
 
 
 class DirectFetcher:
-    """One range, read once: iterate over it. Times are in ms."""
+    """Iterator over the rows of one range; iterate only once. Times are in ms."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class DirectFetcher:
         committed: bool = False,
         security: WireSecurity = PLAINTEXT,
     ) -> None:
-        """`committed`: records of transactions that were aborted, or are open, are left out."""
+        """`committed`: leave out records of aborted and open transactions (read_committed)."""
         self.committed = committed
         self.offsets = offsets
         self.bootstrap = bootstrap
@@ -124,15 +124,16 @@ class DirectFetcher:
         )
 
     def ask(self, cluster: WireCluster, connection: WireConnection) -> None:
-        """By the id of the topic that was planned, where the broker takes ids: another one of its name is not read."""
+        """Send the next Fetch, by topic id if the plan has one and the broker supports it. A recreated topic of the
+        same name is then not read."""
         if self.offsets.topic_id is not None and connection.fetches_by_id:
             connection.send(self.request(cluster), FETCH_BY_ID_VERSION)
         else:
             connection.send(self.request(cluster))
 
     def request(self, cluster: WireCluster) -> FetchRequest:
-        """For as many bytes as the rest of the range takes by what was seen so far, so that megabytes behind a short
-        range stay where they are."""
+        """Build the next Fetch request. Its size limit is estimated from the bytes per offset seen so far, so that a
+        short range does not fetch megabytes beyond its end."""
         topic, partition, _, end, topic_id = self.offsets
         size = min(FETCH_BYTES, FETCH_SPARE_BYTES + int((end - self.position) * self.offset_bytes))
         epoch = cluster.view.epoch(topic, partition)
@@ -148,8 +149,8 @@ class DirectFetcher:
         )
 
     def accept(self, cluster: WireCluster, answer: Any) -> list[RecordBatch]:
-        """The batches of an answer that are to be read. The position is behind all that it holds. Raises WireError for
-        one that says no."""
+        """Return the batches of a response to decode, and move the position behind them. Raises WireError for an error
+        code."""
         if answer.error_code not in UNKNOWN_TOPIC:
             self.gone.clear()
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -179,7 +180,8 @@ class DirectFetcher:
         return without_aborted(found, answer.aborted_transactions or ()) if self.committed else found
 
     def failed(self, cluster: WireCluster, connection: WireConnection | None, problem: OSError | WireError) -> None:
-        """Look for the leader again. Raises what will not pass; a topic that stays away is loss."""
+        """Handle a failed Fetch: look for the leader again. Raises errors that cannot be retried. A topic that stays
+        unknown is data loss."""
         log.warning("reading %s: %s", self.offsets.topic_partition, problem)
         if isinstance(problem, WireError):
             if not problem.is_retriable:
@@ -204,8 +206,8 @@ class DirectFetcher:
             self.seen = str(self.gone)
 
     def look(self, cluster: WireCluster) -> None:
-        """A leader shows nothing at the position. Skip to what there is, if that is so, and the options allow it:
-        asked of the leader as it is known now."""
+        """Handle an offset out of range: ask the current leader for its log start and end. If it confirms that the
+        position is missing and the options allow it, skip to the next offset that exists."""
         topic, partition, _, end, _ = self.offsets
         cluster.stale(topic)
         deadline = time.monotonic() + LOOKUP_SECONDS_MAX
@@ -230,7 +232,8 @@ class DirectFetcher:
             time.sleep(self.retry_s)
 
     def lose(self, until: int, why: str) -> None:
-        """Offsets from the position to `until` cannot be read: fail, or say so and go on behind them."""
+        """Handle the loss of the offsets from the position to `until`. Either fail, or log a warning and continue at
+        `until`. The option `failOnDataLoss` decides."""
         loss = not_read(self.offsets.topic_partition, self.position, until, why)
         if self.fail_on_data_loss:
             raise loss

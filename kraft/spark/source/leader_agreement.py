@@ -1,9 +1,9 @@
-"""When the word of a leader that something is gone is believed. Pure.
+"""When a leader's report that data is gone is believed. Pure.
 
-A leader that was deposed and is cut off does not know that it is behind, and a node that has just started knows
-little. What is committed is committed at the leader of the newest epoch, so the question is who that is: a majority
-of the cluster's nodes must agree, and go on agreeing for a while. Nodes that cannot be reached may know better; with
-them in the majority nothing is believed, and the reader gives up in the end without calling it loss.
+A deposed leader that is cut off does not know that it is behind, and a node that has just started may have old
+metadata. Committed data is at the leader of the newest epoch. So a majority of the cluster's nodes must agree on that
+leader, and keep agreeing for a while. Unreachable nodes may have newer metadata. If they are the majority, nothing is
+believed: the reader gives up in the end without reporting data loss.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ lasts."""
 
 
 class LeaderAgreement:
-    """One question about one partition. `patience_s` bounds both times."""
+    """Decides whether one report of missing data about one partition is believed. `patience_s` bounds both periods."""
 
     def __init__(self, looks_min: int, patience_s: float) -> None:
         self.looks_min = looks_min
@@ -37,8 +37,8 @@ class LeaderAgreement:
         self.looks, self.since = 0, None
 
     def believed(self, leader: Leader | None, views: Views, now: float, *, lasting: bool = False) -> bool:
-        """Whether what `leader` says is so; None is the partition's absence itself. What is `lasting` cannot become
-        otherwise under the same leader. `now` is monotonic, in seconds."""
+        """Whether the report of `leader` is believed. `leader` None means that the partition does not exist. A
+        `lasting` report cannot change under the same leader. `now` is monotonic, in seconds."""
         agreeing = views.agreeing(leader)
         if leader != self.leader or 2 * agreeing <= views.listed:
             self.clear()

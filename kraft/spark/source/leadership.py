@@ -1,8 +1,8 @@
-"""The leader of each partition of a topic, by the newest leader epoch that any node has reported, and what each node
-says of one partition. Pure.
+"""The leader of each partition of a topic, by the newest leader epoch that any node has reported, and each node's view
+of one partition. Pure.
 
-A leader epoch rises with every election (KIP-320). A node that is cut off, or behind, tells an older one: nobody
-goes back to that.
+A leader epoch rises with every election (KIP-320). A node that is cut off or behind reports an older epoch, which is
+ignored.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from kraft.common.ids import Uuid
 
 
 class Leader(NamedTuple):
-    """A partition's leader. `node` is -1 where there is none, `epoch` is -1 where the broker is too old to say."""
+    """A partition's leader. `node` is -1 if there is none. `epoch` is -1 if the broker is too old to report it."""
 
     node: int
     epoch: int
 
 
 class TopicLeaders(NamedTuple):
-    """Leaders by partition of one topic. A topic that is made anew has another id."""
+    """Leaders of one topic by partition. A recreated topic has another id."""
 
     topic_id: Uuid
     partitions: Mapping[int, Leader]
 
 
 class Views(NamedTuple):
-    """What those nodes that answered say of one partition's leader: None where the partition is unknown. `listed`
-    counts the nodes of the cluster."""
+    """Each answering node's view of one partition's leader: None if the node does not know the partition. `listed` is
+    the number of nodes in the cluster."""
 
     listed: int
     told: Mapping[int, Leader | None]
@@ -39,14 +39,15 @@ class Views(NamedTuple):
 
 
 def leaders_of(topic: Any) -> TopicLeaders:
-    """What a Metadata answer says of a topic."""
+    """Return the leaders of a topic in a Metadata response."""
     return TopicLeaders(
         topic.topic_id, {each.partition_index: Leader(each.leader_id, each.leader_epoch) for each in topic.partitions}
     )
 
 
 def merged(known: TopicLeaders | None, told: TopicLeaders) -> TopicLeaders:
-    """What is known after an answer: each partition's newer epoch, and all of the answer where the topic is another."""
+    """Merge a Metadata response into the known leaders: the newer epoch of each partition. A recreated topic replaces
+    all."""
     if known is None or known.topic_id != told.topic_id:
         return told
     newest = {

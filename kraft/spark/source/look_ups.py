@@ -1,4 +1,4 @@
-"""The driver's questions about topics, by whichever client can ask them."""
+"""The driver's queries about topics and offsets, independent of the client that sends them."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ class SeenTopic(NamedTuple):
 
 
 class LookUps(Protocol):
-    """A client for metadata and offsets. One question is one attempt, which ends after a while. Raises NotYetKnown for
-    what may pass. Not shared between threads."""
+    """A client for metadata and offsets. Each query is one attempt with a time limit. Raises NotYetKnown for errors
+    that may pass. Not shared between threads."""
 
     def names(self) -> list[str]:
-        """All topics that may be seen. Raises NotYetKnown, WireError."""
+        """Return the names of all topics that the login may describe. Raises NotYetKnown, WireError."""
 
     def describe(self, topics: Sequence[str], *, skip_missing: bool = False) -> list[SeenTopic]:
-        """These topics; without those that do not exist with `skip_missing`, otherwise they fail the question. Raises
-        NotYetKnown, WireError."""
+        """Describe these topics. A topic that does not exist is left out with `skip_missing`, and otherwise fails the
+        query. Raises NotYetKnown, WireError."""
 
     def list_offsets(self, specs: Mapping[TopicPartition, int], *, committed: bool) -> Offsets:
-        """Offsets for sentinels (EARLIEST, LATEST) or times in ms. `committed`: the end is before the first open
-        transaction. Raises NotYetKnown, WireError."""
+        """Return offsets for sentinels (EARLIEST, LATEST) or times in ms. With `committed` the end is the last stable
+        offset, before the first open transaction. Raises NotYetKnown, WireError."""
 
     def set_group_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Set offsets of a group without members. Raises NotYetKnown, WireError."""
+        """Commit offsets for a group without members. Raises NotYetKnown, WireError."""
 
     def renew(self) -> None:
-        """Ask another broker, and look for the leaders anew, before the next question."""
+        """Use another broker and refresh the leaders before the next query."""
 
     def close(self) -> None: ...

@@ -1,5 +1,5 @@
-"""The partitions of a read and their offsets, as the driver plans it: one Metadata and one ListOffsets round for all
-partitions, by a client that is kept."""
+"""The partitions of a read and their offsets, as the driver plans them: one Metadata and one ListOffsets round for all
+partitions, by a client that stays open."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ class KafkaOffsetReader:
 
     @property
     def client(self) -> LookUps:
-        """The client. Before it is created, the rights are checked. Raises SourceError, WireError."""
+        """The client. The permissions are checked before it is created. Raises SourceError, WireError."""
         if self._client is None:
             self.require_rights()
             self._client = look_ups(self.options)
         return self._client
 
     def require_rights(self) -> None:
-        """Check the right to read the topics, as far as they are named. Raises SourceError, WireError."""
+        """Check the permission to read the topics that the selection names. Raises SourceError, WireError."""
         selection, options = self.options.selection, self.options
         if options.is_login_known:
             topics = (
@@ -86,7 +86,7 @@ class KafkaOffsetReader:
         self._client = None
 
     def renew(self) -> None:
-        """Ask another broker, and look for the leaders anew, before the next question."""
+        """Use another broker and refresh the leaders before the next query."""
         if self._client is not None:
             self._client.renew()
 
@@ -94,8 +94,8 @@ class KafkaOffsetReader:
     # ------------------------------------------------------------------------------------------------------------------
 
     def partitions(self, *, skip_missing: bool = False) -> frozenset[TopicPartition]:
-        """The partitions that the selection names now. A topic that does not exist has none with `skip_missing`;
-        otherwise raises NotYetKnown."""
+        """Return the partitions that the selection matches now. A topic that does not exist is left out with
+        `skip_missing`; otherwise raises NotYetKnown."""
         selection = self.options.selection
         if isinstance(selection, Subscribe):
             return frozenset(self.describe(selection.topics, skip_missing=skip_missing))
@@ -107,8 +107,8 @@ class KafkaOffsetReader:
         return frozenset(self.describe(names, internal=False, skip_missing=skip_missing))
 
     def whole_selection(self) -> frozenset[TopicPartition]:
-        """The partitions of a query that begins: with failOnDataLoss, all that `assign` names must exist. Raises
-        NotYetKnown, WireError."""
+        """Return the partitions of a starting query. With failOnDataLoss, all partitions that `assign` names must
+        exist. Raises NotYetKnown, WireError."""
         found, selection = self.partitions(), self.options.selection
         if isinstance(selection, Assign) and (missing := selection.partitions - found):
             absent = PlanIncomplete(
@@ -120,14 +120,13 @@ class KafkaOffsetReader:
         return found
 
     def remaining_partitions(self) -> frozenset[TopicPartition]:
-        """The partitions like `partitions`, of a query that runs: one that goes on without what is lost has no
-        partitions in a topic that does not exist any more."""
+        """Return the partitions of a running query. Without failOnDataLoss, a topic that was deleted has none."""
         return self.partitions(skip_missing=not self.options.fail_on_data_loss)
 
     def describe(
         self, topics: Sequence[str], *, internal: bool = True, skip_missing: bool = False
     ) -> list[TopicPartition]:
-        """The partitions of each topic. Raises NotYetKnown, also for an answer that lacks some."""
+        """Return the partitions of these topics. Raises NotYetKnown, also if a response lacks partitions."""
         if not topics:
             return []
         described = self.client.describe(topics, skip_missing=skip_missing)
@@ -145,8 +144,8 @@ class KafkaOffsetReader:
         ]
 
     def made_anew(self) -> frozenset[str]:
-        """The topics that are others by now than were read so far: they were deleted and made anew. From here on those
-        are read. It is data loss. Raises DataLoss."""
+        """Return the topics that were deleted and recreated since they were last read. From now on the recreated topics
+        are read. Raises DataLoss with failOnDataLoss."""
         changed = [name for name, topic_id in self._told_ids.items() if topic_id != self.topic_ids[name]]
         if not changed:
             return frozenset()
@@ -171,14 +170,14 @@ class KafkaOffsetReader:
     # -- offsets
 
     def list_offsets(self, specs: Mapping[TopicPartition, int]) -> Offsets:
-        """Offsets for sentinels (EARLIEST, LATEST) or times in ms; -1 where no record is that new. All that were asked
-        for. Raises NotYetKnown, WireError."""
+        """Return offsets for sentinels (EARLIEST, LATEST) or times in ms; -1 if no record is at or after the time.
+        Every requested partition has one. Raises NotYetKnown, WireError."""
         if not specs:
             return {}
         return checked_offsets(specs, self.client.list_offsets(specs, committed=self.options.committed))
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
-        """Log start of those partitions that still exist."""
+        """Return the log start offsets of the given partitions that still exist."""
         wanted = frozenset(partitions)
         if not wanted:
             return {}
@@ -188,12 +187,12 @@ class KafkaOffsetReader:
         )
 
     def latest(self, known: Mapping[TopicPartition, int] | None = None) -> Offsets:
-        """End offsets of all partitions."""
+        """Return the end offsets of all partitions."""
         return self.settled(known or {}, lambda: self.list_offsets(dict.fromkeys(self.remaining_partitions(), LATEST)))
 
     def settled(self, known: Mapping[TopicPartition, int], ask: Callable[[], Offsets]) -> Offsets:
-        """What `ask` answers. An offset below `known`, or a partition that is missing, may come from a node that
-        lags, or was deposed: asked again before it is believed."""
+        """Return the result of `ask`. A missing partition, or an offset below `known`, may come from a node that lags
+        or was deposed, so it is asked again before it is believed."""
         until = time.monotonic() + min(SETTLE_SECONDS, self.options.poll_timeout_ms / 1000)
         attempts = self.options.offset_fetch_attempts_max
         while True:
@@ -207,8 +206,8 @@ class KafkaOffsetReader:
             self.renew()
 
     def resolve(self, limit: Limit, *, starting: bool, assigned: frozenset[TopicPartition] | None = None) -> Offsets:
-        """The offset that a limit names in each partition of `assigned`, or else of all that the selection names.
-        Raises SourceError, WireError."""
+        """Return the offset that a limit names, for each partition of `assigned`, or of the whole selection if that is
+        None. Raises SourceError, WireError."""
         return self.with_retries(
             lambda: self.resolve_once(limit, self.whole_selection() if assigned is None else assigned, starting)
         )
@@ -236,8 +235,8 @@ class KafkaOffsetReader:
         return found
 
     def offsets_for_times(self, times: Mapping[TopicPartition, int], starting: bool) -> Offsets:
-        """First offset at or after each time; LATEST where there is none and the options allow it (always for an
-        end)."""
+        """Return the first offset at or after each time, or LATEST if there is none. For a start that needs the
+        options' consent: otherwise raises ValueError."""
         found = self.list_offsets(times)
         for partition, offset in found.items():
             if offset < 0 and starting and not self.options.latest_if_no_match:
@@ -247,7 +246,8 @@ class KafkaOffsetReader:
         return {partition: offset if offset >= 0 else LATEST for partition, offset in found.items()}
 
     def with_retries(self, ask: Callable[[], T]) -> T:
-        """`ask`, again of other brokers after an error that may pass, `fetchOffset.numRetries` times in all."""
+        """Run `ask`, at most `fetchOffset.numRetries` times in all. After an error that may pass, another broker is
+        asked."""
         for attempt in range(1, self.options.offset_fetch_attempts_max):
             try:
                 return ask()
@@ -263,8 +263,8 @@ class KafkaOffsetReader:
     def resolved_ranges(
         self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
     ) -> list[OffsetRange]:
-        """The ranges between two offsets of a stream. New partitions begin at their start; whatever is missing is
-        data loss."""
+        """Return the ranges between two offsets of a stream. A new partition starts at its log start. A missing
+        partition is data loss."""
         added = end.keys() - start.keys()
         first = self.earliest(added)
         if missing := added - first.keys():
@@ -298,7 +298,7 @@ class KafkaOffsetReader:
         return ranges
 
     def tell_group(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Set a group's offsets, best effort: refused while the group has members."""
+        """Commit offsets for a group, best effort: brokers refuse it while the group has members."""
         if not offsets:
             return
         try:
@@ -313,7 +313,7 @@ class KafkaOffsetReader:
 
 
 def look_ups(options: SourceOptions) -> LookUps:
-    """Our own client, unless the connections need what only librdkafka can do."""
+    """Return kraft's own client, or librdkafka's if the connections need what only librdkafka supports."""
     if options.own_look_ups:
         from kraft.spark.source.wire_look_ups import WireLookUps
 
@@ -329,7 +329,7 @@ def look_ups(options: SourceOptions) -> LookUps:
 
 
 def whole_topic(described: SeenTopic) -> SeenTopic:
-    """The topic, which has all its partitions: 0, 1, 2, ... Raises PlanIncomplete."""
+    """Return the topic if its partitions are complete: 0, 1, 2, ... Otherwise raises PlanIncomplete."""
     indexes = sorted(described.partitions)
     if not indexes or indexes != list(range(len(indexes))):
         which = f"partitions of topic {described.name}"
@@ -338,7 +338,8 @@ def whole_topic(described: SeenTopic) -> SeenTopic:
 
 
 def checked_offsets(specs: Mapping[TopicPartition, int], told: Mapping[TopicPartition, int]) -> Offsets:
-    """What is told for `specs`, all of it an offset. Raises OffsetNotKnown for the first partition without one."""
+    """Return the offsets of `told` for all of `specs`. Raises OffsetNotKnown for the first partition without a valid
+    offset."""
     for partition in sorted(specs):
         offset = told.get(partition)
         if offset is None or not is_offset_answer(offset, specs[partition]):
@@ -347,7 +348,7 @@ def checked_offsets(specs: Mapping[TopicPartition, int], told: Mapping[TopicPart
 
 
 def show_spec(spec: int) -> str:
-    """A sentinel, or a time in ms, for people to read."""
+    """Describe a sentinel or a time in ms for a message."""
     if spec == EARLIEST:
         return "first offset"
     return "end offset" if spec == LATEST else f"first offset at time {spec}"

@@ -1,5 +1,5 @@
-"""Options of a read, checked before anything runs. Names, precedence and refusals are those of Spark's own Kafka
-connector; names are case-insensitive."""
+"""Options of a read, checked before anything runs. Names, precedence and rejected values are those of Spark's own Kafka
+connector. Names are case-insensitive."""
 
 from __future__ import annotations
 
@@ -43,28 +43,28 @@ STRATEGY_NAMES = "subscribe, subscribePattern, assign"
 
 @dataclass(frozen=True, slots=True)
 class Subscribe:
-    """These topics, all partitions."""
+    """Read all partitions of these topics."""
 
     topics: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SubscribePattern:
-    """Every topic that is not internal and in whose name the regular expression is found."""
+    """Read every topic whose name matches the regular expression anywhere, except internal topics."""
 
     pattern: str
 
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """These partitions, as far as they exist."""
+    """Read these partitions, if they exist."""
 
     partitions: frozenset[TopicPartition]
 
 
 @dataclass(frozen=True, slots=True)
 class Everywhere:
-    """The same sentinel, EARLIEST or LATEST, for each partition."""
+    """The same sentinel, EARLIEST or LATEST, for every partition."""
 
     offset: int
 
@@ -78,14 +78,14 @@ class SpecificOffsets:
 
 @dataclass(frozen=True, slots=True)
 class SpecificTimestamps:
-    """The first record at or after a time (ms) for every partition."""
+    """For every partition, the first record at or after its own time (ms)."""
 
     timestamps: Mapping[TopicPartition, int]
 
 
 @dataclass(frozen=True, slots=True)
 class GlobalTimestamp:
-    """The first record at or after one time (ms)."""
+    """For every partition, the first record at or after one common time (ms)."""
 
     timestamp: int
 
@@ -96,7 +96,7 @@ Limit = Everywhere | SpecificOffsets | SpecificTimestamps | GlobalTimestamp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """What a batch or streaming read asks for. `ending` is None for a stream."""
+    """The options of a batch or streaming read. `ending` is None for a stream."""
 
     selection: Selection
     starting: Limit
@@ -135,7 +135,7 @@ class SourceOptions:
 
     @property
     def committed(self) -> bool:
-        """Whether records of transactions that were aborted, or are open, are left out."""
+        """Whether records of aborted and open transactions are left out (read_committed)."""
         return self.kafka.get("isolation.level", ISOLATION_LEVELS[0]).strip().lower() == ISOLATION_LEVELS[1]
 
 
@@ -226,7 +226,7 @@ def stream_options(options: Mapping[str, str]) -> SourceOptions:
 
 
 def lower(options: Mapping[str, str]) -> dict[str, str]:
-    """Options under lower-case names. Says which ones mean nothing to this source."""
+    """Return the options with lower-case names. Logs a warning for an option that this source does not use."""
     given = {name.lower(): value for name, value in options.items()}
     for name in given:
         if name not in (*SOURCE_KEYS, *OF_TABLE, "topic") and not name.startswith((KAFKA_PREFIX, "option.")):
@@ -283,7 +283,7 @@ def parse(given: Mapping[str, str], starting: Limit, ending: Limit | None) -> So
 
 
 def direct_of(given: Mapping[str, str], kafka: Mapping[str, str]) -> bool:
-    """Whether the built-in client reads. `auto` takes it wherever it can do what is asked. Raises ValueError."""
+    """Whether kraft's own client reads. With `auto` it reads unless an option needs librdkafka. Raises ValueError."""
     chosen = choice(given, "fetcher", ("auto", "direct", "librdkafka"), "auto")
     needed = librdkafka_for(kafka)
     if chosen == "direct" and needed is not None:
@@ -292,7 +292,7 @@ def direct_of(given: Mapping[str, str], kafka: Mapping[str, str]) -> bool:
 
 
 def librdkafka_for(kafka: Mapping[str, str]) -> str | None:
-    """A property that only librdkafka can honour: Kerberos, racks and the like; None if there is none. Raises
+    """Return a property that only librdkafka supports (Kerberos, racks and so on); None if there is none. Raises
     ValueError."""
     honoured = DIRECT_TUNING | SECURITY_KEYS
     if (login := only_librdkafka(kafka)) is not None:
@@ -310,8 +310,8 @@ def librdkafka_for(kafka: Mapping[str, str]) -> str | None:
 
 
 def librdkafka_to_connect(kafka: Mapping[str, str]) -> str | None:
-    """A property that only librdkafka can honour, and without which there is no connection, or not one as it was meant
-    to be; None if there is none. Raises ValueError."""
+    """Return a property that only librdkafka supports and that the connection depends on; None if there is none. Raises
+    ValueError."""
     if (login := only_librdkafka(kafka)) is not None:
         return login
     others = (name for name in sorted(kafka) if name.startswith(CONNECTING) and name not in SECURITY_KEYS)
@@ -319,12 +319,13 @@ def librdkafka_to_connect(kafka: Mapping[str, str]) -> str | None:
 
 
 def timeout_of(kafka: Mapping[str, str], name: str) -> int:
-    """The timeout in ms, of a client key. Raises ValueError."""
+    """Return the timeout in ms under a client key. Raises ValueError."""
     return or_else(number(kafka, name, at_least=1, otherwise=f"kafka.{name} must be positive"), TIMEOUT_MS)
 
 
 def kafka_options(given: Mapping[str, str]) -> dict[str, str]:
-    """The `kafka.*` options without their prefix. Refuses those that would break what Spark promises."""
+    """Return the `kafka.*` options without their prefix. Raises ValueError for options that would break Spark's
+    guarantees."""
     kafka = {name[len(KAFKA_PREFIX) :]: value for name, value in given.items() if name.startswith(KAFKA_PREFIX)}
     for name, reason in REFUSED.items():
         if name in kafka:
@@ -340,7 +341,7 @@ def kafka_options(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def selection_of(given: Mapping[str, str]) -> Selection:
-    """Exactly one of subscribe, subscribePattern, assign."""
+    """Parse the selection: exactly one of subscribe, subscribePattern, assign. Raises ValueError."""
     chosen = [name for name in STRATEGIES if name in given]
     if not chosen:
         raise ValueError(
@@ -371,7 +372,8 @@ def selection_of(given: Mapping[str, str]) -> Selection:
 
 
 def limit_of(given: Mapping[str, str], side: str, default: Limit) -> Limit:
-    """Where a read starts or ends: one time for all, then a time each, then offsets; the first that is set wins."""
+    """Parse where a read starts or ends. One time for all takes precedence over a time per partition, and that over
+    offsets."""
     if (text := given.get(f"{side}timestamp")) is not None:
         try:
             timestamp = int(text.strip())
@@ -395,7 +397,8 @@ def limit_of(given: Mapping[str, str], side: str, default: Limit) -> Limit:
 
 
 def target_time(timestamp: int, where: str) -> int:
-    """The time to look up, as Kafka's consumer checks it: values below zero are sentinels. Raises ValueError."""
+    """Return the time to look up, checked as Kafka's consumer does. Raises ValueError below zero: negatives are
+    sentinels."""
     if timestamp < 0:
         raise ValueError(f"The target time for {where} is {timestamp}. The target time cannot be negative.")
     return timestamp
@@ -411,7 +414,7 @@ def refuse_sentinel(limit: Limit, sentinel: int, everywhere: str, single: str) -
 
 
 def check_order(starting: Limit, ending: Limit) -> None:
-    """Two explicit sides name the same partitions, and no start lies after its end."""
+    """Check that two explicit limits name the same partitions and no start is after its end. Raises ValueError."""
     if isinstance(starting, SpecificOffsets) and isinstance(ending, SpecificOffsets):
         kind, starts, ends = "offset", starting.offsets, ending.offsets
     elif isinstance(starting, SpecificTimestamps) and isinstance(ending, SpecificTimestamps):
@@ -438,7 +441,7 @@ UNITS_MS = {"": 1, "us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, 
 
 
 def parse_duration_ms(text: str) -> int:
-    """Spark's time strings (`15m`, `100 ms`) in milliseconds; a bare number is milliseconds. Raises ValueError."""
+    """Parse Spark's time strings (`15m`, `100 ms`) to milliseconds. A bare number is milliseconds. Raises ValueError."""
     match = re.fullmatch(r"(-?\d+)\s*([a-z]*)", text.strip().lower())
     if match is None or match[2] not in UNITS_MS:
         raise ValueError(

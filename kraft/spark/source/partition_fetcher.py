@@ -1,9 +1,8 @@
-"""Reads one range of offsets as Arrow record batches.
+"""Reads one range of offsets as Arrow record batches, through librdkafka.
 
-The range ends when an offset reaches its end: by a record at or past it, or by the partition's end (control, aborted
-and compacted records never arrive, but the end of the partition is announced with its offset). Nothing waits for a
-record that cannot come. A fetch below the log start is refused by the broker; gaps inside what it serves are never
-loss.
+The range ends at a record at or past its end, or when librdkafka reports the end of the partition with its offset. The
+report is needed because control, aborted and compacted records are never delivered, so the reader must not wait for
+them. A fetch below the log start is refused by the broker: that is data loss. Gaps between records are never data loss.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ GONE = frozenset(
 
 
 class PartitionFetcher:
-    """One range, read once: iterate over it. `config` is the consumer's; the times are in ms."""
+    """Iterator over the rows of one range; iterate only once. `config` is the consumer's. Times are in ms."""
 
     def __init__(
         self,
@@ -106,7 +105,7 @@ class PartitionFetcher:
                 raise TimeoutError(f"Cannot fetch record for {wanted} in {self.poll_timeout_s * 1000:.0f} milliseconds")
 
     def take(self, records: list[Message]) -> Iterator[pa.RecordBatch]:
-        """The records below the end as one batch; adapts the size of the next."""
+        """Yield the records below the range's end as one batch, and adapt the size of the next batch."""
         last_offset = offset_of(records[-1])
         if last_offset >= self.offsets.end:
             records = [record for record in records if offset_of(record) < self.offsets.end]
@@ -117,8 +116,8 @@ class PartitionFetcher:
             yield batch
 
     def records_of(self, consumer: Consumer, messages: Sequence[Message]) -> list[Message]:
-        """The records among `messages`; what the others say is acted upon, in order: the records before it are
-        delivered whatever it is."""
+        """Return the records among `messages`. Errors and end-of-partition events are handled in order; the records
+        before an error are still delivered."""
         records = []
         for message in messages:
             problem = message.error()
@@ -144,8 +143,8 @@ class PartitionFetcher:
             log.warning("reading %s: %s", self.offsets.topic_partition, problem.str())
 
     def at_partition_end(self, consumer: Consumer, eof_offset: int) -> None:
-        """All that can be read below `eof_offset` has been. Below our end it is loss, unless the broker says that
-        more is there."""
+        """Handle an end of partition at `eof_offset`. Below the range's end it is data loss, unless the leader has more
+        records."""
         if eof_offset >= self.offsets.end:
             self.ended = True
             return
@@ -155,7 +154,7 @@ class PartitionFetcher:
             self.lose(eof_offset, self.offsets.end, f"the log now ends at {latest} (it starts at {earliest})")
 
     def out_of_range(self, consumer: Consumer, problem: KafkaError) -> None:
-        """The broker does not have `position`: skip to what it has, if the options allow it."""
+        """Handle an offset out of range: skip to the offsets that the broker has, if the options allow it."""
         if self.position >= self.offsets.end:
             return  # All has come.
         earliest, latest = self.watermarks(consumer)
@@ -176,8 +175,8 @@ class PartitionFetcher:
             self.lose(self.position, self.offsets.end, available)
 
     def gone(self, consumer: Consumer, problem: KafkaError) -> None:
-        """Some node does not know the partition. Lost, unless another knows it: any node may be the one that answers
-        next."""
+        """Handle an unknown partition. It is lost unless another node knows it: a response may come from a node that is
+        behind."""
 
         def is_there() -> bool:
             found = consumer.list_topics(self.offsets.topic, LOOKUP_TIMEOUT_S).topics.get(self.offsets.topic)
@@ -190,8 +189,8 @@ class PartitionFetcher:
             self.lose(self.position, self.offsets.end, f"{problem.str()}: the partition does not exist any more")
 
     def watermarks(self, consumer: Consumer) -> tuple[int, int]:
-        """Log start and end by the leader, which is looked for anew: one that does not have the position may be
-        behind, or not know it yet."""
+        """Return the log start and end from the leader, after a new look-up of the leader. A leader without the
+        position may be behind, or not yet know that it was elected."""
         found = (0, 0)
 
         def is_readable() -> bool:
@@ -211,8 +210,8 @@ class PartitionFetcher:
         return found
 
     def patiently(self, look: Callable[[], bool]) -> bool:
-        """`look` again until it is so, or for as long as a leader that is behind may need. Raises KafkaException,
-        OffsetNotKnown when nobody answers in the end."""
+        """Repeat `look` until it is true, or until a leader that is behind had time to catch up. Raises KafkaException
+        or OffsetNotKnown if no broker answers in the end."""
         until = time.monotonic() + self.settle_s
         while True:
             try:
@@ -227,7 +226,7 @@ class PartitionFetcher:
             time.sleep(RETRY_SECONDS)
 
     def lose(self, start: int, end: int, why: str) -> None:
-        """Offsets `[start, end)` cannot be read: fail, or say so and go on behind them."""
+        """Handle the loss of the offsets `[start, end)`: fail, or log a warning and continue at `end`."""
         loss = not_read(self.offsets.topic_partition, start, end, why)
         if self.fail_on_data_loss:
             raise loss
@@ -236,7 +235,7 @@ class PartitionFetcher:
 
 
 class BatchBuilder:
-    """Records to Arrow columns. Columns that hold one value all along are built once and sliced."""
+    """Converts records to Arrow columns. Columns with a constant value are built once and sliced."""
 
     def __init__(self, topic: str, partition: int, include_headers: bool) -> None:
         self.topic = topic
@@ -266,14 +265,14 @@ class BatchBuilder:
 
 
 def offset_of(message: Message) -> int:
-    """Every record and every end-of-partition event has one."""
+    """Return the offset of a record or an end-of-partition event, which always have one."""
     offset = message.offset()
     assert offset is not None
     return offset
 
 
 def headers_of(record: Message) -> list[dict[str, object]] | None:
-    """Headers in order, duplicates kept; None where a record has none, as the official connector has it. Raises
+    """Return a record's headers in order, with duplicates; None without headers, as in the official connector. Raises
     SourceError."""
     try:
         headers = record.headers()

@@ -1,4 +1,4 @@
-"""One look-up of offsets: the partitions that are answered, and why the others are not. Pure."""
+"""One look-up of offsets: the offsets found so far, and the last problem of each other partition. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from kraft.spark.client.wire import WireError
 
 
 class PendingOffsets:
-    """Each partition of `specs` is in `found` or in `left`. `specs` are sentinels of ListOffsets, or times in ms."""
+    """The state of one look-up: each partition of `specs` is in `found` or in `left`. `specs` holds ListOffsets
+    sentinels or times in ms."""
 
     def __init__(self, specs: Mapping[TopicPartition, int]) -> None:
         self.specs = dict(specs)
@@ -19,11 +20,11 @@ class PendingOffsets:
 
     @property
     def left(self) -> list[TopicPartition]:
-        """Partitions to ask for, in order."""
+        """Partitions still without an offset, sorted."""
         return sorted(self.specs.keys() - self.found.keys())
 
     def answered(self, partition: TopicPartition, code: int, offset: int) -> None:
-        """A broker's answer. Raises WireError for a refusal that does not pass."""
+        """Record a broker's answer for one partition. Raises WireError for an error that cannot be retried."""
         if code:
             refused = WireError(code, f"offset of {partition}")
             if not refused.is_retriable:
@@ -35,12 +36,12 @@ class PendingOffsets:
             self.problems[partition] = f"offset of {partition}: a broker answered {offset}, which is no offset"
 
     def unanswered(self, partitions: Iterable[TopicPartition], why: str) -> None:
-        """The broker to ask is not known, or could not be asked."""
+        """Record why partitions could not be asked for: their leader is unknown or unreachable."""
         for each in partitions:
             self.problems[each] = f"offset of {each}: {why}"
 
     def show(self) -> str:
-        """Why the first partition that is left is not answered, and how many there are."""
+        """Describe the problem of the first partition without an offset, and count the others."""
         left = self.left
         others = f" (and {len(left) - 1} more partitions)" if len(left) > 1 else ""
         return self.problems.get(left[0], f"offset of {left[0]}: there is no answer") + others

@@ -1,6 +1,4 @@
-"""Whether the nodes let us do what a query is about to do: asked on the driver before any task runs, because a task
-that is refused can only be tried again.
-"""
+"""Check permissions on the driver before any task runs: a task that is refused can only be retried by Spark."""
 
 from __future__ import annotations
 
@@ -22,9 +20,9 @@ NOT_TOLD: Final = -(1 << 31)
 
 
 def require_right(bootstrap: str, security: WireSecurity, topics: Sequence[str], operation: int) -> None:
-    """That we may do it (`acls.Operation`) to each of these topics that is there, and that nodes let us in at all.
-    Raises SourceError, WireError for a login or a certificate that is refused. Nodes that cannot be reached are left
-    to those who ask again."""
+    """Check that the login may do `operation` (`acls.Operation`) on each existing topic. Raises SourceError, or
+    WireError if the login or certificate is refused. Unreachable nodes are ignored here: the queries that follow retry
+    them."""
     cluster = WireCluster(bootstrap, timeout_s=TIMEOUT_S, security=security)
     request = MetadataRequest(
         topics=[MetadataRequestTopic(name=each) for each in topics],

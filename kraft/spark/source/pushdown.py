@@ -1,8 +1,8 @@
-"""What a filter on topic, partition, offset or timestamp lets a batch read leave out. Pure.
+"""Narrow a batch read by filters on topic, partition, offset or timestamp. Pure.
 
-Every filter still runs in Spark: what is here only narrows the ranges, and may be coarser than the filter, never
-finer. An upper bound on timestamps narrows nothing, because timestamps need not rise with offsets; a lower one does,
-because a broker finds the first record at or after a time.
+Spark still applies every filter. So the bounds here may be coarser than the filter, but never finer. An upper bound on
+timestamps narrows nothing, because timestamps need not rise with offsets. A lower bound does, because a broker finds
+the first record at or after a time.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ PUSHING = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
 def is_pushing_down() -> bool:
-    """Whether this is the process in which Spark hands over filters. Elsewhere a reader must not say that it takes
-    any, unless spark.sql.python.filterPushdown.enabled is set, and Spark does not tell."""
+    """Whether this is the process in which Spark passes filters to the reader. In any other process a reader must not
+    declare pushFilters unless spark.sql.python.filterPushdown.enabled is set, and Spark does not expose that setting.
+    """
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
     return PUSHING in sys.modules or getattr(main, "name", "") == PUSHING
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Inclusive below, exclusive above. None: any."""
+    """Bounds on the rows that a query can return: inclusive below, exclusive above. None means unbounded."""
 
     topics: frozenset[str] | None = None
     partition_low: int = 0
@@ -38,7 +39,7 @@ class Bounds:
     timestamp_ms_low: int | None = None
 
     def allows(self, each: OffsetRange) -> bool:
-        """Whether the partition may hold rows that pass."""
+        """Whether the partition may hold rows that pass the filters."""
         chosen = self.partitions is None or each.partition in self.partitions
         return (
             chosen
@@ -52,7 +53,7 @@ class Bounds:
 
 
 def bounds_of(filters: Iterable[Any]) -> Bounds:
-    """The bounds that all `filters` (pyspark's, and-ed) imply."""
+    """Return the bounds that all `filters` (pyspark's, combined by AND) imply."""
     found = Bounds()
     for each in filters:
         found = tightened(found, type(each).__name__, getattr(each, "attribute", ()), getattr(each, "value", None))
@@ -86,7 +87,7 @@ def tightened(found: Bounds, kind: str, attribute: tuple[str, ...], value: Any) 
 
 
 def interval(kind: str, value: int) -> tuple[int, int]:
-    """Whole numbers that pass, as [low, high)."""
+    """Return the integers that pass one comparison, as [low, high)."""
     if kind in ("EqualTo", "EqualNullSafe"):
         return value, value + 1
     if kind == "GreaterThan":

@@ -1,4 +1,4 @@
-"""The offsets that each Spark task reads, and how many a trigger takes. Pure."""
+"""The offsets that each Spark task reads, and the records per trigger. Pure."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class OffsetRange(NamedTuple):
 def whole_ranges(
     assigned: Iterable[TopicPartition], starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
 ) -> list[OffsetRange]:
-    """The range of each partition that is assigned, in order; an empty one too. Raises PlanIncomplete where a start or
-    an end is missing, or is no offset, and SourceError for a start beyond its end."""
+    """Return the range of each assigned partition, in order, including empty ranges. Raises PlanIncomplete if a start
+    or end is missing or invalid, and SourceError for a start beyond its end."""
     wanted = sorted(assigned)
     for side, offsets in (("start", starts), ("end", ends)):
         if missing := [each for each in wanted if offsets.get(each, -1) < 0]:
@@ -54,8 +54,8 @@ def whole_ranges(
 def split_ranges(
     ranges: Iterable[OffsetRange], partitions_min: int | None, records_max: int | None
 ) -> list[OffsetRange]:
-    """One range a task: at most `records_max` offsets each, then about `partitions_min` tasks, large ranges cut in
-    proportion. Empty ranges vanish."""
+    """Split ranges into one per task. Each has at most `records_max` offsets. Large ranges are then split in proportion
+    to get about `partitions_min` tasks. Empty ranges are dropped."""
     whole = [each for each in ranges if each.size > 0]
     if records_max is not None:
         whole = [part for each in whole for part in divide(each, -(-each.size // records_max))]
@@ -73,8 +73,8 @@ def split_ranges(
 
 
 def group_ranges(ranges: Iterable[OffsetRange]) -> list[tuple[OffsetRange, ...]]:
-    """The ranges of each task of a micro-batch: small neighbours share one. Depends on the ranges alone: a batch
-    that is replayed has the same tasks."""
+    """Group ranges into the tasks of a micro-batch: small neighbours share a task. The result depends on the ranges
+    alone, so a replayed batch has the same tasks."""
     tasks: list[tuple[OffsetRange, ...]] = []
     room = 0
     for each in ranges:
@@ -88,12 +88,12 @@ def group_ranges(ranges: Iterable[OffsetRange]) -> list[tuple[OffsetRange, ...]]
 
 
 def share(size: int, total: int, count: int) -> int:
-    """How many of `count` tasks a range of `size` deserves: rounded half up, at least one."""
+    """Return how many of `count` tasks a range of `size` gets: its share of `total`, rounded half up, at least one."""
     return max(math.floor(size / total * count + 0.5), 1)
 
 
 def divide(whole: OffsetRange, count: int) -> list[OffsetRange]:
-    """`count` neighbours that cover `whole`; the last ones take what division leaves."""
+    """Split `whole` into `count` adjacent ranges of about equal size. Empty ones are left out."""
     parts, start, remaining = [], whole.start, whole.size
     for index in range(count):
         size = remaining // (count - index)
@@ -105,7 +105,7 @@ def divide(whole: OffsetRange, count: int) -> list[OffsetRange]:
 
 
 def gone_back(known: Mapping[TopicPartition, int], told: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """What is told of the partitions that have less than is known of them; -1 where they are missing."""
+    """Return the partitions whose reported offset is below the known one, with that offset; -1 for a missing partition."""
     return {
         partition: told.get(partition, -1) for partition, offset in known.items() if told.get(partition, -1) < offset
     }
@@ -117,7 +117,7 @@ def rate_limit(
     latest: Mapping[TopicPartition, int],
     earliest_of_new: Callable[[Sequence[TopicPartition]], Mapping[TopicPartition, int]],
 ) -> dict[TopicPartition, int]:
-    """End offsets for about `limit` records, spread in proportion to lag; a lagging partition is never starved."""
+    """Return end offsets for about `limit` records, split in proportion to lag. Every lagging partition gets some."""
     begins = {**start, **earliest_of_new(sorted(latest.keys() - start.keys()))}
     lags = {
         partition: end - begins[partition]

@@ -1,4 +1,4 @@
-"""Batches of one range as rows: Arrow record batches of bounded size."""
+"""Convert the record batches of one range to rows: Arrow record batches of bounded size."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROWS_MAX = 20_000
 
 
 class RecordRows:
-    """Makes the rows of one range. Header names that are not UTF-8 are refused, or shown as Java shows them."""
+    """Builds the rows of one range. Header names that are not UTF-8 are refused, or their bytes replaced as in Java."""
 
     def __init__(self, offsets: OffsetRange, include_headers: bool, *, refuse_names: bool = False) -> None:
         self.offsets = offsets
@@ -30,8 +30,8 @@ class RecordRows:
         self.schema = arrow_schema(include_headers)
 
     def rows(self, found: list[RecordBatch], first: int) -> Iterator[pa.RecordBatch]:
-        """The records from offset `first` on: a batch may begin before what was asked for, and before what may be
-        read."""
+        """Yield the records from offset `first` on. `first` is needed because a batch may start before the position, or
+        before the log start offset."""
         data = [batch for batch in found if not batch.is_control]
         for columns in decode(data, first, self.offsets.end):
             whole = pa.RecordBatch.from_arrays(self.arrays(columns), schema=self.schema)
@@ -54,11 +54,12 @@ class RecordRows:
 
     @property
     def errors(self) -> str:
-        """What is done with bytes of a name that are not UTF-8, by Python's name for it."""
+        """Python's name for the handling of header names that are not UTF-8: `strict` or `replace`."""
         return "strict" if self.refuse_names else "replace"
 
     def headers(self, found: Columns) -> pa.Array:
-        """Headers in order, duplicates kept; null where a record has none, as the official connector has it."""
+        """Return the headers in order, with duplicates; null for a record without headers, as in the official
+        connector."""
         rows: list[list[dict[str, object]] | None] = [None] * len(found.offsets)
         for index in np.flatnonzero(found.header_counts).tolist():
             try:
@@ -77,10 +78,10 @@ class RecordRows:
 
 
 def headers_at(data: Any, position: int, count: int, errors: str = "replace") -> list[dict[str, object]]:
-    """`count` headers from `position` on. Bytes of a name that are not UTF-8 are replaced, as Java does, unless
-    `errors` says otherwise.
+    """Read `count` headers from `position` on. `errors` is Python's name for the handling of names that are not UTF-8.
+    The default replaces the bytes, as Java does.
 
-    Raises InvalidRecord; UnicodeDecodeError where `errors` is strict.
+    Raises InvalidRecord, and UnicodeDecodeError if `errors` is strict.
     """
     view = memoryview(data)
     found: list[dict[str, object]] = []

@@ -1,10 +1,10 @@
-"""`spark.readStream`: one long-lived object on the driver decides how far each micro-batch reads; tasks read as a
-batch does.
+"""`spark.readStream`: one long-lived object on the driver decides how far each micro-batch reads. The tasks read like
+those of a batch read.
 
-Offsets are those of the official connector: per partition the next offset to read. The limits of a trigger (least,
-most, longest delay) are applied here, because Spark's Python API carries only one limit at a time and no delay.
-Under Trigger.AvailableNow the end is frozen when the query starts and the least number of offsets is ignored: it
-could wait for ever.
+Offsets are those of the official connector: the next offset to read of each partition. The limits of a trigger
+(minimum, maximum, longest delay) are applied here, because Spark's Python API passes only one limit at a time and no
+delay. Under Trigger.AvailableNow the end is fixed when the query starts, and the minimum is ignored: it might never be
+reached.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ RESTART = "The error could be transient - restart your query, and report if you 
 
 
 class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A streaming read. Pickled to the workers before its client opens; what it learns stays on the driver."""
+    """A streaming read. It is pickled to the workers before its client opens. State learned later stays on the driver."""
 
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
@@ -71,8 +71,8 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
         return {**self.__dict__, "_offsets": None}
 
     def initialOffset(self) -> dict[str, Any]:
-        """The same however often Spark asks, which it does until the first batch is done: what comes meanwhile
-        belongs to that batch."""
+        """Return the start of the query. Spark asks repeatedly until the first batch is done, and always gets the same
+        offsets. Records appended meanwhile belong to that batch."""
         if self.initial is None:
             self.initial = self.offsets.resolve(self.options.starting, starting=True)
         return offsets_to_json(self.initial)
@@ -85,7 +85,8 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
         return ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """The end of the next micro-batch. That of the first one carries the query's start: so Spark keeps it."""
+        """Return the end of the next micro-batch. The end of the first batch also carries the query's start, so that
+        Spark's checkpoint keeps it."""
         begin = offsets_of_json(start)
         self.tell_group(begin)
         end = self.end_of_batch(begin, limit)
@@ -96,8 +97,8 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
         return offsets_to_json(end)
 
     def notice_anew(self, begin: Offsets, latest: Offsets) -> Offsets:
-        """Where the batch from `begin` on really begins: in topics that were deleted and made anew, at the beginning.
-        Raises DataLoss."""
+        """Return the offsets at which the batch from `begin` really starts. A topic that was deleted and recreated is
+        read from its log start. Raises DataLoss."""
         if begin != self.anew_from:
             self.anew, self.anew_from = {}, begin
         if topics := self.offsets.made_anew():
@@ -121,15 +122,16 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
         return latest
 
     def tell_group(self, done: Offsets) -> None:
-        """Where a batch begins, all before it is done: a group may be told, so that its lag can be seen. (Spark
-        commits a batch only when the next begins.)"""
+        """Commit the batch's start offsets to the configured group, so that its lag is visible. All records before them
+        are done: Spark starts a batch only after the previous one. (Spark commits a batch only when the next one
+        starts.)"""
         if self.options.commit_group is not None and done != self.told:
             self.offsets.tell_group(self.options.commit_group, done)
             self.told = done
 
     def must_wait(self, least: int, begin: Offsets, latest: Offsets) -> bool:
-        """Whether this trigger is skipped: fewer than `least` new offsets, and the longest delay has not passed. The
-        first trigger never waits."""
+        """Whether this trigger is skipped: there are fewer than `least` new offsets, and the longest delay has not
+        passed. The first trigger is never skipped."""
         now = time.monotonic()
         overdue = self.last_trigger_s is None or (now - self.last_trigger_s) * 1000 >= self.options.trigger_delay_ms_max
         if not overdue and sum(end - begin.get(partition, 0) for partition, end in latest.items()) < least:
@@ -156,14 +158,14 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
         return [InputPartition(each) for each in self.tasks(ranges)]
 
     def tasks(self, ranges: list[OffsetRange]) -> list[tuple[OffsetRange, ...]]:
-        """What each task reads: small ranges together, unless the options say how work is split."""
+        """Return the ranges of each task. Small ranges share a task, unless the options set how work is split."""
         least, most = self.options.partitions_min, self.options.records_per_partition_max
         split = split_ranges(ranges, least, most)
         return group_ranges(split) if least is None and most is None else [(each,) for each in split]
 
     def check_frozen(self, frozen: Offsets, until: Offsets) -> None:
-        """Under Trigger.AvailableNow partitions neither go nor shrink. One may have come since the batch was
-        planned, when a query resumes it."""
+        """Check that under Trigger.AvailableNow no partition was removed or truncated since the end was fixed. A
+        resumed query may have new partitions since its batch was planned."""
         if not until.keys() <= frozen.keys():
             self.report(
                 "MISMATCHED_TOPIC_PARTITIONS_BETWEEN_END_OFFSET_AND_PREFETCHED",
@@ -197,7 +199,8 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
             )
 
     def report(self, condition: str, message: str) -> None:
-        """What the log lacks is told again, offset by offset, by whoever comes to read it."""
+        """Raise an error with failOnDataLoss, otherwise log a warning. The task that reads the range reports each
+        missing offset range again."""
         if self.options.fail_on_data_loss:
             raise SourceError(condition, f"{message} {CONTINUE}")
         log.warning("[%s] %s", condition, message)
@@ -206,7 +209,7 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
         return fetch(self.options, self.config, partition.value)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing: the checkpoint is where the offsets live."""
+        """Do nothing: the offsets are in Spark's checkpoint."""
 
     def stop(self) -> None:
         if self._offsets is not None:

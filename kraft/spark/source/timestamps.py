@@ -11,7 +11,7 @@ TIMESTAMP_MS_MAX = (2**63 - 1) // 1000
 
 
 def check_timestamps(milliseconds: npt.NDArray[np.int64], topic: str, partition: int, first_offset: int) -> None:
-    """Raises SourceError for one that would overflow, on either side. There is at least one."""
+    """Raise SourceError if a timestamp would overflow Spark's type, in either direction. The array is not empty."""
     most, least = milliseconds.max(), milliseconds.min()
     if most > TIMESTAMP_MS_MAX or least < -TIMESTAMP_MS_MAX:
         where = f"topic {topic} partition {partition} from offset {first_offset}"

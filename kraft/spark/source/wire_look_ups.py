@@ -1,8 +1,8 @@
-"""Look-ups by our own client: one Metadata request for all topics, and one ListOffsets request for each leader.
+"""Look-ups by kraft's own client: one Metadata request for all topics, and one ListOffsets request for each leader.
 
-While a leader is elected, or a broker dies, the leader is looked for anew, of another broker each time, until the
-deadline. What is answered stays; only partitions without an answer are asked for again. A request names the newest
-leader epoch that is known, so that a leader that was deposed and does not know it refuses (KIP-320).
+While a leader is elected, or a broker is down, the metadata is requested again, from another broker each time, until
+the deadline. Offsets that were found are kept; only the other partitions are asked for again. A request carries the
+newest known leader epoch, so that a deposed leader refuses it (KIP-320).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
 
 class WireLookUps:
-    """`timeout_ms` is the deadline of each question."""
+    """Look-ups by kraft's own client. `timeout_ms` is the deadline of each query."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class WireLookUps:
             raise
 
     def listed(self, pending: PendingOffsets, committed: bool, deadline: float) -> Offsets:
-        """Raises LookUpFailed, WireError."""
+        """Ask the leaders until every partition has an offset. Raises LookUpFailed, WireError."""
         for pause in pauses():
             self.ask_leaders(pending, committed, deadline)
             left = pending.left
@@ -101,7 +101,8 @@ class WireLookUps:
             self.cluster.turns.another()
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Once, as an admin does: in no generation. Raises WireError, OSError."""
+        """Commit the group's offsets once, without member id and generation, as an admin client does. Raises WireError,
+        OSError."""
         found = self.cluster.any_call(FindCoordinatorRequest(key=group, key_type=COORDINATOR_OF_GROUP))
         if found.error_code:
             raise WireError(found.error_code, f"the coordinator of group {group}")
@@ -119,14 +120,14 @@ class WireLookUps:
                     raise WireError(told.error_code, f"offset of group {group} in {topic.name}-{told.partition_index}")
 
     def deadline(self) -> float:
-        """Monotonic, in seconds."""
+        """The deadline of a query that starts now: monotonic, in seconds."""
         return time.monotonic() + self.timeout_s
 
     def described(
         self, topics: Sequence[str] | None, deadline: float, *, skip_missing: bool = False
     ) -> dict[str, SeenTopic]:
-        """What a broker says of topics (None: of all), by name. That a topic does not exist is believed when every
-        broker that answers has said so: one may not have heard of it yet. Raises LookUpFailed, WireError."""
+        """Describe topics by name; None means all topics. A topic counts as missing only when every broker that answers
+        has said so, because one broker's metadata may be behind. Raises LookUpFailed, WireError."""
         unknown_answers = 0
         for pause in pauses():
             try:
@@ -149,7 +150,7 @@ class WireLookUps:
         raise AssertionError("pauses have no end")
 
     def first_problem(self, refused: Sequence[Any]) -> str:
-        """The first refusal; empty if there is none. Raises WireError for one that does not pass."""
+        """Describe the first error, or return an empty text. Raises WireError for an error that cannot be retried."""
         problems = [WireError(each.error_code, f"topic {each.name}") for each in refused]
         for each in problems:
             if not each.is_retriable:
@@ -157,14 +158,14 @@ class WireLookUps:
         return str(problems[0]) if problems else ""
 
     def seen(self, told: Any) -> SeenTopic:
-        """With all partitions that any broker has told of: an answer may be older."""
+        """Return the topic with all partitions that any broker has reported: this response may be older than others."""
         partitions = tuple(sorted(self.cluster.view.topics[told.name].partitions))
         topic_id = bytes(told.topic_id)
         return SeenTopic(told.name, partitions, told.is_internal, topic_id if any(topic_id) else None)
 
     def ask_leaders(self, pending: PendingOffsets, committed: bool, deadline: float) -> None:
-        """Once for each partition that is left, side by side. Raises LookUpFailed where no metadata can be had, and
-        WireError for what does not pass."""
+        """Ask the leaders of all partitions without an offset once, in parallel. Raises LookUpFailed without metadata,
+        and WireError for an error that cannot be retried."""
         self.learn_leaders(pending, deadline)
         sent: list[tuple[WireConnection, int, tuple[str, int], list[TopicPartition]]] = []
         for address, partitions in self.by_leader(pending).items():
@@ -191,7 +192,8 @@ class WireLookUps:
             self.cluster.view.current.update(wanted)
 
     def by_leader(self, pending: PendingOffsets) -> dict[tuple[str, int], list[TopicPartition]]:
-        """Partitions that are left by their leader's address; those without one are noted."""
+        """Group the partitions without an offset by their leader's address. Partitions without a leader are recorded as
+        such."""
         found: dict[tuple[str, int], list[TopicPartition]] = {}
         view = self.cluster.view
         for each in pending.left:
@@ -225,14 +227,14 @@ class WireLookUps:
     def lost(
         self, pending: PendingOffsets, address: tuple[str, int], partitions: Sequence[TopicPartition], problem: OSError
     ) -> None:
-        """A connection broke, or no answer came: the broker is not asked for metadata for a while."""
+        """Handle a broken connection or a missing response: the broker is not asked for metadata for a while."""
         self.cluster.forget(address)
         self.cluster.turns.unreachable(address, time.monotonic())
         pending.unanswered(partitions, f"its leader at {address[0]}:{address[1]}: {problem or type(problem).__name__}")
 
 
 def pauses() -> Iterator[float]:
-    """Seconds before each next try: 0.05, 0.1, 0.2, ... up to a second, without an end."""
+    """Yield the seconds to pause before each retry: 0.05, 0.1, 0.2, ... up to one second, without end."""
     pause = PAUSE_SECONDS_FIRST
     while True:
         yield pause
