@@ -235,8 +235,8 @@ class KafkaOffsetReader:
         return found
 
     def offsets_for_times(self, times: Mapping[TopicPartition, int], starting: bool) -> Offsets:
-        """Return the first offset at or after each time, or LATEST if there is none. For a start that needs the
-        options' consent: otherwise raises ValueError."""
+        """Return the first offset at or after each time, or LATEST if there is no such record. Raises ValueError for a
+        start without such a record, unless the options allow LATEST."""
         found = self.list_offsets(times)
         for partition, offset in found.items():
             if offset < 0 and starting and not self.options.latest_if_no_match:

@@ -441,7 +441,7 @@ UNITS_MS = {"": 1, "us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, 
 
 
 def parse_duration_ms(text: str) -> int:
-    """Parse Spark's time strings (`15m`, `100 ms`) to milliseconds. A bare number is milliseconds. Raises ValueError."""
+    """Parse Spark's time strings (`15m`, `100 ms`) to ms. A bare number is in ms. Raises ValueError."""
     match = re.fullmatch(r"(-?\d+)\s*([a-z]*)", text.strip().lower())
     if match is None or match[2] not in UNITS_MS:
         raise ValueError(

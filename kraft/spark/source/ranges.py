@@ -105,7 +105,7 @@ def divide(whole: OffsetRange, count: int) -> list[OffsetRange]:
 
 
 def gone_back(known: Mapping[TopicPartition, int], told: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """Return the partitions whose reported offset is below the known one, with that offset; -1 for a missing partition."""
+    """Return the reported offset of each partition where it is below the known one; -1 if missing."""
     return {
         partition: told.get(partition, -1) for partition, offset in known.items() if told.get(partition, -1) < offset
     }

@@ -43,7 +43,7 @@ RESTART = "The error could be transient - restart your query, and report if you 
 
 
 class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A streaming read. It is pickled to the workers before its client opens. State learned later stays on the driver."""
+    """A streaming read. It is pickled to the workers before its client opens. Later state stays on the driver."""
 
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
