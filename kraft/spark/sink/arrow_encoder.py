@@ -1,7 +1,7 @@
-"""Arrow columns straight into record batches, without an object for any record.
+"""Encode Arrow columns as record batches, without an object per record.
 
-A record is a head (varints), the key, a varint, the value and the headers. Varints are made column by column, and
-Arrow joins the pieces of all records in one go. The bytes are those that `batch_encoder.encode_batch` gives.
+A record is a head (varints), the key, a varint, the value and the headers. Varints are built column by column, and
+Arrow joins the pieces of all records in one operation. The bytes equal those of `batch_encoder.encode_batch`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ NO_HEADERS = pa.scalar(b"\0", BINARY)
 
 
 class Rows(NamedTuple):
-    """Records to write, by column. `headers` are encoded, with their count before them; None where no record has
-    any."""
+    """Records to write, by column. `headers` are encoded with their count in front; None if no record has headers."""
 
     timestamps_ms: Ints
     keys: pa.Array
@@ -46,20 +45,20 @@ class Rows(NamedTuple):
         )
 
     def part(self, begin: int, end: int) -> Rows:
-        """Those in `[begin, end)`, not copied."""
+        """Return the records `[begin, end)` as a view, not a copy."""
         return Rows(
             self.timestamps_ms[begin:end],
             *(None if column is None else column.slice(begin, end - begin) for column in self[1:]),
         )
 
     def sizes(self) -> Ints:
-        """What each record takes in a batch, about."""
+        """Return the approximate encoded size of each record in bytes."""
         found = np.maximum(lengths(self.keys), 0) + np.maximum(lengths(self.values), 0) + ROW_OVERHEAD_BYTES
         return found if self.headers is None else found + lengths(self.headers)
 
 
 def joined(parts: Sequence[Rows]) -> Rows:
-    """All of them, in order. There is at least one."""
+    """Concatenate all parts in order. There is at least one."""
     if len(parts) == 1:
         return parts[0]
     headers = None
@@ -76,17 +75,17 @@ def joined(parts: Sequence[Rows]) -> Rows:
 
 
 def binary(column: pa.Array) -> pa.Array:
-    """A column of strings or bytes as bytes."""
+    """Convert a column of strings or bytes to bytes."""
     return column.cast(pa.large_string()).cast(BINARY) if pa.types.is_string(column.type) else column.cast(BINARY)
 
 
 def offsets_of(column: pa.Array) -> Ints:
-    """Where each value begins in the data of a column of bytes, and where the last one ends."""
+    """Return the start of each value in the data of a bytes column, and the end of the last one."""
     return np.frombuffer(column.buffers()[1], np.int64, len(column) + 1, column.offset * 8)
 
 
 def lengths(column: pa.Array) -> Ints:
-    """The lengths of the values, -1 for null."""
+    """Return the lengths of the values in bytes; -1 for null."""
     found: Ints = np.diff(offsets_of(column)) if len(column) else np.zeros(0, np.int64)
     return np.where(nulls(column), -1, found) if column.null_count else found
 
@@ -97,8 +96,8 @@ def nulls(column: pa.Array) -> npt.NDArray[np.bool_]:
 
 
 def encode_headers(column: pa.Array) -> pa.Array | None:
-    """The encoded headers of each record, from a column of lists of key and value: the count, and the headers. None
-    where all are null or empty. Raises ValueError for a header without a key."""
+    """Encode the headers of each record, with their count in front, from a column of lists of key and value. None if
+    all lists are null or empty. Raises ValueError for a header without a key."""
     counts = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     if not counts.any():
         return None
@@ -113,7 +112,7 @@ def encode_headers(column: pa.Array) -> pa.Array | None:
 
 
 def encode(rows: Rows, codec: int, producer_id: int, epoch: int, base_sequence: int) -> bytes:
-    """One batch of all `rows` (at least one), offsets from 0."""
+    """Encode all `rows` (at least one) as one batch. Offsets start at 0."""
     first, count = int(rows.timestamps_ms[0]), rows.records
     keys, values = lengths(rows.keys), lengths(rows.values)
     columns = [np.zeros(count, np.int64), rows.timestamps_ms - first, np.arange(count), keys]
@@ -135,7 +134,7 @@ def encode(rows: Rows, codec: int, producer_id: int, epoch: int, base_sequence: 
 
 
 def join(*pieces: pa.Array | pa.Scalar) -> pa.Array:
-    """Value by value; null is nothing."""
+    """Join the columns value by value; null counts as empty."""
     return pc.binary_join_element_wise(*pieces, EMPTY, null_handling="replace", null_replacement=b"")
 
 
@@ -144,7 +143,7 @@ def zigzag(values: Ints) -> npt.NDArray[np.uint64]:
 
 
 def varint_sizes(values: Ints) -> Ints:
-    """How many bytes each takes."""
+    """Return the size of each value's varint in bytes."""
     code = zigzag(values)
     most, sizes, shift = int(code.max()), np.ones(len(values), np.int64), 7
     while most >> shift:
@@ -154,7 +153,7 @@ def varint_sizes(values: Ints) -> Ints:
 
 
 def varint_pieces(columns: Sequence[Ints]) -> pa.Array:
-    """The varints of each row, one behind the other. All columns are equally long, and not empty."""
+    """Return the concatenated varints of each row. All columns have the same length, and are not empty."""
     parts: list[npt.NDArray[np.uint8]] = []
     kept: list[npt.NDArray[np.bool_]] = []
     for values in columns:
@@ -183,13 +182,13 @@ def varint_pieces(columns: Sequence[Ints]) -> pa.Array:
 
 
 def partitions_of(keys: pa.Array, partitions: int) -> Ints:
-    """The partition of each key, as `kraft.client.partitioner.partition_for_key` chooses it. That of a null says
-    nothing."""
+    """Return the partition of each key, as in `kraft.client.partitioner.partition_for_key`. The result for a null key
+    is meaningless."""
     return (murmur2(keys) & np.uint32(0x7FFFFFFF)).astype(np.int64) % partitions
 
 
 def murmur2(keys: pa.Array) -> Words:
-    """Word by word, of all keys at once; arithmetic is modulo 2^32 as the type's own."""
+    """Hash all keys together, word by word. Arithmetic is modulo 2^32, as uint32 wraps."""
     if not len(keys):
         return np.zeros(0, np.uint32)
     starts, sizes, times = offsets_of(keys)[:-1], np.maximum(lengths(keys), 0), np.uint32(MULTIPLIER)

@@ -1,4 +1,4 @@
-"""Rows of one task straight to the leaders of their partitions, at least once."""
+"""Sends the rows of one task directly to the partition leaders, at least once."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ SEND_BYTES = 2 << 20
 
 
 class SenderPool:
-    """One idle sender by cluster for each Python worker: a producer id a task would be too many for nodes, which
-    remember them for a day."""
+    """One idle sender per cluster for each Python worker. Brokers remember each producer id for a day, so a new id for
+    every task would be too many."""
 
     def __init__(self) -> None:
         self.senders: dict[WireCluster, BatchSender] = {}
 
     def get(self, cluster: WireCluster) -> BatchSender:
-        """Raises WireError, OSError."""
+        """Return the idle sender of the cluster, or a new one with its own producer id. Raises WireError, OSError."""
         if cluster not in self.senders:
             sender = BatchSender(cluster, None)
             sender.become(*new_producer(cluster))
@@ -27,7 +27,7 @@ class SenderPool:
         return self.senders[cluster]
 
     def discard(self, cluster: WireCluster) -> None:
-        """What it has under way is not known any more."""
+        """Drop a sender after a failure: the outcome of its in-flight batches is unknown."""
         self.senders.pop(cluster, None)
 
 
@@ -36,7 +36,7 @@ POOL = SenderPool()
 
 
 class LeastWriter:
-    """Batches are sent once there are SEND_BYTES of them, and the rest by `finish`."""
+    """Writes the rows of one task. Batches are sent when SEND_BYTES are collected, and the rest by `finish`."""
 
     def __init__(self, cluster: WireCluster, task: int, codec: int) -> None:
         self.sender = POOL.get(cluster)
@@ -45,8 +45,8 @@ class LeastWriter:
         self.size = 0
 
     def write(self, incoming: Incoming) -> None:
-        """Raises SourceError for a row without a topic, ValueError for one whose partition is not there, WireError,
-        OSError."""
+        """Pack rows, and send full batches. Raises SourceError for a row without a topic, ValueError for a row whose
+        partition does not exist, WireError, OSError."""
         self.packer.write(incoming)
 
     def take(self, topic: str, partition: int, _: int, data: bytes) -> None:
@@ -56,13 +56,14 @@ class LeastWriter:
             self.send()
 
     def send(self) -> None:
-        """The leaders take these batches while the next ones are made."""
+        """Wait for the batches in flight, then send the collected ones. The leaders append them while the next are
+        packed."""
         self.sender.finish()
         self.sender.start(self.outgoing)
         self.outgoing, self.size = [], 0
 
     def finish(self) -> None:
-        """All rows are acknowledged then. Raises WireError, OSError."""
+        """Send the rest and wait until all rows are acknowledged. Raises WireError, OSError."""
         self.packer.pack_all()
         self.send()
         self.sender.finish()

@@ -1,10 +1,10 @@
-"""One micro-batch in one transaction: the driver writes the rows of the attempts that Spark has chosen, and the
-batch's number beside them.
+"""Commit one micro-batch in one transaction: the driver writes the rows of the task attempts that Spark chose, and the
+batch's number.
 
-Order matters. Beginning the transaction ends whatever another run of the query has open, and stops it. Then the
-batch's own number is written, and what was committed before is read from the log below it. Nobody else can commit
-between that and the end: they would have to begin first, and this transaction could not be committed any more. So a
-batch that was committed is never committed again, whenever a driver was killed.
+The order matters. First, starting the transaction aborts any open transaction of another run of the query, and fences
+that run. Then the batch's own number is written. Last, the previously committed number is read from the log below it.
+No other run can commit in between: it would have to start a transaction first, and then this one could not be committed
+any more. So a committed batch is never committed again, no matter when a driver was killed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WAIT_SECONDS_MAX = 120.0
 
 
 class BatchOrigin(NamedTuple):
-    """A micro-batch, and the run of the query that tries it."""
+    """A micro-batch, and the run of the query that writes it."""
 
     query: str
     batch: int
@@ -39,7 +39,7 @@ class BatchOrigin(NamedTuple):
 
 
 class SinkIdentity(NamedTuple):
-    """One sink of a query: `topic` is the option, or None, and `once_id` tells sinks apart that are alike otherwise."""
+    """One sink of a query. `topic` is the option, or None. `once_id` distinguishes otherwise equal sinks."""
 
     query: str
     topic: str | None
@@ -55,8 +55,9 @@ class SinkIdentity(NamedTuple):
 
 
 class CommitRules(NamedTuple):
-    """`on_difference`: what becomes of a batch that was committed with another number of rows ("fail", "keep",
-    "atleastonce"). `once_a_run`: whether a run that commits a batch a second time has made a mistake."""
+    """How repeated commits are handled. `on_difference`: what to do with a batch that was committed with another number
+    of rows ("fail", "keep", "atleastonce"). `once_a_run`: whether it is an error if the same run commits a batch twice.
+    """
 
     timeout_ms: int
     on_difference: str
@@ -66,8 +67,8 @@ class CommitRules(NamedTuple):
 def commit_batch(
     cluster: WireCluster, sink: SinkIdentity, origin: BatchOrigin, parcels: Sequence[StagedBatch], rules: CommitRules
 ) -> bool:
-    """Whether the rows were written now; otherwise they had been before. Raises SourceError, WireError, OSError: then
-    nothing was committed, or nobody knows, and the next attempt finds out."""
+    """Commit the batch unless it is already committed; return whether its rows were written now. Raises SourceError,
+    WireError, OSError: then the batch is not committed or the outcome is unknown, and the next attempt finds out."""
     key, staging = sink.transactional_id, Staging(cluster, sink.staging_topic)
     deadline = time.monotonic() + WAIT_SECONDS_MAX
     ensure_topic(cluster, committed_batches.TOPIC, committed_batches.PARTITIONS, committed_batches.CONFIGS, deadline)
@@ -95,8 +96,8 @@ def commit_batch(
 
 
 def must_write(key: str, value: CommittedBatch, last: CommittedBatch | None, rules: CommitRules) -> bool:
-    """Whether the batch is still to be committed, after `last`. Raises SourceError where it must not be decided by
-    itself."""
+    """Whether the batch still has to be committed, given the last committed batch. Raises SourceError for a batch older
+    than the last one, for a second commit in one run, and (as `on_difference` says) for another number of rows."""
     if last is None or last.batch < value.batch:
         return True
     if last.batch > value.batch:
@@ -113,7 +114,7 @@ def must_write(key: str, value: CommittedBatch, last: CommittedBatch | None, rul
 
 
 def outgoing(parcels: Sequence[StagedBatch], staging: Staging) -> Iterator[Outgoing]:
-    """The parcels in their order, with the bytes of those that were staged."""
+    """Yield the batches in order, with the data of the staged ones."""
     files = LocalFiles()
     try:
         for each in parcels:

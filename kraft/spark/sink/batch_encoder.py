@@ -1,4 +1,4 @@
-"""Rows to a record batch of format v2, with the producer id, epoch and sequence that the caller chose."""
+"""Encode rows as a record batch of format v2, with the producer id, epoch and sequence that the caller chooses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Row(NamedTuple):
 
     @property
     def content(self) -> tuple[bytes | None, bytes | None, Headers]:
-        """What must be the same in every attempt."""
+        """The part of the row that must be the same in every attempt: all but the timestamp."""
         return self[1:]
 
     @property
@@ -51,7 +51,7 @@ NULL = varint(-1)
 
 
 def sized(data: bytes | memoryview | None) -> tuple[bytes, bytes | memoryview]:
-    """How long it is, and itself."""
+    """Return the encoded length of the data, and the data."""
     if data is None:
         return NULL, b""
     size = len(data)
@@ -59,7 +59,7 @@ def sized(data: bytes | memoryview | None) -> tuple[bytes, bytes | memoryview]:
 
 
 def encode_batch(rows: Sequence[Row], codec: int, producer_id: int, epoch: int, base_sequence: int) -> bytes:
-    """One batch of all `rows` (at least one), offsets from 0. Keys and values are copied once."""
+    """Encode all `rows` (at least one) as one batch. Offsets start at 0. Keys and values are copied once."""
     first_timestamp = max_timestamp = rows[0].timestamp
     records: list[Buffer] = []
     for delta, (timestamp, key, value, headers) in enumerate(rows):
@@ -83,7 +83,7 @@ def encode_batch(rows: Sequence[Row], codec: int, producer_id: int, epoch: int, 
 
 
 def framed(records: Sequence[Buffer], fields: tuple[int, ...]) -> bytes:
-    """The batch with these pieces of records, compressed or not, whose header has these fields behind the CRC."""
+    """Build a batch from encoded records, compressed or not. `fields` are the header fields after the CRC."""
     size = HEADER_SIZE - LOG_OVERHEAD + sum(map(len, records))
     header = bytearray(HEADER_SIZE)
     HEADER.pack_into(header, 0, 0, size, -1, MAGIC, 0, *fields)

@@ -1,6 +1,5 @@
-"""Record batches to the leaders of their partitions, acknowledged by all replicas in sync, under one producer id: what
-is sent again after a broken connection is in the log once.
-"""
+"""Sends record batches to their partition leaders with acks=all, under one producer id. A batch that is sent again
+after a broken connection is in the log once."""
 
 from __future__ import annotations
 
@@ -45,7 +44,7 @@ Partition = tuple[str, int]
 
 
 class Outgoing(NamedTuple):
-    """A batch of rows for one partition."""
+    """A record batch to send to one partition."""
 
     topic: str
     partition: int
@@ -57,7 +56,7 @@ class Outgoing(NamedTuple):
 
 
 class Posted(NamedTuple):
-    """A request that is sent."""
+    """A Produce request in flight."""
 
     connection: WireConnection
     places: tuple[Partition, ...]
@@ -65,8 +64,8 @@ class Posted(NamedTuple):
 
 
 class BatchSender:
-    """`become` gives it a producer id. Of a transaction, unless `transactional_id` is None. One batch of a partition
-    is under way at a time."""
+    """Sends record batches under the producer id set by `become`. They are transactional unless `transactional_id` is
+    None. A partition has at most one batch in flight."""
 
     def __init__(self, cluster: WireCluster, transactional_id: str | None) -> None:
         self.cluster = cluster
@@ -80,13 +79,13 @@ class BatchSender:
         self.bytes_max: dict[str, int] = {}  # Of a batch, where a topic has refused a larger one.
 
     def become(self, producer_id: int, epoch: int) -> None:
-        """Take over the identity of a producer that starts at sequence 0 in every partition."""
+        """Set the producer id and epoch. Sequences start at 0 in every partition."""
         self.producer_id, self.epoch, self.sequences = producer_id, epoch, {}
         self.is_forgotten = False
 
     def write(self, outgoing: Iterable[Outgoing]) -> dict[Partition, int]:
-        """All of it, in order within each partition. Answers the offset of each partition's last batch. Raises
-        SourceError where another has taken over, WireError, OSError."""
+        """Send all batches, in order within each partition. Returns the offset of each partition's last batch. Raises
+        SourceError if another producer fenced this one, WireError, OSError."""
         last: dict[Partition, int] = {}
         for chunk in rounds(outgoing):
             last |= self.finish()
@@ -94,7 +93,7 @@ class BatchSender:
         return last | self.finish()
 
     def start(self, outgoing: Iterable[Outgoing]) -> None:
-        """Send the first batch of each partition, and do not wait. Nothing else is under way. Raises as `write`."""
+        """Send the first batch of each partition without waiting. Nothing else may be in flight. Raises as `write`."""
         assert not self.queues
         for each in outgoing:
             self.queues.setdefault(each.place, deque()).append(each.data)
@@ -102,7 +101,7 @@ class BatchSender:
             self.posted = self.post()
 
     def finish(self) -> dict[Partition, int]:
-        """Wait until all that was started is acknowledged. Answers and raises as `write`."""
+        """Wait until all started batches are acknowledged. Returns and raises as `write`."""
         queues, last, deadline = self.queues, dict[Partition, int](), time.monotonic() + DELIVERY_SECONDS_MAX
         while queues:
             answers = self.collect(self.posted)
@@ -125,13 +124,14 @@ class BatchSender:
         return last
 
     def fitting(self, topic: str, queue: deque[Buffer]) -> Buffer:
-        """The first batch, split where the topic is known to take less."""
+        """Return the first batch of the queue, split if it exceeds the topic's known size limit."""
         while len(queue[0]) > self.bytes_max.get(topic, len(queue[0])) and count_of(queue[0]) > 1:
             queue.extendleft(reversed(halves(queue.popleft())))
         return queue[0]
 
     def settle(self, place: Partition, queue: deque[Buffer], answer: Any) -> bool:
-        """Whether the first batch of the queue is in the log. Raises SourceError, WireError for what does not pass."""
+        """Handle a leader's response: whether the first batch of the queue is now in the log. Raises SourceError or
+        WireError for an error that cannot be retried."""
         code = answer.error_code
         if not code:
             self.sequences[place] = increment_sequence(self.sequences.get(place, 0), count_of(queue.popleft()))
@@ -155,7 +155,7 @@ class BatchSender:
         return False
 
     def post(self) -> list[Posted]:
-        """Send the first batch of each partition to its leader, where there is one."""
+        """Send the first batch of each partition to its leader. Partitions without a leader are skipped."""
         by_leader: dict[WireConnection, dict[Partition, Buffer]] = {}
         for place, queue in self.queues.items():
             data = self.fitting(place[0], queue)
@@ -174,7 +174,8 @@ class BatchSender:
         return under_way
 
     def collect(self, posted: Iterable[Posted]) -> dict[Partition, Any]:
-        """What leaders answer. Of a partition that has no leader, or whose connection broke, nothing."""
+        """Return the leaders' responses by partition. A partition without a leader, or whose connection broke, has
+        none."""
         found: dict[Partition, Any] = {}
         for connection, places, number in posted:
             try:
@@ -205,7 +206,7 @@ class BatchSender:
 
 
 def rounds(outgoing: Iterable[Outgoing]) -> Iterator[list[Outgoing]]:
-    """Chunks of about ROUND_BYTES."""
+    """Split the batches into chunks of about ROUND_BYTES."""
     chunk: list[Outgoing] = []
     size = 0
     for each in outgoing:
@@ -219,7 +220,7 @@ def rounds(outgoing: Iterable[Outgoing]) -> Iterator[list[Outgoing]]:
 
 
 def new_producer(cluster: WireCluster) -> tuple[int, int]:
-    """A producer id and its epoch. Raises WireError, OSError."""
+    """Return a new producer id and its epoch. Raises WireError, OSError."""
     deadline = time.monotonic() + DELIVERY_SECONDS_MAX
     while True:
         answer = cluster.any_call(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0))

@@ -1,11 +1,11 @@
 """The last committed micro-batch of a query: a record in a compacted topic of the target cluster, written in the
 batch's own transaction.
 
-A compacted topic keeps the last record of each key for ever: unlike offsets of a group, which expire.
+A compacted topic keeps the last record of each key forever. A group's offsets would expire.
 
-A reader has to see every earlier commit, also when the node it asks was deposed and does not know it. So whoever
-commits first writes its own record, and then reads what is before it in the log: that record was acknowledged by the
-replicas in sync, and the transaction before it had ended, with its marker, before this one began.
+A reader must see every earlier commit, even if it asks a node that was deposed and does not know it. So the committing
+run first writes its own record, and then reads the log before that record. The in-sync replicas have acknowledged the
+record. The transaction before it had ended, with its marker, before this one started.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NO_CODEC = 0
 
 
 class CommittedBatch(NamedTuple):
-    """Micro-batch `batch` with so many `rows`, written in the run `run` of the query."""
+    """A micro-batch with its number of rows, and the run of the query that wrote it."""
 
     batch: int
     rows: int
@@ -56,8 +56,8 @@ def record_of(key: str, value: CommittedBatch, now_ms: int) -> bytes:
 
 
 def last_before(cluster: WireCluster, key: str, end: int, deadline: float) -> CommittedBatch | None:
-    """The last batch that was committed under `key`, of those whose records are below offset `end`. All transactions
-    of the key have ended there."""
+    """Return the last batch committed under `key` whose record is below offset `end`. All transactions of the key below
+    it must have ended."""
     partition = partition_of(key)
     low, _ = cluster.bounds(TOPIC, partition, deadline)
     window = TAIL_OFFSETS
@@ -70,7 +70,7 @@ def last_before(cluster: WireCluster, key: str, end: int, deadline: float) -> Co
 
 
 def last_of(found: Iterable[RecordBatch], key: bytes) -> CommittedBatch | None:
-    """The last record of `key` behind which there is a marker that commits it."""
+    """Return the last record of `key` that is followed by its transaction's commit marker."""
     last: CommittedBatch | None = None
     waiting: dict[int, CommittedBatch] = {}  # By producer id: written, and not ended yet.
     for batch in found:

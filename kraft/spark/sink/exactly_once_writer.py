@@ -1,4 +1,4 @@
-"""Rows of one task of a micro-batch become parcels for the driver."""
+"""Packs the rows of one task of a micro-batch into record batches for the driver."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STAGE_BYTES = 2 << 20
 
 
 class OnceWriter:
-    """One attempt at one task of a micro-batch. Parcels of a large batch are staged."""
+    """Writes one attempt at one task of a micro-batch. The data of a large batch is staged."""
 
     def __init__(
         self, cluster: WireCluster, batch: int, task: int, codec: int, staging: Staging | LocalStaging
@@ -29,8 +29,8 @@ class OnceWriter:
         self.here_bytes = 0  # Of the others.
 
     def write(self, incoming: Incoming) -> None:
-        """Raises SourceError for a row without a topic, ValueError for one whose partition is not there, WireError,
-        OSError."""
+        """Pack rows. Raises SourceError for a row without a topic, ValueError for a row whose partition does not exist,
+        WireError, OSError."""
         self.packer.write(incoming)
 
     def take(self, topic: str, partition: int, rows: int, data: bytes) -> None:

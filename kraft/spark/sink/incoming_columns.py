@@ -1,4 +1,4 @@
-"""What Spark hands to a task that writes: columns, by the sink's names for them."""
+"""The columns that Spark passes to a writing task, under the sink's names."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from kraft.spark.sink.sink_options import SinkOptions
 
 
 class Incoming(NamedTuple):
-    """Rows, where each is to go, and the partition where a row says one."""
+    """Rows to write, the topic of each, and its partition if the row has one."""
 
     topics: str | pa.Array
     partitions: pa.Array | None
     rows: Rows
 
     def by_topic(self) -> Iterator[tuple[str, pa.Array | None, Rows]]:
-        """Topic, partitions that are said, and the rows, in their order. Raises SourceError for a row without a topic,
-        before any other."""
+        """Yield each topic with its partitions (if given) and its rows, in order. Raises SourceError for a row without
+        a topic, before anything is yielded."""
         if not self.rows.records:
             return
         if isinstance(self.topics, str):
@@ -40,8 +40,8 @@ class Incoming(NamedTuple):
 
 
 def incoming(sink: SinkOptions, batch: pa.RecordBatch, now_ms: int) -> Incoming:
-    """The columns that the sink takes. A row without a time of its own is of `now_ms`. Raises ValueError for a header
-    without a key."""
+    """Extract the sink's columns. A row without a timestamp gets `now_ms`. Raises ValueError for a header without a
+    key."""
 
     def column(name: str) -> pa.Array | None:
         return batch.column(sink.columns.index(name)) if name in sink.columns else None
@@ -58,7 +58,7 @@ def incoming(sink: SinkOptions, batch: pa.RecordBatch, now_ms: int) -> Incoming:
 
 
 def timestamps_of(column: pa.Array | None, count: int, now_ms: int) -> np.ndarray:
-    """Milliseconds, from Spark's microseconds."""
+    """Convert Spark's microseconds to milliseconds."""
     if column is None:
         return np.full(count, now_ms, np.int64)
     microseconds = column.cast(pa.int64())

@@ -1,4 +1,4 @@
-"""The topics that the sink keeps for itself in the cluster it writes to, made when they are first needed."""
+"""The internal topics of the sink in the target cluster. They are created when they are first needed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ REPLICAS = 3
 def ensure_topic(
     cluster: WireCluster, topic: str, partitions: int, configs: Mapping[str, str], deadline: float
 ) -> None:
-    """That there is such a topic. Raises WireError, OSError when there is none by `deadline` (monotonic)."""
+    """Create the topic if it does not exist. Raises WireError or OSError if it does not exist by `deadline`
+    (monotonic)."""
     while True:
         try:
             cluster.partitions(topic)
@@ -32,7 +33,7 @@ def ensure_topic(
 
 
 def create_topic(cluster: WireCluster, topic: str, partitions: int, configs: Mapping[str, str]) -> None:
-    """Raises WireError, unless it may pass or somebody else was first; OSError."""
+    """Create the topic. Raises OSError, and WireError unless the error is retriable or the topic already exists."""
     replicas = min(REPLICAS, max(1, len(cluster.view.nodes)))
     wanted = {**configs, "min.insync.replicas": "2" if replicas == REPLICAS else "1"}
     request = CreateTopicsRequest(

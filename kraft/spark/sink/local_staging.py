@@ -1,9 +1,9 @@
-"""Where the rows of a large micro-batch wait for its transaction if its tasks run within the driver's JVM, as with a
-local master: files in Spark's own directory, beside those of shuffles. They cost no broker anything.
+"""Stages the rows of a large micro-batch in files in Spark's local directory, beside shuffle files, until its
+transaction. Used if the tasks run within the driver's JVM, as with a local master. It costs the brokers nothing.
 
-As with the staging topic, a task reports where its rows are, and nobody looks for any others. A file belongs to one
-attempt at one task. Those of a batch, and of all before it, are deleted once it is committed; what a run leaves at its
-end goes with Spark's directory.
+As with the staging topic, a task reports where its rows are, and only reported rows are read. A file belongs to one
+attempt at one task. The files of a batch, and of all earlier ones, are deleted once the batch is committed. Files left
+at the end of a run are deleted with Spark's directory.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ ONLY_MINE = 0o600
 
 
 def local_directory() -> str | None:
-    """The local directory of the JVM that this process belongs to; None if it names none. Equal on the driver and in a
-    task if they share the JVM."""
+    """Return the local directory of the JVM that this process belongs to; None if it has none. The driver and a task
+    get the same directory if they share the JVM."""
     first = os.environ.get(VARIABLE, "").split(",")[0]
     return str(Path(first) / NAME) if first else None
 
 
 def prefix_of(sink: str) -> str:
-    """How the names of the files of one sink of a query begin."""
+    """Return the prefix of the file names of one sink of a query."""
     return hashlib.sha256(sink.encode()).hexdigest()[:16]
 
 
 class LocalStaging:
-    """Takes what one attempt at a task of micro-batch `batch` has. `fallback` takes it where the disk does not."""
+    """Stages the rows of one task attempt of micro-batch `batch`. `fallback` stages them if the disk fails."""
 
     def __init__(self, directory: str, sink: str, batch: int, fallback: Staging) -> None:
         self.path = Path(directory) / f"{prefix_of(sink)}-{batch}-{uuid.uuid4().hex}"
@@ -50,7 +50,7 @@ class LocalStaging:
         self.end = 0
 
     def put(self, task: int, parcels: list[bytes]) -> list[Place | Span]:
-        """Where each of them is. Raises WireError, OSError of the fallback."""
+        """Stage the batches and return the place of each. Raises WireError or OSError of the fallback."""
         if not self.is_broken:
             try:
                 return list(self.append(parcels))
@@ -60,7 +60,7 @@ class LocalStaging:
         return list(self.fallback.put(task, parcels))
 
     def append(self, parcels: list[bytes]) -> list[Span]:
-        """Raises OSError. What was written then is named by nobody."""
+        """Append the batches to the file. Raises OSError. Bytes written before the error are never referenced."""
         self.path.parent.mkdir(mode=0o700, exist_ok=True)
         begin, spans = self.end, []
         with open(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, ONLY_MINE), "wb") as file:
@@ -73,14 +73,14 @@ class LocalStaging:
 
 
 class LocalFiles:
-    """Reads on the driver what tasks have put into files. One file is open at a time."""
+    """Reads the staged files of tasks on the driver. One file is open at a time."""
 
     def __init__(self) -> None:
         self.path: str | None = None
         self.file: BinaryIO | None = None
 
     def get(self, span: Span, crc: int) -> bytes:
-        """The batch of this CRC. Raises SourceError for one that is gone."""
+        """Return the staged batch and check its CRC. Raises SourceError if it is gone."""
         try:
             if self.path != span.path or self.file is None:
                 self.close()
@@ -101,7 +101,7 @@ class LocalFiles:
 
 
 def forget_files(parcels: Iterable[StagedBatch], sink: str, batch: int) -> None:
-    """Delete the files of this batch of the sink, and those that are left of earlier ones: of attempts that failed."""
+    """Delete the sink's files of this batch, and leftovers of failed attempts at earlier batches."""
     directories = {str(Path(each.place.path).parent): None for each in parcels if isinstance(each.place, Span)}
     prefix = f"{prefix_of(sink)}-"
     for directory in directories:

@@ -1,4 +1,4 @@
-"""The committed batches of a log, from one offset to another."""
+"""Reads the committed batches of a partition between two offsets."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ FETCH_WAIT_MS = 100
 def committed(
     cluster: WireCluster, topic: str, partition: int, start: int, end: int, deadline: float
 ) -> Iterator[RecordBatch]:
-    """The batches that hold offsets `[start, end)`, CRC checked. Waits until all are committed, whatever transactions
-    are open. Raises WireError, OSError, TimeoutError."""
+    """Yield the batches that hold offsets `[start, end)`, with their CRC checked. Waits until all are below the high
+    watermark; open transactions do not matter. Raises WireError, OSError, TimeoutError."""
     position = start
     while position < end:
         wanted = FetchTopic(

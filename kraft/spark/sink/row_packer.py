@@ -1,4 +1,4 @@
-"""Rows of one task, placed in partitions and packed into record batches."""
+"""Assigns the rows of one task to partitions and packs them into record batches."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ UNKNOWN_TOPIC_SECONDS = 5.0
 
 
 class Placement:
-    """The partition of each row: the column's, else the key's as Java clients place it, else one that depends on
-    nothing but the row's number."""
+    """Chooses the partition of each row: from its column, or from its key as Java clients do, or from the row's number
+    alone."""
 
     BLOCK = 500
 
@@ -35,7 +35,7 @@ class Placement:
         self.keyless = 0
 
     def place(self, keys: pa.Array, given: pa.Array | None) -> Ints:
-        """A partition for each row. Raises ValueError for one that the topic does not have."""
+        """Return the partition of each row. Raises ValueError for a partition that the topic does not have."""
         places = partitions_of(keys, self.partitions)
         missing = nulls(keys)
         if given is not None and given.null_count < len(given):
@@ -54,7 +54,7 @@ class Placement:
 
 
 class Pending:
-    """Rows for one partition that are not encoded yet."""
+    """Rows of one partition that are not encoded yet."""
 
     __slots__ = ("parts", "size")
 
@@ -64,8 +64,8 @@ class Pending:
 
 
 class RowPacker:
-    """Batches of about BATCH_BYTES for any number of topics, each handed to `take` as (topic, partition, rows, data)
-    once it is full. At most PENDING_BYTES_MAX wait."""
+    """Packs rows of any number of topics into batches of about BATCH_BYTES. Each full batch is passed to `take` as
+    (topic, partition, rows, data). At most PENDING_BYTES_MAX are buffered."""
 
     def __init__(
         self, cluster: WireCluster, start: int, codec: int, take: Callable[[str, int, int, bytes], None]
@@ -79,8 +79,8 @@ class RowPacker:
         self.pending_bytes = 0
 
     def write(self, incoming: Incoming) -> None:
-        """Raises SourceError for a row without a topic, ValueError for one whose partition is not there, WireError,
-        OSError."""
+        """Pack rows. Raises SourceError for a row without a topic, ValueError for a row whose partition does not exist,
+        WireError, OSError."""
         for topic, given, rows in incoming.by_topic():
             places = self.placement(topic).place(rows.keys, given)
             order = np.argsort(places, kind="stable")
@@ -96,7 +96,7 @@ class RowPacker:
         return self.placements[topic]
 
     def add(self, place: tuple[str, int], rows: Rows) -> None:
-        """There is at least one row."""
+        """Buffer rows (at least one) of one partition, and pack full batches."""
         ends, begin = np.cumsum(rows.sizes()), 0
         while begin < rows.records:
             waiting = self.pending.setdefault(place, Pending())
@@ -126,8 +126,8 @@ class RowPacker:
 
 
 def count_partitions(cluster: WireCluster, topic: str, deadline: float) -> int:
-    """Count the partitions of the topic now. Nodes that create topics on demand create it. Raises OSError, and
-    WireError for a topic that does not exist."""
+    """Return the topic's current number of partitions. Brokers with automatic topic creation create the topic. Raises
+    OSError, and WireError for a topic that does not exist."""
     unknown_deadline = min(deadline, time.monotonic() + UNKNOWN_TOPIC_SECONDS)
     while True:
         try:

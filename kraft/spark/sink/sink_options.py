@@ -1,4 +1,4 @@
-"""Options and columns of a sink, checked before anything runs, in the official connector's wording."""
+"""Options and columns of a sink, checked before anything runs. Messages use the official connector's wording."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ TRANSACTION_MS = 300_000
 
 @dataclass(frozen=True)
 class SinkOptions:
-    """A checked sink. `topic` is the option, or None if the column says. `once_id` tells several writes of one
-    micro-batch apart.
-    `on_difference`: what becomes of a batch that was committed with another number of rows."""
+    """The checked options of a sink. `topic` is the option, or None if the column gives the topic. `once_id`
+    distinguishes several writes of one micro-batch. `on_difference`: what to do with a batch that was committed with
+    another number of rows."""
 
     topic: str | None
     config: dict[str, Setting] = field(repr=False)
@@ -147,8 +147,8 @@ def check_columns(types: Mapping[str, str], topic: str | None, keep_timestamp: b
 
 
 def check_exactly_once(kafka: Mapping[str, str]) -> None:
-    """What the built-in producer cannot honour is refused by name: neither dropped nor a reason to write less than
-    exactly once."""
+    """Raise ValueError for a property that the built-in producer cannot honour. It is neither ignored nor a reason to
+    write at least once instead."""
     if strange := [name for name in sorted(kafka.keys() - ONCE_KEYS) if is_known(name)]:
         raise ValueError(
             f"kafka.{strange[0]} cannot be honoured while the sink writes exactly once; set the option "
@@ -162,7 +162,7 @@ def check_exactly_once(kafka: Mapping[str, str]) -> None:
 
 
 def suits_built_in(kafka: Mapping[str, str]) -> bool:
-    """Whether the built-in producer does all that is asked for. Raises ValueError."""
+    """Whether the built-in producer supports all given properties. Raises ValueError."""
     return (
         kafka.keys() <= BUILT_IN_KEYS
         and kafka.get("acks", "all").strip() in ("all", "-1")
@@ -180,7 +180,7 @@ def codec_of(kafka: Mapping[str, str]) -> int:
 
 
 def transaction_ms_of(kafka: Mapping[str, str]) -> int:
-    """Raises ValueError."""
+    """Return the transaction timeout in ms. Raises ValueError."""
     text = kafka.get("transaction.timeout.ms", str(TRANSACTION_MS)).strip()
     if not text.isdigit() or not 0 < int(text) < 1 << 31:
         raise ValueError(f"kafka.transaction.timeout.ms must be a number of milliseconds, got '{text}'")

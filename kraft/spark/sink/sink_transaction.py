@@ -1,12 +1,12 @@
-"""The one transaction in which the driver writes a micro-batch.
+"""The transaction in which the driver writes a micro-batch.
 
-Whoever begins a transaction under a transactional id ends the one before it, and fences its owner: the coordinator
-gives out a new epoch, and what the old one had not committed is aborted. A (producer id, epoch) is thus used by one
-process alone, so that a leader's answer "I have this sequence" is about its own rows and nobody else's.
+Starting a transaction under a transactional id aborts the open one before it and fences its producer: the coordinator
+assigns a new epoch. So each (producer id, epoch) is used by one process only. A leader's response that it already has a
+sequence is then always about this process's own rows.
 
-The requests are those of producers from before transaction.version 2. Kafka serves them at every level, each batch
-gets an epoch of its own all the same, and what such a producer may still do late is stopped by leaders, who ask the
-coordinator (KIP-890).
+The requests are those of producers before transaction.version 2. Kafka accepts them at every feature level, and each
+batch still gets its own epoch. Late writes of such a producer are rejected by leaders, which ask the coordinator
+(KIP-890).
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ ABORT_SECONDS_MAX = 10.0
 
 
 def missing_api(cluster: WireCluster) -> str | None:
-    """What the cluster lacks of transactions. Asks whichever node answers. Raises ConnectionError."""
+    """Return the name of a transaction API that the cluster lacks; None if it has all. Asks any node that answers.
+    Raises ConnectionError."""
     served = cluster.served()
     return next((name for key, name in NEEDED.items() if key not in served), None)
 
 
 class SinkTransaction:
-    """Used once: `begin`, `add`, `write`, then `end`."""
+    """One transaction. Call `begin`, `add`, `write`, then `end`, once each."""
 
     def __init__(self, cluster: WireCluster, transactional_id: str, timeout_ms: int) -> None:
         self.cluster = cluster
@@ -49,13 +50,13 @@ class SinkTransaction:
         self.sender = BatchSender(cluster, transactional_id)
 
     def begin(self) -> None:
-        """Ends what is open under this id, whoever began it."""
+        """Start the transaction. Aborts any open transaction under this id, and fences its producer."""
         request = InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=self.timeout_ms)
         answer = self.ask_coordinator(request, lambda answer: answer.error_code)
         self.sender.become(answer.producer_id, answer.producer_epoch)
 
     def add(self, partitions: Iterable[Partition]) -> None:
-        """Tell the coordinator where the transaction will write."""
+        """Add the partitions to the transaction at its coordinator."""
         topics: dict[str, list[int]] = {}
         for topic, partition in sorted(set(partitions)):
             topics.setdefault(topic, []).append(partition)
@@ -80,7 +81,8 @@ class SinkTransaction:
         self.ask_coordinator(request, code_of)
 
     def end(self, *, is_commit: bool, seconds_max: float = DELIVERY_SECONDS_MAX) -> None:
-        """Raises SourceError, WireError, OSError. The outcome is unknown then, and the next to begin finds it out."""
+        """Commit or abort. Raises SourceError, WireError, OSError: then the outcome is unknown, and the next `begin`
+        settles it."""
         request = EndTxnRequest(
             transactional_id=self.transactional_id,
             producer_id=self.sender.producer_id,
@@ -90,22 +92,23 @@ class SinkTransaction:
         self.ask_coordinator(request, lambda answer: answer.error_code, seconds_max)
 
     def abort(self) -> None:
-        """Abort the transaction, without an error where that fails: then the next producer aborts it, or the
-        coordinator after its timeout."""
+        """Abort the transaction. A failure is only logged: the next producer aborts it, or the coordinator after its
+        timeout."""
         try:
             self.end(is_commit=False, seconds_max=ABORT_SECONDS_MAX)
         except (OSError, KraftError) as problem:
             log.warning("transaction %s is left to its coordinator: %s", self.transactional_id, problem)
 
     def write(self, outgoing: Iterable[Outgoing]) -> dict[Partition, int]:
-        """All of it, in order within each partition. Answers the offset of each partition's last batch. Raises
-        SourceError where another has taken over, WireError, OSError."""
+        """Send all batches, in order within each partition. Returns the offset of each partition's last batch. Raises
+        SourceError if another producer fenced this one, WireError, OSError."""
         return self.sender.write(outgoing)
 
     def ask_coordinator(
         self, request: Any, code_of: Callable[[Any], int], seconds_max: float = DELIVERY_SECONDS_MAX
     ) -> Any:
-        """Ask again what may pass. Raises SourceError where another has taken over, WireError, OSError."""
+        """Call the coordinator and retry retriable errors. Raises SourceError if another producer fenced this one,
+        WireError, OSError."""
         deadline = time.monotonic() + seconds_max
         while True:
             try:

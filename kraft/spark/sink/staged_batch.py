@@ -1,6 +1,6 @@
-"""Rows on their way from a task to the driver, as a record batch that only lacks its writer.
+"""Rows on their way from a task to the driver: a record batch without producer id, epoch and sequence.
 
-A task encodes the rows, and the driver writes them: it sets the transaction's producer, and leaves the payload alone.
+A task encodes the rows. The driver sets the transaction's producer in the header, and does not touch the payload.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ UNSTAMPED = -1
 
 
 class Place(NamedTuple):
-    """A record of the staging topic."""
+    """The position of a record in the staging topic."""
 
     partition: int
     offset: int
 
 
 class Span(NamedTuple):
-    """Bytes of a file, where driver and task share a machine."""
+    """A range of bytes of a file on a machine that driver and task share."""
 
     path: str
     offset: int
@@ -30,8 +30,8 @@ class Span(NamedTuple):
 
 
 class StagedBatch(NamedTuple):
-    """A record batch of `rows` rows for one partition. Its bytes are `data`, or the value of the record, or the part
-    of the file, at `place`, known by its `crc`."""
+    """A record batch of `rows` rows for one partition. Its bytes are `data`, or are staged at `place`: in the value of
+    a record, or in a file. `crc` identifies them."""
 
     topic: str
     partition: int
@@ -42,12 +42,12 @@ class StagedBatch(NamedTuple):
 
 
 def packed(rows: list[Row], codec: int) -> bytes:
-    """A batch of all `rows` (at least one)."""
+    """Encode all `rows` (at least one) as one batch without a producer."""
     return encode_batch(rows, codec, UNSTAMPED, UNSTAMPED, UNSTAMPED)
 
 
 def stamped(data: Buffer, producer_id: int, epoch: int, sequence: int, is_transactional: bool = True) -> bytes:
-    """The same batch, of this producer, and of its transaction."""
+    """Return the batch with this producer in its header, and marked as transactional if wanted."""
     _, _, _, _, _, attributes, last_delta, first, latest, _, _, _, count = HEADER.unpack_from(data)
     attributes |= TRANSACTIONAL_FLAG if is_transactional else 0
     fields = (attributes, last_delta, first, latest, producer_id, epoch, sequence, count)
@@ -55,17 +55,17 @@ def stamped(data: Buffer, producer_id: int, epoch: int, sequence: int, is_transa
 
 
 def count_of(data: Buffer) -> int:
-    """The records of a batch."""
+    """Return the number of records in a batch."""
     return int(HEADER.unpack_from(data)[-1])
 
 
 def crc_of(data: Buffer) -> int:
-    """The CRC that a batch has written in it."""
+    """Return the CRC field of a batch."""
     return int(HEADER.unpack_from(data)[4])
 
 
 def halves(data: Buffer) -> list[bytes]:
-    """The same rows in two batches. There is more than one row."""
+    """Split a batch of more than one row into two."""
     batch = RecordBatch(data)
     rows = [Row(each.timestamp, each.key, each.value, tuple(each.headers)) for each in batch.records()]
     middle = len(rows) // 2

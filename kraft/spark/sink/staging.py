@@ -1,8 +1,8 @@
-"""Where the rows of a large micro-batch wait for its transaction: a topic of the target cluster, beside the target.
+"""Stages the rows of a large micro-batch in a topic of the target cluster until its transaction.
 
-Each record holds one encoded batch. A task reports where its records are, and nobody looks for any others. So what a
-failed attempt, a speculative copy or a zombie has left there is never read, and a request that was sent again and
-taken twice does no harm. Records are deleted once their batch is committed.
+Each record holds one encoded batch. A task reports where its records are, and only reported records are read. So
+records of a failed attempt, a speculative copy or a zombie are never read, and a request that was appended twice does
+no harm. Records are deleted once their batch is committed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ NO_CODEC = 0
 
 
 def staging_topic(query: str, sink: str) -> str:
-    """The name for one sink of a query."""
+    """Return the name of the staging topic of one sink of a query."""
     return f"{PREFIX}{query}_{hashlib.sha256(sink.encode()).hexdigest()[:8]}"
 
 
@@ -64,7 +64,7 @@ class Staging:
         self.ahead: dict[Place, memoryview] = {}  # Read, and not asked for yet.
 
     def put(self, task: int, parcels: list[bytes]) -> list[Place]:
-        """Where each of them is, once all replicas in sync have them. Raises WireError, OSError."""
+        """Stage the batches; return the place of each once all in-sync replicas have it. Raises WireError, OSError."""
         deadline, partition = time.monotonic() + WAIT_SECONDS_MAX, task % PARTITIONS
         ensure_topic(self.cluster, self.topic, PARTITIONS, CONFIGS, deadline)
         now = time.time_ns() // 1_000_000
@@ -83,8 +83,8 @@ class Staging:
         return [Place(partition, base + index) for index in range(len(parcels))]
 
     def get(self, place: Place, crc: int) -> memoryview:
-        """The batch that a task has put there, of this CRC. Read in the order that they were written, records are
-        fetched once. Raises SourceError for one that is gone, WireError, OSError."""
+        """Return the staged batch and check its CRC. Reading in the order of writing fetches each record once. Raises
+        SourceError if the batch is gone, WireError, OSError."""
         if place not in self.ahead:
             self.ahead = self.fetch(place)
         found = self.ahead.pop(place, None)
@@ -119,7 +119,7 @@ class Staging:
                 return found
 
     def forget(self, places: list[Place]) -> None:
-        """Delete these records and all before them. What cannot be deleted now is deleted with the next batch, or by
+        """Delete these records and all before them. If that fails now, they are deleted with the next batch, or by
         retention."""
         ends: dict[int, int] = {}
         for partition, offset in places:
@@ -138,7 +138,8 @@ class Staging:
 
 
 def values_of(batch: RecordBatch) -> Iterator[memoryview]:
-    """The value of each record, which has no key. It is a view of the batch, not a copy. Raises InvalidRecord."""
+    """Yield the value of each record of a batch whose records have no key. The values are views, not copies. Raises
+    InvalidRecord."""
     payload = memoryview(batch.payload())
     position = 0
     for _ in range(batch.count):

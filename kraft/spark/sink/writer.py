@@ -1,11 +1,11 @@
-"""The sinks: rows become records. A stream writes each micro-batch exactly once: its tasks hand their rows to the
-driver, which writes them in one transaction (`batch_commit.py`). A batch write, or a stream with `exactlyOnce` false,
-writes at least once, as the official connector does: a retried task or a replayed micro-batch writes its records
-again. It sends batches itself (`least_writer.py`), and leaves to librdkafka what only that can do.
+"""The sinks. A stream writes each micro-batch exactly once: its tasks pass their rows to the driver, which writes them
+in one transaction (`batch_commit.py`). A batch write, or a stream with `exactlyOnce` false, writes at least once, as
+the official connector does: a retried task or a replayed micro-batch writes its records again. Kraft's own producer
+sends the batches (`at_least_once_writer.py`), unless an option needs librdkafka.
 
-Columns: `value` (string or binary, required), `key`, `topic` (or the option `topic`, which wins), `headers`,
-`partition`, and with the option `keepTimestamp` `timestamp`. A task that writes at least
-once ends when every record it wrote is acknowledged.
+Columns: `value` (string or binary, required), `key`, `topic` (the option `topic` takes precedence), `headers`,
+`partition`, and `timestamp` with the option `keepTimestamp`. A task that writes at least once ends when every record it
+wrote is acknowledged.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ QUERY_ID, BATCH_ID, RUN_ID = "sql.streaming.queryId", "streaming.sql.batchId", "
 
 @dataclass(frozen=True)
 class Written(WriterCommitMessage):
-    """What one task reports to the driver."""
+    """The result that one task reports to the driver."""
 
     records: int
     origin: BatchOrigin | None = None
@@ -47,7 +47,8 @@ class Written(WriterCommitMessage):
 
 
 class ProducerPool:
-    """One idle producer by configuration for each Python worker: thread-safe inside, used by one task at a time."""
+    """One idle producer per configuration for each Python worker. It is thread-safe inside, and used by one task at a
+    time."""
 
     def __init__(self) -> None:
         self.producers: dict[tuple[tuple[str, Setting], ...], Producer] = {}
@@ -61,7 +62,7 @@ class ProducerPool:
         return self.producers[key]
 
     def discard(self, config: Mapping[str, Setting]) -> None:
-        """Forget a producer that failed; its queue goes with it."""
+        """Drop a producer that failed, and purge its queue."""
         producer = self.producers.pop(tuple(sorted(config.items())), None)
         if producer is not None:
             producer.purge()
@@ -72,7 +73,7 @@ POOL = ProducerPool()
 
 
 class Failures:
-    """The first delivery that failed."""
+    """Remembers the first failed delivery."""
 
     def __init__(self) -> None:
         self.first: str | None = None
@@ -89,8 +90,7 @@ class Failures:
 
 
 def write_librdkafka(sink: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Written:
-    """Produce every row and wait for all acknowledgements. Raises RuntimeError for the first record that was
-    refused."""
+    """Produce every row and wait for all acknowledgements. Raises RuntimeError for the first rejected record."""
     producer, failures, count = POOL.get(sink.config), Failures(), 0
     try:
         for batch in batches:
@@ -129,7 +129,7 @@ def produce(
     headers: list[tuple[str, bytes]] | None,
     timestamp: int | None,
 ) -> None:
-    """Queue one record; a full queue waits for deliveries, which is the sink's back-pressure."""
+    """Queue one record. If the queue is full, wait for deliveries: this is the sink's back-pressure."""
     extra: dict[str, Any] = {"headers": headers} if headers else {}
     if timestamp is not None:
         extra["timestamp"] = timestamp
@@ -143,7 +143,7 @@ def produce(
 
 
 def rows_of(sink: SinkOptions, batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-    """(topic, key, value, partition, headers, timestamp in ms or None) of each row."""
+    """Yield (topic, key, value, partition, headers, timestamp in ms or None) for each row."""
 
     def column(name: str) -> Any:
         return (
@@ -160,7 +160,7 @@ def rows_of(sink: SinkOptions, batch: pa.RecordBatch) -> Iterator[tuple[Any, ...
 
 
 def timestamps_of(sink: SinkOptions, batch: pa.RecordBatch) -> Iterator[int | None]:
-    """Milliseconds, where the sink keeps timestamps."""
+    """Yield the timestamps in milliseconds, or None for each row if the sink does not keep timestamps."""
     if not sink.keep_timestamp:
         return repeat(None, batch.num_rows)
     import pyarrow as pa
@@ -170,8 +170,8 @@ def timestamps_of(sink: SinkOptions, batch: pa.RecordBatch) -> Iterator[int | No
 
 
 def require_writable(sink: SinkOptions) -> None:
-    """On the driver, before any task runs. Raises ValueError where the cluster serves no transactions, SourceError
-    without the right to write, WireError, OSError."""
+    """Check on the driver, before any task runs, that the sink can write. Raises ValueError if the cluster does not
+    serve transactions, SourceError without write permission, WireError, OSError."""
     from kraft.security.acls import Operation
     from kraft.spark.client.wire import POOL as WIRES
     from kraft.spark.errors import no_transactions
@@ -187,8 +187,8 @@ def require_writable(sink: SinkOptions) -> None:
 
 
 def write_once(sink: SinkOptions, batches: Iterator[pa.RecordBatch], driver_files: str | None) -> Written:
-    """Hand every row of one task of a micro-batch to the driver. Nothing of it is in a topic that others read yet.
-    `driver_files`: where the driver's JVM keeps files."""
+    """Pass every row of one task of a micro-batch to the driver. No row is in a target topic yet. `driver_files`: the
+    local directory of the driver's JVM."""
     from kraft.spark.client.wire import POOL as WIRES
     from kraft.spark.sink.exactly_once_writer import OnceWriter
     from kraft.spark.sink.incoming_columns import incoming
@@ -214,8 +214,8 @@ def write_once(sink: SinkOptions, batches: Iterator[pa.RecordBatch], driver_file
 
 
 def commit_once(sink: SinkOptions, messages: Iterable[WriterCommitMessage | None], *, once_a_run: bool) -> None:
-    """On the driver, once every task has ended: all rows of the micro-batch in one transaction. Raises SourceError,
-    WireError, OSError."""
+    """Write all rows of the micro-batch in one transaction. Runs on the driver after every task has ended. Raises
+    SourceError, WireError, OSError."""
     from kraft.spark.client.wire import POOL as WIRES
     from kraft.spark.sink.batch_commit import CommitRules, commit_batch
 
@@ -241,8 +241,8 @@ def identity_of(sink: SinkOptions, origin: BatchOrigin) -> SinkIdentity:
 
 
 def origin_of_task() -> tuple[BatchOrigin, int]:
-    """What this task is part of, and its number. Raises RuntimeError outside a streaming query, where no batch has a
-    number."""
+    """Return the micro-batch of this task, and the task's number. Raises RuntimeError outside a streaming query, where
+    batches have no number."""
     from pyspark import TaskContext
 
     from kraft.spark.sink.batch_commit import BatchOrigin
@@ -262,8 +262,8 @@ def origin_of_task() -> tuple[BatchOrigin, int]:
 
 
 def write_least(sink: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Written:
-    """Send every row and wait for all acknowledgements. Raises SourceError for a row without a topic, ValueError for
-    one whose partition is not there, WireError, OSError."""
+    """Send every row and wait for all acknowledgements. Raises SourceError for a row without a topic, ValueError for a
+    row whose partition does not exist, WireError, OSError."""
     from pyspark import TaskContext
 
     from kraft.spark.client.wire import POOL as WIRES
@@ -287,7 +287,7 @@ def write_least(sink: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Written
 
 
 def write_task(sink: SinkOptions, batches: Iterator[pa.RecordBatch], driver_files: str | None) -> Written:
-    """All rows of one task, once or at least once, as the options say."""
+    """Write all rows of one task, exactly once or at least once, as the options say."""
     if sink.exactly_once:
         written = write_once(sink, batches, driver_files)
     else:
@@ -297,7 +297,8 @@ def write_task(sink: SinkOptions, batches: Iterator[pa.RecordBatch], driver_file
 
 
 class KafkaBatchWriter(ForWorkers, DataSourceArrowWriter):
-    """`df.write.format("kraft")`. With `exactlyOnce`, within foreachBatch, as a stream's sink."""
+    """The writer of `df.write.format("kraft")`. With `exactlyOnce` it is used within foreachBatch, and writes like a
+    stream."""
 
     def __init__(self, sink: SinkOptions) -> None:
         from kraft.spark.sink.local_staging import local_directory
@@ -311,13 +312,14 @@ class KafkaBatchWriter(ForWorkers, DataSourceArrowWriter):
         return write_task(self.sink, iterator, self.driver_files)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Raises SourceError, WireError, OSError."""
+        """Commit the rows of all tasks. Raises SourceError, WireError, OSError."""
         commit_once(self.sink, messages, once_a_run=True)
         freeze_imports()
 
 
 class KafkaStreamWriter(ForWorkers, DataSourceStreamArrowWriter):
-    """`df.writeStream.format("kraft")`. Spark makes one on the driver for each micro-batch, and another to commit."""
+    """The writer of `df.writeStream.format("kraft")`. On the driver, Spark creates one for each micro-batch, and
+    another to commit it."""
 
     def __init__(self, sink: SinkOptions) -> None:
         from kraft.spark.sink.local_staging import local_directory
@@ -331,9 +333,9 @@ class KafkaStreamWriter(ForWorkers, DataSourceStreamArrowWriter):
         return write_task(self.sink, iterator, self.driver_files)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Raises SourceError, WireError, OSError."""
+        """Commit the micro-batch. Raises SourceError, WireError, OSError."""
         commit_once(self.sink, messages, once_a_run=False)
         freeze_imports()
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Nothing: no transaction is open while tasks run. What is staged is deleted with the next commit."""
+        """Do nothing: no transaction is open while tasks run. Staged rows are deleted with the next commit."""
