@@ -1,8 +1,8 @@
-"""From the Java client's property names, which the `kafka.*` options use, to librdkafka's.
+"""Translate the Java client's property names, which the `kafka.*` options use, to librdkafka's.
 
-Most names are the same in both. Where they differ they are translated; what only tunes the Java client has no effect
-and says so; what cannot be honoured is refused, because a query that silently runs without the security it asked for
-is worse than one that does not start.
+Most names are the same. Different names are translated. A property that only tunes the Java client has no effect, and a
+warning is logged. A property that cannot be honoured is rejected: a query that silently runs without the requested
+security is worse than one that does not start.
 """
 
 from __future__ import annotations
@@ -82,33 +82,34 @@ PRODUCER_FIXED = {"delivery.report.only.error": True}  # The Python client reads
 
 
 class Config(dict[str, Any]):
-    """librdkafka's properties. They may hold secrets: its repr shows their names alone."""
+    """librdkafka's properties. They may hold secrets, so the repr shows only their names."""
 
     def __repr__(self) -> str:
         return f"Config({', '.join(self)})"
 
 
 def admin_config(kafka: Mapping[str, str], security: WireSecurity = PLAINTEXT) -> Config:
-    """For the driver's look-ups. Raises ValueError for what cannot be honoured."""
+    """Return the configuration of the driver's look-ups. Raises ValueError for a property that cannot be honoured."""
     consumer_only = ("group.id", "isolation.level")
     given = {name: value for name, value in translate(kafka).items() if name not in consumer_only}
     return Config({**ADMIN_DEFAULTS, **security.librdkafka(), **given})
 
 
 def consumer_config(kafka: Mapping[str, str], group_id: str, security: WireSecurity = PLAINTEXT) -> Config:
-    """For a task that reads. `group_id` is used unless `kafka.group.id` is set; no offset is ever committed to it."""
+    """Return the configuration of a reading task. `group_id` is used unless `kafka.group.id` is set. No offsets are
+    ever committed to the group."""
     given = {**security.librdkafka(), **translate(kafka)}
     return Config({**CONSUMER_DEFAULTS, "group.id": group_id, **given, **CONSUMER_FIXED})
 
 
 def producer_config(kafka: Mapping[str, str], security: WireSecurity = PLAINTEXT) -> Config:
-    """For a task that writes."""
+    """Return the configuration of a writing task."""
     return Config({**PRODUCER_DEFAULTS, **security.librdkafka(), **translate(kafka), **PRODUCER_FIXED})
 
 
 def translate(kafka: Mapping[str, str]) -> dict[str, str]:
-    """The given properties, but for security, under librdkafka's names. What no client knows has no effect, as with
-    the Java client."""
+    """Return the given properties, except security, under librdkafka's names. A name that no client knows has no
+    effect, as with the Java client."""
     config: dict[str, str] = {}
     for name, value in kafka.items():
         if not is_known(name):

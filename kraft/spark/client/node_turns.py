@@ -1,4 +1,4 @@
-"""The choice of the node to ask what every node knows. Pure."""
+"""Choose the node to ask for cluster-wide information. Pure."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ Address = tuple[str, int]
 
 
 class NodeTurns:
-    """The node to ask next: the same one while it answers well; after `another`, those first that have not answered for
-    longest.
+    """The order in which nodes are asked. The same node is asked while its answers are useful. After `another`, the
+    least recently used nodes come first.
 
-    A node that could not be reached stands back for a while, so that one that swallows packets does not cost every
-    other question its timeout.
+    A node that could not be reached comes last for a while. So a node that drops packets does not delay every other
+    request by its timeout.
     """
 
     STAND_BACK_SECONDS = 10.0
@@ -24,7 +24,7 @@ class NodeTurns:
         self.failed: dict[Address, float] = {}
 
     def order(self, addresses: Iterable[Address], now: float) -> list[Address]:
-        """Each address once. `now` is monotonic, in seconds."""
+        """Return each address once, in the order to ask. `now` is monotonic, in seconds."""
         self.failed = {address: when for address, when in self.failed.items() if now - when < self.STAND_BACK_SECONDS}
         return sorted(
             dict.fromkeys(addresses), key=lambda address: (address in self.failed, self.asked.get(address, 0))
@@ -38,7 +38,7 @@ class NodeTurns:
         self.failed[address] = now
 
     def another(self) -> None:
-        """The last answer was of no use: let another node answer."""
+        """Ask another node next: the last answer was not useful."""
         if self.last is not None:
             self.turn += 1
             self.asked[self.last] = self.turn

@@ -1,10 +1,10 @@
-"""Kafka's protocol over plain sockets, for what librdkafka does not offer a Spark task: batches as bytes, producer
-ids of our own choosing, producer state.
+"""Kafka's protocol over plain sockets, for what librdkafka does not offer a Spark task: batches as bytes, chosen
+producer ids, producer state.
 
-Blocking by design: a task is a process of its own and waits anyway. Requests are of versions that name topics, not
-ids. One connection a node, opened on first use; a connection that broke is forgotten, and leaders are asked for
-again, of another node, after an error that says so. Nobody goes back to the leader of an older epoch, and requests
-that read tell the epoch, so that a leader that was deposed and does not know it refuses.
+Blocking by design: a task is a process of its own and waits anyway. The request versions name topics, not topic ids.
+Each node has one connection, opened on first use. A broken connection is dropped. After an error that needs it, the
+leaders are looked up again at another node. The leader of an older epoch is never used again. Read requests carry the
+leader epoch, so that a deposed leader refuses them.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from kraft.world.ports import Login
 
 
 class ClusterView:
-    """What Metadata answers have told of a cluster: its nodes, and who leads each partition. Never goes back to an
-    older leader epoch of a topic, nor to the nodes of an answer that tells one."""
+    """The nodes and partition leaders of a cluster, learned from Metadata responses. A response with an older leader
+    epoch changes neither the leaders nor the nodes."""
 
     def __init__(self) -> None:
         self.nodes: dict[int, tuple[str, int]] = {}
@@ -46,11 +46,11 @@ class ClusterView:
         self.current: set[str] = set()  # topics that need not be asked for again
 
     def learn(self, topic: str, answer: Any) -> Any:
-        """Take what is new in a Metadata answer, and answer what it says of the topic."""
+        """Apply what is new in a Metadata response, and return its entry of the topic."""
         return self.learn_all(answer)[topic]
 
     def learn_all(self, answer: Any) -> dict[str, Any]:
-        """Take what is new in a Metadata answer, and answer what it says of its topics, by name."""
+        """Apply what is new in a Metadata response, and return its topics by name."""
         is_older = False
         for found in answer.topics:
             if not found.error_code:
@@ -62,11 +62,11 @@ class ClusterView:
         return {found.name: found for found in answer.topics}
 
     def leader(self, topic: str, partition: int) -> Leader | None:
-        """The leader of the newest epoch that any node has told."""
+        """Return the leader of the newest epoch that any node has reported; None if the partition is unknown."""
         return self.topics[topic].partitions.get(partition) if topic in self.topics else None
 
     def epoch(self, topic: str, partition: int) -> int:
-        """The newest leader epoch known, -1 if none: for requests that read."""
+        """Return the newest known leader epoch for read requests; -1 if unknown."""
         leader = self.leader(topic, partition)
         return -1 if leader is None else leader.epoch
 
@@ -112,7 +112,7 @@ DENIED = dict.fromkeys(
 
 
 class WireError(KraftError):
-    """A broker refused. `code` is Kafka's."""
+    """Raised when a broker returns an error. `code` is Kafka's error code."""
 
     def __init__(self, code: int, what: str) -> None:
         super().__init__(f"{what}: {name_of(code)}{DENIED.get(code, '')}")
@@ -127,7 +127,7 @@ class WireError(KraftError):
 
 
 class TlsRefused(WireError):
-    """One of the two ends did not take the other's certificate, or they share no way to encrypt. Does not pass."""
+    """Raised when one side rejected the other's certificate, or they share no TLS version or cipher. Not retriable."""
 
     def __init__(self, address: tuple[str, int], problem: ssl.SSLError) -> None:
         what = problem.verify_message if isinstance(problem, ssl.SSLCertVerificationError) else problem.reason
@@ -144,8 +144,8 @@ class TlsRefused(WireError):
 
 
 class WireConnection:
-    """One socket. Requests may be sent ahead, by several users: each takes the answer to its own. Raises OSError
-    when it breaks; it is of no more use then."""
+    """One socket to a node. Several users may send requests without waiting; each receives the response to its own.
+    Raises OSError when the connection breaks. It cannot be used after that."""
 
     def __init__(
         self, address: tuple[str, int], client_id: str, timeout_s: float, security: WireSecurity = PLAINTEXT
@@ -170,7 +170,7 @@ class WireConnection:
         self.socket.close()
 
     def log_in(self, login: Login | None) -> float:
-        """Until when (monotonic, in seconds) the node takes the login. Raises WireError, OSError."""
+        """Authenticate. Returns when the session expires (monotonic, in seconds). Raises WireError, OSError."""
         if login is None:
             return math.inf
         try:
@@ -181,7 +181,7 @@ class WireConnection:
 
     @property
     def is_over(self) -> bool:
-        """Whether the node is about to end it, and nobody waits for an answer."""
+        """Whether the login expires soon and no response is outstanding, so that the connection should be replaced."""
         return time.monotonic() >= self.ends_s and not self.waiting and not self.arrived
 
     def version_of(self, key: int) -> int:
@@ -194,11 +194,11 @@ class WireConnection:
 
     @property
     def fetches_by_id(self) -> bool:
-        """Whether the broker takes topic ids in Fetch (KIP-516)."""
+        """Whether the broker accepts topic ids in Fetch (KIP-516)."""
         return self.versions.get(ApiKey.FETCH, (0, 0))[1] >= FETCH_BY_ID_VERSION
 
     def send(self, request: Any, version: int | None = None) -> int:
-        """Answers the number under which `receive` has the answer. Whoever sends has to take it."""
+        """Send a request. Returns the correlation id for `receive`. The caller must receive the response."""
         key = request.API_KEY
         version = self.version_of(key) if version is None else version
         self.correlation_id = (self.correlation_id + 1) & 0x7FFFFFFF
@@ -207,8 +207,8 @@ class WireConnection:
         return self.correlation_id
 
     def receive(self, wanted: int | None = None) -> Any:
-        """The answer to the request of this number, or to the oldest that has none yet. Its bytes fields are views
-        of a buffer of its own."""
+        """Return the response with this correlation id, or the oldest outstanding one. Its bytes fields are views of a
+        buffer that no other response uses."""
         while wanted not in self.arrived:
             if not self.waiting:
                 raise ConnectionError("the connection broke before this answer")
@@ -217,7 +217,7 @@ class WireConnection:
         return self.arrived.pop(wanted)
 
     def next_answer(self) -> None:
-        """Reads one, for whoever asked."""
+        """Read the next response and keep it for its receiver."""
         correlation_id, key, version = self.waiting.pop(0)
         (size,) = struct.unpack(">i", self.exactly(4))
         if not 4 <= size <= FRAME_BYTES_MAX:
@@ -243,7 +243,7 @@ class WireConnection:
 
 
 class WireCluster:
-    """Connections to the nodes of a cluster and who leads what. Not shared between threads."""
+    """Connections to the nodes of a cluster, and its partition leaders. Not shared between threads."""
 
     def __init__(
         self,
@@ -278,8 +278,7 @@ class WireCluster:
             connection.close()
 
     def call_at(self, address: tuple[str, int], request: Any) -> Any:
-        """Ask one node. A connection that was open already may have died unseen: then once more over a new one.
-        Raises OSError."""
+        """Call one node. If a reused connection is broken, call again over a new one. Raises OSError."""
         if address in self.connections and not self.connections[address].is_over:
             try:
                 return self.connections[address].call(request)
@@ -292,8 +291,8 @@ class WireCluster:
             raise
 
     def any_call(self, request: Any) -> Any:
-        """Ask whichever node answers: those connected first, then all, then the bootstrap servers; another one after
-        `stale`. Raises ConnectionError."""
+        """Call any node that answers: connected nodes first, then all nodes, then the bootstrap servers. After `stale`,
+        another node comes first. Raises ConnectionError."""
         problems = []
         for address in self.turns.order(
             [*self.connections, *self.view.nodes.values(), *self.bootstrap], time.monotonic()
@@ -309,7 +308,8 @@ class WireCluster:
         raise ConnectionError("no broker can be reached: " + "; ".join(problems))
 
     def partitions(self, topic: str, *, fresh: bool = False) -> dict[int, int]:
-        """Leader by partition; a partition without one is -1. Raises WireError for a topic that is not there."""
+        """Return the leader's node id by partition; -1 without a leader. Raises WireError for a topic that does not
+        exist."""
         if fresh or topic not in self.view.current:
             found = self.view.learn(topic, self.any_call(metadata_request(topic)))
             if found.error_code:
@@ -319,22 +319,23 @@ class WireCluster:
         return {partition: leader.node for partition, leader in self.view.topics[topic].partitions.items()}
 
     def metadata(self, topics: Sequence[str] | None) -> dict[str, Any]:
-        """What a broker says of these topics (None: of all), by name. Raises ConnectionError, WireError."""
+        """Return a broker's Metadata response for these topics (None means all), by name. Raises ConnectionError,
+        WireError."""
         wanted = None if topics is None else [MetadataRequestTopic(name=each) for each in topics]
         return self.view.learn_all(self.any_call(MetadataRequest(topics=wanted, allow_auto_topic_creation=False)))
 
     def create(self, topic: str) -> None:
-        """Have a topic made, where nodes do so for whoever asks. Raises ConnectionError."""
+        """Create the topic, if the brokers allow automatic creation. Raises ConnectionError."""
         self.any_call(metadata_request(topic, create=True))
 
     def served(self) -> frozenset[int]:
-        """The keys of the APIs that a node serves: of one that answers. Raises ConnectionError."""
+        """Return the API keys that one answering node serves. Raises ConnectionError."""
         self.any_call(MetadataRequest(topics=[]))
         return frozenset(next(iter(self.connections.values())).versions)
 
     def views(self, topic: str, partition: int, topic_id: bytes | None = None) -> Views:
-        """Ask every node who leads a partition. Whatever is newer than what was known is learnt. With `topic_id` a
-        topic of another id, made anew under the name, is none."""
+        """Ask every node for the leader of a partition, and learn newer leaders. With `topic_id`, a recreated topic of
+        the same name counts as unknown."""
         told: dict[int, Leader | None] = {}
         for node, address in sorted(self.view.nodes.items()):
             try:
@@ -349,7 +350,7 @@ class WireCluster:
         return Views(len(self.view.nodes), {node: view for node, view in told.items() if node in self.view.nodes})
 
     def leader(self, topic: str, partition: int) -> WireConnection:
-        """A connection to the leader. Raises WireError, OSError."""
+        """Return a connection to the partition's leader. Raises WireError, OSError."""
         node = self.partitions(topic).get(partition)
         if node is None:
             raise WireError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{partition}")
@@ -358,7 +359,7 @@ class WireCluster:
         return self.connection(self.view.nodes[node])
 
     def stale(self, topic: str, broken: WireConnection | None = None) -> None:
-        """Ask for the leaders again, of another node, before the next use; `broken` is not used again."""
+        """Look up the leaders again, at another node, before the next use. The connection `broken` is dropped."""
         self.view.current.discard(topic)
         self.turns.another()
         for address, connection in list(self.connections.items()):
@@ -366,12 +367,12 @@ class WireCluster:
                 self.forget(address)
 
     def call_leader(self, topic: str, partition: int, request: Any, deadline: float) -> Any:
-        """Ask the leader, again after a broken connection, until `deadline` (monotonic)."""
+        """Call the leader. Retries until `deadline` (monotonic) as `ask_leader` does."""
         return self.ask_leader(topic, partition, deadline, lambda connection: connection.call(request))
 
     def ask_leader(self, topic: str, partition: int, deadline: float, ask: Callable[[WireConnection], T]) -> T:
-        """`ask` of the leader, again after a broken connection and a WireError that may pass, until `deadline`
-        (monotonic)."""
+        """Run `ask` with a connection to the leader. Retries after a broken connection or a retriable WireError, until
+        `deadline` (monotonic)."""
         while True:
             connection = None
             try:
@@ -384,17 +385,17 @@ class WireCluster:
                 time.sleep(RETRY_SECONDS)
 
     def ends(self, topic: str, deadline: float) -> dict[int, int]:
-        """High watermark of each partition. Waits out elections until `deadline` (monotonic)."""
+        """Return the high watermark of each partition. Retries during elections until `deadline` (monotonic)."""
         return {each: self.offset(topic, each, LATEST, deadline) for each in sorted(self.partitions(topic, fresh=True))}
 
     def bounds(self, topic: str, partition: int, deadline: float) -> tuple[int, int]:
-        """Log start and high watermark. Waits out elections until `deadline` (monotonic)."""
+        """Return the log start offset and the high watermark. Retries during elections until `deadline` (monotonic)."""
         low, high = (self.offset(topic, partition, which, deadline) for which in (EARLIEST, LATEST))
         return low, high
 
     def offset(self, topic: str, partition: int, timestamp: int, deadline: float) -> int:
-        """Log start (-2), high watermark (-1) or the first offset at a time. Waits out elections until `deadline`
-        (monotonic)."""
+        """Return the log start offset (-2), the high watermark (-1) or the first offset at a time. Retries during
+        elections until `deadline` (monotonic)."""
 
         def ask(connection: WireConnection) -> int:
             wanted = ListOffsetsPartition(
@@ -412,7 +413,7 @@ class WireCluster:
 
 
 class WirePool:
-    """One cluster by address for each Python worker: connections outlive a task."""
+    """The clusters of one Python worker by address, so that connections are reused across tasks."""
 
     def __init__(self) -> None:
         self.clusters: dict[tuple[str, str, WireSecurity], WireCluster] = {}
@@ -424,7 +425,8 @@ class WirePool:
         return self.clusters[key]
 
     def discard(self, clusters: Iterable[WireCluster]) -> None:
-        """Close and forget: after an error nobody knows what is still under way."""
+        """Close the clusters' connections and drop them. Used after an error, when the state of requests in flight is
+        unknown."""
         for gone in clusters:
             gone.close()
             self.clusters = {key: each for key, each in self.clusters.items() if each is not gone}
@@ -435,7 +437,7 @@ POOL = WirePool()
 
 
 def connected(address: tuple[str, int], timeout_s: float, security: WireSecurity) -> socket.socket:
-    """Raises OSError, TlsRefused."""
+    """Open a socket to the address. Raises OSError, TlsRefused."""
     opened = socket.create_connection(address, timeout_s)
     with closed_on_failure(opened, address):
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -446,8 +448,8 @@ def connected(address: tuple[str, int], timeout_s: float, security: WireSecurity
 
 @contextmanager
 def closed_on_failure(opened: socket.socket | WireConnection, address: tuple[str, int]) -> Iterator[None]:
-    """Whatever goes wrong meanwhile, also an end of the task, leaves no socket behind. Raises TlsRefused in the place
-    of TLS's own error where one side refuses the other."""
+    """Close the socket if the body raises, also when the task is cancelled. Raises TlsRefused in place of the TLS
+    library's error if one side rejects the other."""
     try:
         yield
     except BaseException as problem:
@@ -460,7 +462,7 @@ def closed_on_failure(opened: socket.socket | WireConnection, address: tuple[str
 
 
 def last_words(opened: socket.socket | WireConnection) -> OSError | None:
-    """Why the other side has closed a connection on which we could not send, if it has said so."""
+    """Return the error with which the other side closed the connection, such as a TLS alert; else None."""
     ended = opened.socket if isinstance(opened, WireConnection) else opened
     try:
         ended.setblocking(False)
@@ -471,12 +473,12 @@ def last_words(opened: socket.socket | WireConnection) -> OSError | None:
 
 
 def is_refusal(problem: ssl.SSLError) -> bool:
-    """Whether it is said so, not that the connection broke."""
+    """Whether the error is a TLS rejection, not a broken connection."""
     return problem.errno == ssl.SSL_ERROR_SSL
 
 
 def address_of(text: str) -> tuple[str, int]:
-    """`host:port`, also `[v6]:port` and the Java client's `PLAINTEXT://host:port`. Raises ValueError."""
+    """Parse `host:port`, `[v6]:port` or the Java client's `PLAINTEXT://host:port`. Raises ValueError."""
     host, _, port = text.strip().rpartition("://")[2].rpartition(":")
     if not host or not port.isdigit():
         raise ValueError(f"Invalid url in bootstrap.servers: {text}")
@@ -484,5 +486,5 @@ def address_of(text: str) -> tuple[str, int]:
 
 
 def metadata_request(topic: str, *, create: bool = False) -> MetadataRequest:
-    """`create`: a topic that is not there may be made (auto.create.topics.enable)."""
+    """Build a Metadata request. With `create`, a missing topic may be created (auto.create.topics.enable)."""
     return MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=create)

@@ -1,8 +1,8 @@
-"""How a source, a sink and a job reach a cluster's nodes: encrypted or not, with a login or without. One value, made
-from Kafka's client keys (or librdkafka's names for them), for the sockets of `wire.py` and for librdkafka alike.
+"""The security of a source's, sink's or job's connections: TLS and login. One value, built from Kafka's client keys (or
+librdkafka's names), configures both the sockets of `wire.py` and librdkafka.
 
-Key and trust stores are read where the options are checked, on the driver: the tasks get their contents. Nothing of
-what is secret is in a repr or an error.
+Key and trust stores are read on the driver, when options are checked. The tasks get their contents. No secret appears
+in a repr or an error.
 """
 
 from __future__ import annotations
@@ -72,8 +72,7 @@ Call = Callable[[Any, int | None], Any]
 
 
 class WireSecurity(NamedTuple):
-    """The security of all connections to one cluster. A value: equal settings mean the same. Its repr shows no
-    secret."""
+    """The security of all connections to one cluster. Equal settings compare equal. The repr shows no secret."""
 
     tls: Tls | None = None
     login: Login | None = None
@@ -86,14 +85,15 @@ class WireSecurity(NamedTuple):
 
     @property
     def principal(self) -> str:
-        """The principal that the nodes see, for people to read. Only they know what a certificate's subject becomes."""
+        """The principal that the nodes see, for messages. The principal of a certificate is known only to the nodes."""
         if self.login is not None:
             return f"User:{self.login.username}"
         has_certificate = self.tls is not None and self.tls.certificate_chain
         return "the client certificate's principal" if has_certificate else "User:ANONYMOUS"
 
     def librdkafka(self) -> dict[str, str]:
-        """The same as librdkafka's properties, with the stores' contents in place of their paths. Secret."""
+        """Return the settings as librdkafka's properties, with the stores' contents instead of their paths. Contains
+        secrets."""
         config = {} if self == PLAINTEXT else {"security.protocol": self.protocol}
         if self.login is not None:
             config |= {
@@ -108,7 +108,7 @@ PLAINTEXT: Final = WireSecurity()
 
 
 def librdkafka_tls(tls: Tls) -> dict[str, str]:
-    """What is empty keeps librdkafka's default."""
+    """Return librdkafka's TLS properties. An empty setting keeps librdkafka's default."""
     given = {
         "ssl.ca.pem": tls.trusted,
         "ssl.certificate.pem": tls.certificate_chain,
@@ -121,7 +121,8 @@ def librdkafka_tls(tls: Tls) -> dict[str, str]:
 
 
 def security_of(kafka: Mapping[str, str], read: Callable[[str], bytes] | None = None) -> WireSecurity:
-    """From client keys without `kafka.`. `read` gives a file's content. Raises ValueError with a sentence."""
+    """Parse the security from client keys without the prefix `kafka.`. `read` returns a file's content. Raises
+    ValueError."""
     given = {SYNONYMS.get(name, name): value for name, value in kafka.items()}
     protocol = protocol_of(given)
     tls = tls_of(given, read or read_store) if protocol.endswith("SSL") else None
@@ -129,8 +130,8 @@ def security_of(kafka: Mapping[str, str], read: Callable[[str], bytes] | None = 
 
 
 def parted(kafka: Mapping[str, str]) -> tuple[WireSecurity, dict[str, str]]:
-    """What client keys say of security, and the other keys. A login that librdkafka alone knows stays among those.
-    Raises ValueError."""
+    """Split client keys into the security and the other keys. A login that only librdkafka supports stays among the
+    other keys. Raises ValueError."""
     others = {name: value for name, value in kafka.items() if name not in SECURITY_KEYS}
     login = only_librdkafka(kafka)
     if login is None:
@@ -144,7 +145,7 @@ def parted(kafka: Mapping[str, str]) -> tuple[WireSecurity, dict[str, str]]:
 
 
 def protocol_of(kafka: Mapping[str, str]) -> str:
-    """Raises ValueError."""
+    """Return the security protocol. Raises ValueError for an unknown one."""
     protocol = kafka.get("security.protocol", "PLAINTEXT").strip().upper()
     if protocol not in PROTOCOLS:
         raise ValueError(f"kafka.security.protocol must be one of {', '.join(PROTOCOLS)}, got '{protocol}'")
@@ -152,8 +153,8 @@ def protocol_of(kafka: Mapping[str, str]) -> str:
 
 
 def only_librdkafka(kafka: Mapping[str, str]) -> str | None:
-    """The key that asks for a login that librdkafka alone knows (Kerberos, OAUTHBEARER); None if there is none. Raises
-    ValueError."""
+    """Return the key that selects a login which only librdkafka supports (Kerberos, OAUTHBEARER); None if there is
+    none. Raises ValueError."""
     name = "sasl.mechanisms" if MECHANISM not in kafka and "sasl.mechanisms" in kafka else MECHANISM
     if not protocol_of(kafka).startswith("SASL") or kafka.get(name, "GSSAPI").strip().upper() in PASSWORD_MECHANISMS:
         return None
@@ -162,7 +163,7 @@ def only_librdkafka(kafka: Mapping[str, str]) -> str | None:
 
 
 def tls_of(kafka: Mapping[str, str], read: Callable[[str], bytes]) -> Tls:
-    """Raises ValueError."""
+    """Parse the TLS settings. Raises ValueError."""
     values = {name: value for name, value in kafka.items() if name in KEYS}
     for name, text in FILES.items():
         if name in kafka:
@@ -180,7 +181,7 @@ def tls_of(kafka: Mapping[str, str], read: Callable[[str], bytes]) -> Tls:
 
 
 def blocks_of(name: str, path: str, read: Callable[[str], bytes]) -> str:
-    """The keys, or the certificates, of a PEM file, which may have both. Raises ValueError."""
+    """Return the keys, or the certificates, of a PEM file, which may hold both. Raises ValueError."""
     try:
         text = read(path)[: STORE_BYTES_MAX + 1].decode("utf-8", "replace")
     except OSError as problem:
@@ -190,7 +191,7 @@ def blocks_of(name: str, path: str, read: Callable[[str], bytes]) -> str:
 
 
 def login_of(kafka: Mapping[str, str]) -> Login:
-    """Raises ValueError, which quotes nothing of the JAAS text: it holds a secret."""
+    """Parse the SASL login. Raises ValueError, without quoting the JAAS text: it holds a secret."""
     mechanism = kafka.get(MECHANISM, "GSSAPI").strip().upper()
     if mechanism not in PASSWORD_MECHANISMS:
         raise ValueError(
@@ -223,7 +224,7 @@ def read_store(path: str) -> bytes:
 
 @functools.lru_cache(maxsize=8)
 def context_of(tls: Tls) -> ssl.SSLContext:
-    """Made once a process. Raises ValueError."""
+    """Create the TLS context, once per process. Raises ValueError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = tls.check_host
     context.minimum_version, context.maximum_version = VERSIONS[tls.protocols[0]], VERSIONS[tls.protocols[-1]]
@@ -242,8 +243,8 @@ def context_of(tls: Tls) -> ssl.SSLContext:
 
 
 def load_chain(context: ssl.SSLContext, tls: Tls) -> None:
-    """OpenSSL takes a chain and its key from a path only: one that nobody else may read, and that is gone at once.
-    Raises ssl.SSLError."""
+    """Load the certificate chain and key. OpenSSL reads them only from a path, so they are in a private temporary file,
+    which is deleted immediately. Raises ssl.SSLError."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(f"{tls.private_key}\n{tls.certificate_chain}".encode())
         file.flush()
@@ -252,7 +253,7 @@ def load_chain(context: ssl.SSLContext, tls: Tls) -> None:
 
 
 def log_in(call: Call, login: Login) -> int:
-    """Prove who we are over a connection that `call` asks. For how many ms the node takes that (0: for ever). Raises
+    """Authenticate over the connection of `call`. Returns the session lifetime in ms; 0 means unlimited. Raises
     SaslRefused, OSError."""
     handshake = call(SaslHandshakeRequest(mechanism=login.mechanism), HANDSHAKE_VERSION)
     if handshake.error_code == ErrorCode.ILLEGAL_SASL_STATE:
@@ -270,7 +271,7 @@ def log_in(call: Call, login: Login) -> int:
 
 
 def say(call: Call, message: bytes) -> Any:
-    """Raises SaslRefused."""
+    """Send one SaslAuthenticate request and return the response. Raises SaslRefused."""
     answer = call(SaslAuthenticateRequest(auth_bytes=message), None)
     if answer.error_code:
         raise SaslRefused(answer.error_message or f"the node refused the login (error {answer.error_code})")

@@ -1,9 +1,9 @@
-"""The socket between Spark and a Python worker, where it is TCP (Spark's default).
+"""Reduce the latency of the socket between Spark and a Python worker, if it is TCP (Spark's default).
 
-Spark writes a task's program and its first rows in two small pieces. Nagle's algorithm holds the second back until
-the first is acknowledged, and a worker's kernel, which has seen the socket used for questions and answers, waits 40
-ms with that. Linux acknowledges at once what is read after TCP_QUICKACK was set, until the next answers are sent: so
-it is set whenever a task's reader or writer arrives.
+Spark writes a task's program and its first rows in two small pieces. Nagle's algorithm holds the second back until the
+first is acknowledged. The worker's kernel delays that acknowledgement by 40 ms, because the socket was used for
+requests and responses. After TCP_QUICKACK is set, Linux acknowledges immediately until the next response is sent. So
+the option is set whenever a task's reader or writer arrives.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 
 class ForWorkers:
-    """What Spark pickles on the driver and unpickles in its workers, once a task."""
+    """Base class of objects that Spark pickles on the driver and unpickles in its workers, once per task."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -24,8 +24,8 @@ class ForWorkers:
 
 
 def acknowledge_at_once() -> None:
-    """On every TCP socket of this process: which of them is Spark's is not told, and for others it changes nothing
-    that matters."""
+    """Set TCP_QUICKACK on every TCP socket of this process. Spark's socket cannot be identified, and the option does no
+    harm to other sockets."""
     option = getattr(socket, "TCP_QUICKACK", None)
     if option is None:
         return  # Not Linux.
@@ -36,14 +36,14 @@ def acknowledge_at_once() -> None:
 
 
 def descriptors() -> list[int]:
-    """All that are open; none where the system does not tell."""
+    """Return all open file descriptors; none if the system does not list them."""
     with contextlib.suppress(OSError):
         return [int(name) for name in os.listdir("/proc/self/fd")]
     return []
 
 
 def set_option(descriptor: int, option: int) -> None:
-    """Raises OSError."""
+    """Set a TCP option on a socket. Raises OSError."""
     found = socket.socket(fileno=descriptor)
     try:
         found.setsockopt(socket.IPPROTO_TCP, option, 1)
