@@ -1,9 +1,9 @@
-"""Record batches straight into Arrow columns, without an object for any record.
+"""Decode record batches into Arrow columns, without an object per record.
 
-Only finding where each record starts is a loop (a record's length tells where the next begins), and where records
-are equally long that is one comparison for all of them. Everything else is done for all records of a fetch at once:
-varints are decoded column by column, and keys and values are taken by Arrow out of one array that covers the whole
-buffer: key, gap, value, gap, key, ...
+Only finding where each record starts is a loop, because a record's length gives the start of the next. Where records
+are equally long, one comparison covers all of them. Everything else is done for all records of a fetch together.
+Varints are decoded column by column. Arrow takes keys and values from one array that covers the whole buffer: key, gap,
+value, gap, key, ...
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ GROUP_BYTES = 32 << 20
 
 
 class Columns(NamedTuple):
-    """Records of several batches, in order. `header_starts` is where each record's header count stands in `data`."""
+    """Records of several batches, in order. `header_starts` is the position of each record's header count in `data`."""
 
     data: Bytes
     keys: pa.Array
@@ -45,7 +45,7 @@ class Columns(NamedTuple):
 
 
 def decode(batches: Sequence[RecordBatch], start: int, end: int) -> Iterator[Columns]:
-    """The records with offsets in `[start, end)`. CRCs are the caller's to check. Raises InvalidRecord,
+    """Yield the records with offsets in `[start, end)`. The caller must have checked the CRCs. Raises InvalidRecord,
     CompressionError."""
     for group, data, begins in flattened(batches):
         found = decode_group(group, data, begins, start, end)
@@ -71,9 +71,9 @@ def decode_group(
 
 
 def flattened(batches: Sequence[RecordBatch]) -> Iterator[tuple[Sequence[RecordBatch], Buffer, list[tuple[int, int]]]]:
-    """Batches, one buffer with the records of all of them, and where each batch's begin and end in it. Uncompressed
-    batches stay where they are, all together; others are decompressed, about GROUP_BYTES at once: a few megabytes of
-    an answer may hold gigabytes."""
+    """Yield groups of batches, one buffer with all their records, and the start and end of each batch in it.
+    Uncompressed batches form one group and are not copied. Compressed batches are decompressed in groups of about
+    GROUP_BYTES, because a few megabytes of a response may expand to gigabytes."""
     if batches and all(batch.codec == NONE for batch in batches):
         yield (
             batches,
@@ -102,7 +102,7 @@ def joined(payloads: list[bytes | memoryview]) -> tuple[Buffer, list[tuple[int, 
 
 
 def record_starts(data: Buffer, position: int, end: int, count: int) -> Ints:
-    """Where the body of each record begins (behind its length), in `data[position:end]`. Raises RecordCountMismatch,
+    """Return the start of each record's body (after its length) in `data[position:end]`. Raises RecordCountMismatch,
     InvalidRecord."""
     starts = np.empty(count, np.int64)
     view = np.frombuffer(data, np.uint8)
@@ -143,8 +143,8 @@ def record_starts(data: Buffer, position: int, end: int, count: int) -> Ints:
 
 
 def equal_run(view: Bytes, position: int, head: int, stride: int, most: int) -> int:
-    """How many of the next `most` records have the same length as the one at `position`, whose length takes `head`
-    bytes: as many as say so."""
+    """Count the records, at most `most`, that follow the record at `position` with the same length. `head` is the size
+    of the length field in bytes."""
     if most <= 0:
         return 0
     same = np.ones(most, bool)
@@ -156,7 +156,7 @@ def equal_run(view: Bytes, position: int, head: int, stride: int, most: int) -> 
 
 
 def columns(view: Bytes, at: Ints, batches: Sequence[RecordBatch], start: int, end: int) -> Columns | None:
-    """Decode the records whose bodies begin at `at`."""
+    """Decode the records whose bodies start at `at`; None if none is in the range."""
     counts = np.fromiter((batch.count for batch in batches), np.int64, len(batches))
     at = at + 1  # one byte of attributes, unused
     time_deltas, at = varints(view, at)
@@ -183,7 +183,7 @@ def columns(view: Bytes, at: Ints, batches: Sequence[RecordBatch], start: int, e
 
 
 def times(batches: Sequence[RecordBatch], counts: Ints, deltas: Ints) -> tuple[Ints, npt.NDArray[np.int32]]:
-    """Timestamp (ms) and its type for each record."""
+    """Return the timestamp (ms) and the timestamp type of each record."""
     appended = np.fromiter((batch.timestamp_type == LOG_APPEND_TIME for batch in batches), bool, len(batches))
     bases = np.fromiter(
         (batch.max_timestamp if batch.timestamp_type == LOG_APPEND_TIME else batch.base_timestamp for batch in batches),
@@ -197,8 +197,8 @@ def times(batches: Sequence[RecordBatch], counts: Ints, deltas: Ints) -> tuple[I
 def fields(
     view: Bytes, bounds: Ints, null_keys: npt.NDArray[np.bool_], null_values: npt.NDArray[np.bool_]
 ) -> tuple[pa.Array, pa.Array]:
-    """Keys and values, copied out of the buffer. `bounds` is (key start, key end, value start, value end) of each
-    record."""
+    """Return keys and values, copied out of the buffer. `bounds` is (key start, key end, value start, value end) of
+    each record."""
     ends = np.empty(bounds.size, np.int32)
     ends[:] = bounds.reshape(-1)
     if (np.diff(ends) < 0).any() or ends[-1] > len(view):
@@ -211,7 +211,8 @@ def fields(
 
 
 def varints(view: Bytes, at: Ints) -> tuple[Ints, Ints]:
-    """The zig-zag varint at each place, and the places behind them. Raises InvalidRecord, IndexError."""
+    """Decode the zig-zag varint at each position; return the values and the positions after them. Raises InvalidRecord,
+    IndexError."""
     byte = view[at]
     value = (byte & 127).astype(np.uint64)
     behind = at + 1

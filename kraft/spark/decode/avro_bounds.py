@@ -1,9 +1,8 @@
-"""What a record of Avro may claim, checked before fastavro reads it, where its schema allows a few bytes to claim much.
+"""Check an Avro record before fastavro reads it, if its schema lets a few bytes declare much data.
 
-fastavro believes an array's count. Items that take no bytes at all, or whose bytes it skips without looking, are
-counted to the end: 2**60 of them keep a task busy for years. And it reads a record that holds itself by calling
-itself, without a bound: a million levels take a byte each, and the stack. Other items are read as far as there are
-bytes.
+fastavro trusts an array's count. It iterates over every item, even if items have no bytes or are skipped unread: 2**60
+of them keep a task busy for years. It also reads recursive records by recursion without a limit: a million levels take
+one byte each, and overflow the stack. Other items are bounded by the bytes of the record.
 """
 
 from __future__ import annotations
@@ -24,8 +23,7 @@ RECORDS = ("record", "error")
 
 
 class AvroBounds:
-    """The bounds of one schema, as fastavro has parsed it. `skips`: whether a part of the record is not read, and so
-    skipped."""
+    """The limits of one schema, as parsed by fastavro. `skips`: whether a part of the record is skipped, not read."""
 
     def __init__(self, schema: dict[str, Any], *, skips: bool) -> None:
         self.schema = schema
@@ -38,7 +36,7 @@ class AvroBounds:
         self.empty_items = 0
 
     def kinds(self, kind: Any, within: tuple[str, ...]) -> Iterator[Any]:
-        """All types of the schema. Notes those with names, and whether one holds itself."""
+        """Yield all types of the schema. Records named types, and whether a type is recursive."""
         if isinstance(kind, str):
             self.is_recursive |= kind in within
         elif isinstance(kind, list):
@@ -55,8 +53,8 @@ class AvroBounds:
                 yield from self.kinds(part, within)
 
     def width(self, kind: Any, within: tuple[str, ...] = ()) -> int | None:
-        """Bytes of each value, where all have as many and none of them is a varint. A record `within` itself has no
-        end, and no width."""
+        """Return the size of the type's values in bytes if it is constant and without varints; otherwise None. A
+        recursive record has no constant size."""
         kind = self.resolved(kind)
         name = kind_of(kind)
         if name in WIDTHS:
@@ -74,18 +72,18 @@ class AvroBounds:
         return found
 
     def resolved(self, kind: Any) -> Any:
-        """The type itself, where it is named or stands within another `type`."""
+        """Return the type itself for a type name or a nested `type`."""
         while isinstance(kind, dict) and isinstance(kind["type"], (dict, list)):
             kind = kind["type"]
         return self.named.get(kind, kind) if isinstance(kind, str) else kind
 
     def check(self, record: bytes, position: int) -> None:
-        """Raises ValueError or IndexError for a record that claims more than it has, or than is read."""
+        """Raise ValueError or IndexError for a record that declares more than it holds, or more than the limits."""
         self.empty_items = 0
         self.skip(self.schema, record, position, 0)
 
     def skip(self, kind: Any, record: bytes, position: int, level: int) -> int:
-        """The position behind a value."""
+        """Return the position after a value."""
         if level > LEVELS_MAX:
             raise ValueError(f"more than {LEVELS_MAX} types within one another")
         kind = self.resolved(kind)
@@ -109,7 +107,8 @@ class AvroBounds:
         return behind(record, position, self.width(kind) or 0)
 
     def skip_blocks(self, kind: Any, record: bytes, position: int, level: int) -> int:
-        """Each begins with the count of its items, or with the negated one and its size."""
+        """Return the position after the blocks of an array or map. A block starts with its item count, or with the
+        negated count and the block's size."""
         key, items = ("string", kind["values"]) if kind_of(kind) == "map" else (None, kind["items"])
         width = self.width(items) if key is None else None
         while True:
@@ -137,7 +136,7 @@ def kind_of(kind: Any) -> str:
 
 
 def parts_of(kind: dict[str, Any]) -> list[Any]:
-    """The types that are directly within a record, an array or a map."""
+    """Return the types directly within a record, an array or a map."""
     fields = [field["type"] for field in kind.get("fields", ())]
     return fields + [kind[name] for name in ("items", "values") if name in kind]
 

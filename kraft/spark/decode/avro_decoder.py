@@ -1,4 +1,4 @@
-"""Many Avro records as one Arrow struct column. fastavro reads each; Arrow builds the columns of all."""
+"""Decode Avro records to one Arrow struct column. fastavro reads each record; Arrow builds the columns of all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNREADABLE = (EOFError, ValueError, LookupError, TypeError, ArithmeticError, Sch
 
 
 class AvroDecoder:
-    """Decodes records to the fields of `kind`, which may be fewer than the schema has."""
+    """Decodes records to the fields of `kind`, which may be a part of the schema's fields."""
 
     def __init__(self, kind: pa.StructType, schemas: AvroSchemas) -> None:
         names = [field.name for field in kind]
@@ -42,12 +42,12 @@ class AvroDecoder:
         """By the id of the schema, of those that need it."""
 
     def decode(self, texts: pa.Array) -> Decoded:
-        """`texts` is binary. What is null stays null."""
+        """Decode a binary column. Nulls stay null."""
         rows, bad = decode_each(texts, self.record, UNREADABLE)
         return Decoded(self.column(rows, bad), bad)
 
     def record(self, text: bytes) -> dict[str, Any]:
-        """Raises one of UNREADABLE."""
+        """Decode one record. Raises one of UNREADABLE."""
         stream, number, writer = io.BytesIO(text), None, self.plain
         if writer is None:
             number = self.writer_of(text)
@@ -62,7 +62,7 @@ class AvroDecoder:
         return found
 
     def writer_of(self, text: bytes) -> int:
-        """The id of the schema that the record names. Raises ValueError."""
+        """Return the schema id in the record's header. Raises ValueError."""
         if len(text) < HEADER_SIZE or text[0] != MAGIC:
             raise ValueError("it does not begin with a zero and the id of a schema, as a schema registry has it")
         number = int.from_bytes(text[1:HEADER_SIZE], "big")
@@ -74,7 +74,8 @@ class AvroDecoder:
         return number
 
     def column(self, rows: list[dict[str, Any] | None], bad: dict[int, str]) -> pa.Array:
-        """All at once; one by one where some value does not fit its type, such as a decimal of too many digits."""
+        """Build the column in one step, or row by row if a value does not fit its type, such as a decimal with too many
+        digits."""
         try:
             return pa.array(rows, self.built).cast(self.kind)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):

@@ -1,5 +1,5 @@
-"""Avro schemas: the Arrow type that a record is read as, and what fastavro is told to read. Types are those of Spark's
-from_avro; all fields may be null."""
+"""Avro schemas: the Arrow type of a record, and the schema that fastavro reads. Types are those of Spark's from_avro.
+All fields are nullable."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ WIDENED: dict[tuple[str, ...], pa.DataType] = {("int", "long"): pa.int64(), ("do
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroSchemas:
-    """Texts of schemas. `writers` are those that records may name by their ids, if each begins with one."""
+    """The texts of schemas. `writers` are the writer schemas by id, if each record starts with a schema id."""
 
     reader: str
     writers: Mapping[int, str] | None = None
@@ -47,7 +47,7 @@ class AvroSchemas:
 
 
 def read_avsc(text: str) -> str:
-    """A schema's text, or that of the file (`.avsc`, `.json`) that is named. Raises ValueError."""
+    """Return a schema's text, given as text or as the name of a file (`.avsc`, `.json`). Raises ValueError."""
     if text.strip().endswith((".avsc", ".json")):
         try:
             text = Path(text.strip()).read_text(encoding="utf-8")
@@ -59,7 +59,7 @@ def read_avsc(text: str) -> str:
 
 
 def parsed(text: str) -> dict[str, Any]:
-    """The schema with full names, as fastavro takes it, without the logical types that Arrow makes by itself. Raises
+    """Parse the schema for fastavro, with full names, and without the logical types that Arrow converts itself. Raises
     ValueError."""
     try:
         import fastavro
@@ -82,7 +82,8 @@ def parsed(text: str) -> dict[str, Any]:
 
 
 def without_logical_types(schema: Any) -> Any:
-    """Arrow makes times and dates of many numbers at once; of fastavro only decimals are wanted."""
+    """Return the schema with decimals as the only logical type. Arrow converts times and dates itself, a column at a
+    time."""
     if isinstance(schema, list):
         return [without_logical_types(each) for each in schema]
     if not isinstance(schema, dict):
@@ -95,16 +96,16 @@ def without_logical_types(schema: Any) -> Any:
 
 
 def only_fields(schema: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """The record with these of its fields, to be parsed again. A type that another field names must be defined in it,
-    so a field that defines one stays."""
+    """Return the record schema with only these fields, to be parsed again. A field that defines a named type stays,
+    because other fields may refer to it."""
     wanted = set(names)
     fields = [field for field in schema["fields"] if field["name"] in wanted or '"name"' in json.dumps(field["type"])]
     return {"type": "record", "name": schema["name"], "aliases": schema.get("aliases", []), "fields": fields}
 
 
 def arrow_types(text: str) -> tuple[pa.StructType, pa.StructType]:
-    """The type that a record is shown as, and the one by which it is built: they differ in the unit of times. Raises
-    ValueError for what has no type in Spark."""
+    """Return the type of a record in the result, and the type for building it. They differ in the unit of times. Raises
+    ValueError for a type that Spark does not have."""
     parsed(text)  # Mistakes are told before types are.
     walk = TypeWalk()
     shown, built = walk.record(json.loads(text), "", 0)
@@ -112,7 +113,7 @@ def arrow_types(text: str) -> tuple[pa.StructType, pa.StructType]:
 
 
 class TypeWalk:
-    """Walks a schema and remembers the types that it names."""
+    """Walks a schema and remembers its named types."""
 
     def __init__(self) -> None:
         self.named: dict[str, tuple[pa.DataType, pa.DataType] | None] = {}
@@ -129,7 +130,7 @@ class TypeWalk:
         return found
 
     def types(self, schema: Any, space: str, depth: int) -> tuple[pa.DataType, pa.DataType]:
-        """The type shown and the type built. Raises ValueError."""
+        """Return the type in the result and the type for building it. Raises ValueError."""
         if depth > DEPTH_MAX:
             raise ValueError(f"a schema may have {DEPTH_MAX} types within one another")
         if isinstance(schema, list):
@@ -180,7 +181,7 @@ class TypeWalk:
 
 
 def full_name(schema: Mapping[str, Any], space: str) -> tuple[str, str]:
-    """A named type's name in full, and the namespace within it."""
+    """Return the full name of a named type, and the namespace for types within it."""
     name = schema["name"]
     if "." in name:
         return name, name.rpartition(".")[0]

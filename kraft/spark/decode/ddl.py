@@ -1,4 +1,4 @@
-"""Spark's DDL (`carrier STRING, delay DOUBLE`) as Arrow types, without a JVM. Names of types are those of Spark SQL."""
+"""Parse Spark's DDL (`carrier STRING, delay DOUBLE`) to Arrow types, without a JVM. Type names are Spark SQL's."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|(\w+)|('(?:[^'\\]|\\.)*')|([<>(),:])
 
 
 def parse_fields(text: str) -> pa.StructType:
-    """The columns of a DDL text. Raises ValueError that says what was expected where."""
+    """Parse the columns of a DDL text. Raises ValueError that names what was expected, and where."""
     parser = DdlParser(text)
     fields = parser.fields(None, 0)
     return struct_of(fields)
 
 
 def parse_type(text: str) -> pa.DataType:
-    """One type, such as `array<int>`. Raises ValueError."""
+    """Parse one type, such as `array<int>`. Raises ValueError."""
     parser = DdlParser(text)
     found = parser.type_of(0)
     parser.expect(None)
@@ -51,7 +51,7 @@ def parse_type(text: str) -> pa.DataType:
 
 
 def struct_of(fields: Iterable[pa.Field]) -> pa.StructType:
-    """Raises ValueError if there is no field, or a name twice."""
+    """Return the struct of the fields. Raises ValueError without fields, or for a duplicate name."""
     listed = list(fields)
     names = [field.name for field in listed]
     if not names:
@@ -71,7 +71,7 @@ def map_of(key: pa.DataType, value: pa.DataType) -> pa.MapType:
 
 
 class DdlParser:
-    """Reads tokens from left to right. All fields may be null, whatever the text says: as from_json has it."""
+    """Parses tokens from left to right. All fields are nullable, even with NOT NULL, as in from_json."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -96,7 +96,7 @@ class DdlParser:
         return token
 
     def expect(self, wanted: str | None) -> None:
-        """The next token, or the end (None)."""
+        """Consume the next token, which must be `wanted`; None means the end of the text. Raises ValueError."""
         found = self.peek()
         if found != wanted:
             shown = "its end" if found is None else f"'{found}'"
@@ -109,7 +109,7 @@ class DdlParser:
         return found
 
     def fields(self, closing: str | None, depth: int) -> list[pa.Field]:
-        """`name[:] type [NOT NULL] [COMMENT '...'], ...` up to `closing`."""
+        """Parse `name[:] type [NOT NULL] [COMMENT '...'], ...` up to `closing`."""
         found = []
         while True:
             name = self.name()

@@ -1,4 +1,4 @@
-"""What the decoders of typed reads make of binary columns."""
+"""The result of decoding a binary column in a typed read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Rows = list[dict[str, Any] | None]
 
 
 class Decoded(NamedTuple):
-    """A struct for each text, null where the text is null or bad, and why by the index of each bad one."""
+    """A struct for each text, null if the text is null or bad. `bad` is the reason for each bad text by index."""
 
     rows: pa.Array
     bad: dict[int, str]
@@ -20,8 +20,8 @@ class Decoded(NamedTuple):
 def decode_each(
     texts: pa.Array, record: Callable[[bytes], dict[str, Any]], unreadable: tuple[type[Exception], ...]
 ) -> tuple[Rows, dict[int, str]]:
-    """What `record` makes of each text, and why not by the index of each that it raises one of `unreadable` for. What
-    is null stays null."""
+    """Decode each text with `record`. Returns the rows, and the reason by index for each text on which `record` raised
+    one of `unreadable`. Nulls stay null."""
     rows: Rows = []
     bad: dict[int, str] = {}
     for index, text in enumerate(texts.to_pylist()):

@@ -1,10 +1,10 @@
-"""Many JSON texts as one Arrow struct column.
+"""Decode JSON texts to one Arrow struct column.
 
-Arrow's own reader takes a block of them at once, a text a line, with the schema given. What it says of a block holds
-for each row only if every line is one text. That is so where each text begins with `{` and ends with `}`, and the
-block has as many rows as texts: a `}` before a line's end with `{` behind it cannot stand within one text, so each
-line holds at least one; as many rows as lines leave each with exactly one. A block that the reader refuses is
-halved, down to a few rows that are read one by one: one odd text costs a few looks at its neighbours.
+Arrow's reader parses a block of texts together, one text per line, with the schema given. Its result is valid row by
+row only if every line is exactly one text. This holds if each text starts with `{` and ends with `}`, and the block has
+as many rows as texts. The reason: `}` at a line's end followed by `{` cannot be inside one text, so each line holds at
+least one. As many rows as lines then means exactly one each. A block that the reader rejects is halved, down to a few
+rows that are parsed one by one. So one odd text only costs a few extra parses of its neighbours.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ONE_BY_ONE_MAX = 32
 
 
 class JsonDecoder:
-    """Decodes objects to one struct type. The type decides whether Arrow's reader is asked."""
+    """Decodes objects to one struct type. The type decides whether Arrow's reader can be used."""
 
     def __init__(self, kind: pa.StructType) -> None:
         self.kind = kind
@@ -38,7 +38,7 @@ class JsonDecoder:
         self.schema = pa.schema([pa.field(field.name, carrier(field.type)) for field in kind])
 
     def decode(self, texts: pa.Array) -> Decoded:
-        """`texts` is binary. What is null stays null."""
+        """Decode a binary column. Nulls stay null."""
         present = texts.drop_null() if texts.null_count else texts
         parts: list[pa.Array] = []
         bad: dict[int, str] = {}
@@ -79,7 +79,7 @@ class JsonDecoder:
         parts.append(pa.array(rows, self.kind))
 
     def block(self, texts: pa.Array) -> pa.StructArray | None:
-        """All rows at once, or None where they have to be looked at more closely."""
+        """Parse all rows with Arrow's reader. None if they have to be parsed in smaller blocks or one by one."""
         if not are_braced(texts):
             return None
         lines = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts), b"\n")
@@ -105,7 +105,7 @@ class JsonDecoder:
 
 
 def are_braced(texts: pa.Array) -> bool:
-    """Whether each text begins with `{` and ends with `}`."""
+    """Whether each text starts with `{` and ends with `}`."""
     _, bounds, data = texts.buffers()
     if data is None:
         return False
@@ -117,7 +117,7 @@ def are_braced(texts: pa.Array) -> bool:
 
 
 def are_in_calendar(column: pa.Array) -> bool:
-    """Whether all times are of the years 1 to 9999, which are Python's as they are Spark's."""
+    """Whether all times are in the years 1 to 9999, the range of Python and Spark."""
     kind = column.type
     if pa.types.is_struct(kind):
         return all(map(are_in_calendar, column.flatten()))
@@ -132,7 +132,7 @@ def are_in_calendar(column: pa.Array) -> bool:
 
 
 def is_plain(kind: pa.DataType) -> bool:
-    """Whether Arrow's reader reads the type as `json_values` does, once it is cast from its carrier."""
+    """Whether Arrow's reader reads the type like `json_values`, after a cast from its carrier type."""
     if pa.types.is_struct(kind):
         return all(is_plain(field.type) for field in kind)
     if pa.types.is_list(kind):
@@ -141,8 +141,8 @@ def is_plain(kind: pa.DataType) -> bool:
 
 
 def carrier(kind: pa.DataType) -> pa.DataType:
-    """The type by which Arrow's reader brings a value: it reads no dates, and passes over the zone of a time that must
-    have none."""
+    """Return the type that Arrow's reader parses a value as before the cast. Arrow reads no dates, and ignores the zone
+    of a time that must not have one, so both are read as strings."""
     if pa.types.is_date(kind) or kind == pa.timestamp("us"):
         return pa.string()
     if pa.types.is_struct(kind):
@@ -153,7 +153,7 @@ def carrier(kind: pa.DataType) -> pa.DataType:
 
 
 def json_problem(kind: pa.DataType) -> str | None:
-    """Why JSON cannot be read as the type; None if it can."""
+    """Return why the type cannot be read from JSON; None if it can."""
     if pa.types.is_map(kind):
         if not pa.types.is_string(kind.key_type):
             return f"keys of a map in JSON are strings, not {kind.key_type}"

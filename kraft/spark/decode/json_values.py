@@ -1,4 +1,5 @@
-"""One JSON text as a value of a type: exact, and slow. `json_decoder` comes here with what is not plain. Pure."""
+"""Convert one JSON text to a value of a type: exact, and slow. `json_decoder` uses it for texts that Arrow's reader
+cannot parse. Pure."""
 
 from __future__ import annotations
 
@@ -29,18 +30,18 @@ NOT_FINITE = {
 
 
 class Number(str):
-    """A number's own text."""
+    """A JSON number, kept as its text."""
 
     __slots__ = ()
 
 
 class BadValue(ValueError):
-    """The text is not what the schema says."""
+    """Raised when the text does not match the schema."""
 
 
 def value_of(text: bytes, kind: pa.StructType) -> dict[str, Any] | None:
-    """The object as a value of the struct: missing fields are None, others are passed over; `null` is None. Raises
-    BadValue."""
+    """Parse a JSON object as a value of the struct. Missing fields are None, unknown fields are ignored, and `null` is
+    None. Raises BadValue."""
     try:
         found = json.loads(text.decode("utf-8"), parse_int=Number, parse_float=Number, parse_constant=Number)
     except UnicodeDecodeError:
@@ -60,7 +61,7 @@ def fields_of(found: Any, kind: pa.StructType, path: str) -> dict[str, Any]:
 
 
 def fitted(found: Any, kind: pa.DataType, path: str) -> Any:
-    """What was parsed, as Python's value for the Arrow type. Raises BadValue."""
+    """Convert a parsed value to Python's value for the Arrow type. Raises BadValue."""
     if found is None:
         return None
     if pa.types.is_struct(kind):
@@ -88,7 +89,7 @@ def fitted(found: Any, kind: pa.DataType, path: str) -> Any:
 
 
 def scalar(found: str, kind: pa.DataType) -> Any:
-    """Numbers and times. Raises ValueError, InvalidOperation, OverflowError."""
+    """Convert a number or a time. Raises ValueError, InvalidOperation, OverflowError."""
     is_number = isinstance(found, Number)
     if pa.types.is_integer(kind):
         value = int(found) if is_number else None
@@ -111,7 +112,7 @@ def scalar(found: str, kind: pa.DataType) -> Any:
 
 
 def floating(text: str, kind: pa.DataType) -> float:
-    """The nearest of the type's numbers. One that is rounded to a double first may come out beside it."""
+    """Return the nearest number of the type. Rounding to a double first could give a neighbour of the nearest float."""
     if kind == pa.float64():
         return float(text)
     try:
@@ -121,7 +122,7 @@ def floating(text: str, kind: pa.DataType) -> float:
 
 
 def decimal_of(text: str, kind: pa.Decimal128Type) -> Decimal:
-    """Rounded half up to the scale, as Spark does. Raises ValueError, InvalidOperation."""
+    """Parse a decimal, rounded half up to the scale, as Spark does. Raises ValueError, InvalidOperation."""
     if DECIMAL.fullmatch(text) is None:
         raise ValueError(text)
     context = Context(prec=DIGITS_MAX)
@@ -132,8 +133,8 @@ def decimal_of(text: str, kind: pa.Decimal128Type) -> Decimal:
 
 
 def moment(text: str, kind: pa.TimestampType, is_number: bool) -> datetime:
-    """ISO 8601. Without a zone it is UTC; a TIMESTAMP_NTZ has none. A whole number is seconds since 1970, as from_json
-    has it. Raises ValueError, OverflowError."""
+    """Parse an ISO 8601 time. Without a zone it is UTC; a TIMESTAMP_NTZ has no zone. An integer is seconds since 1970,
+    as in from_json. Raises ValueError, OverflowError."""
     if is_number:
         if kind.tz is None:
             raise ValueError(text)
@@ -149,7 +150,7 @@ def moment(text: str, kind: pa.TimestampType, is_number: bool) -> datetime:
 
 
 def encodable(text: str, path: str) -> str:
-    """Raises BadValue for half of a surrogate pair, which no UTF-8 can hold."""
+    """Return the text. Raises BadValue if it holds half of a surrogate pair, which UTF-8 cannot encode."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -158,7 +159,7 @@ def encodable(text: str, path: str) -> str:
 
 
 def written(found: Any) -> str:
-    """What is not a string, where one is wanted: its JSON, numbers as they stood."""
+    """Return the JSON text of a value that is not a string, for a string field. Numbers keep their original text."""
     if isinstance(found, Number):
         return str(found)
     if isinstance(found, dict):

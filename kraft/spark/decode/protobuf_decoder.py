@@ -1,7 +1,8 @@
-"""Many records of Protocol Buffers as one Arrow struct column. Its own library reads each; Arrow builds the columns.
+"""Decode Protocol Buffers records to one Arrow struct column. The protobuf library reads each record; Arrow builds the
+columns.
 
-The library reads at most 100 messages within one another, and takes no more items than there are bytes. What it does
-not bound is how wide they become: an empty message takes two bytes, and has all its fields. So values are counted.
+The library limits nesting to 100 messages, and items to the bytes of the record. It does not limit the width: an empty
+message takes two bytes but has all its fields. So values are counted.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Read = Callable[[Any], Any]
 
 
 class ProtobufDecoder:
-    """Decodes records to the fields of `kind`, which may be fewer than the message has."""
+    """Decodes records to the fields of `kind`, which may be a part of the message's fields."""
 
     def __init__(self, kind: pa.StructType, schema: ProtobufSchema) -> None:
         self.kind = kind
@@ -46,12 +47,12 @@ class ProtobufDecoder:
         self.read = self.reader(self.message.DESCRIPTOR, {field.name for field in kind})
 
     def decode(self, texts: pa.Array) -> Decoded:
-        """`texts` is binary. What is null stays null."""
+        """Decode a binary column. Nulls stay null."""
         rows, bad = decode_each(texts, self.record, UNREADABLE)
         return Decoded(pa.array(rows, self.kind), bad)
 
     def record(self, text: bytes) -> dict[str, Any]:
-        """Raises one of UNREADABLE."""
+        """Decode one record. Raises one of UNREADABLE."""
         self.values = 0
         message = self.message.FromString(text)
         if not message.IsInitialized():
@@ -61,7 +62,7 @@ class ProtobufDecoder:
         return found
 
     def reader(self, message: Any, names: set[str] | None = None) -> Read:
-        """What makes a dict of a message: of the fields of these names, or all."""
+        """Return the function that converts a message to a dict of the named fields, or of all."""
         if message.full_name == TIMESTAMP:
             return micros_of
         fields = [field for field in message.fields if names is None or field.name in names]
@@ -93,7 +94,7 @@ class ProtobufDecoder:
         return text_of if kind == STRING else same
 
     def count(self, values: int) -> None:
-        """Raises ValueError."""
+        """Count values of the record. Raises ValueError above VALUES_MAX."""
         self.values += values
         if self.values > VALUES_MAX:
             raise ValueError(f"more than {VALUES_MAX} values")
@@ -112,22 +113,22 @@ def same(found: Any) -> Any:
 
 
 def text_of(found: str | bytes) -> str:
-    """The text of a proto2 string, for which the library gives bytes where it is not UTF-8. Raises ValueError."""
+    """Return the text of a proto2 string. The library returns bytes if it is not UTF-8. Raises ValueError then."""
     return found if isinstance(found, str) else found.decode()
 
 
 def has_presence(field: Any) -> bool:
-    """Whether a message tells the field apart that is not set."""
+    """Whether a message distinguishes an unset field from its default value."""
     return bool(field.has_presence)
 
 
 def name_of(values: dict[int, Any], number: int) -> str:
-    """An enum's value that the schema does not know is its number."""
+    """Return the name of an enum value, or its number if the schema does not have it."""
     return str(values[number].name) if number in values else str(number)
 
 
 def micros_of(found: Any) -> int:
-    """The microseconds since 1970 of a Timestamp. Raises ValueError for one outside of the calendar."""
+    """Convert a Timestamp to microseconds since 1970. Raises ValueError outside the years 1 to 9999."""
     if not FIRST_SECOND <= found.seconds <= LAST_SECOND or not 0 <= found.nanos < 1_000_000_000:
         raise ValueError(f"a Timestamp of {found.seconds} s and {found.nanos} ns is not of the years 1 to 9999")
     return int(found.seconds) * MICROS + int(found.nanos) // 1000

@@ -1,5 +1,5 @@
-"""Messages of Protocol Buffers: the type that a record is read as, from the descriptors that `protoc` writes. Types are
-those of Spark's from_protobuf, but for unsigned numbers, which are wide enough for all of theirs."""
+"""Protocol Buffers messages: the Arrow type of a record, from the descriptors that `protoc` writes. Types are those of
+Spark's from_protobuf. Unsigned numbers are the exception: their type is wide enough for all values."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ SCALARS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtobufSchema:
-    """A message and the FileDescriptorSet that tells of it. Pickled to the workers."""
+    """A message name and the FileDescriptorSet that defines it. Pickled to the workers."""
 
     message: str
     descriptors: bytes
 
 
 def read_descriptors(text: str) -> ProtobufSchema:
-    """What `FILE.desc#package.Message` names. Raises ValueError."""
+    """Read the schema that `FILE.desc#package.Message` names. Raises ValueError."""
     path, mark, message = text.strip().rpartition("#")
     if not mark or not path.endswith((".desc", ".pb", ".binpb")):
         raise ValueError(
@@ -56,7 +56,7 @@ def read_descriptors(text: str) -> ProtobufSchema:
 
 
 def message_of(schema: ProtobufSchema) -> Any:
-    """The message's class. Raises ValueError."""
+    """Return the message's class. Raises ValueError."""
     try:
         from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
     except ImportError:
@@ -80,12 +80,13 @@ def message_of(schema: ProtobufSchema) -> Any:
 
 
 def arrow_type(message: Any) -> pa.StructType:
-    """The Arrow type of the message with this descriptor. Raises ValueError for what has no type in Spark."""
+    """Return the Arrow type of a message descriptor. Raises ValueError for a type that Spark does not have."""
     return TypeWalk().struct(message, ())
 
 
 def kind_of(field: Any) -> tuple[int, bool]:
-    """The number of the field's type, and whether there are many, which releases of the library tell in two ways."""
+    """Return the number of the field's type, and whether it is repeated. The API for this differs between library
+    versions."""
     is_many = field.is_repeated if hasattr(field, "is_repeated") else field.label == REPEATED
     return field.type, bool(is_many)
 

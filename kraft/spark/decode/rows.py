@@ -1,4 +1,4 @@
-"""The row of a Kafka record, as Spark and as Arrow see it."""
+"""The row of a Kafka record: its schema in Spark and in Arrow."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def arrow_schema(include_headers: bool) -> pa.Schema:
 
 
 def spark_schema(include_headers: bool, shape: Shape | None = None) -> StructType:
-    """The rows' schema as Spark names it, whatever `shape` makes of them."""
+    """Return the Spark schema of the rows, after `shape` if given."""
     from pyspark.sql.types import StructField, StructType
 
     from kraft.spark.decode.typed_schema import spark_type

@@ -1,5 +1,5 @@
-"""The schemas of one subject, asked of a schema registry (Confluent's REST API) on the driver when a read is set up.
-Workers ask nobody."""
+"""Get the schemas of one subject from a schema registry (Confluent's REST API). This is done on the driver when a read
+is set up. Workers never contact the registry."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def is_registry(text: str) -> bool:
 
 
 def schemas_of(url: str, default_subject: str | None) -> AvroSchemas:
-    """All versions of the subject; the latest is what rows look like. `url` is the registry's, or one of it with
-    `/subjects/<subject>`. Raises ValueError."""
+    """Return all versions of the subject. The latest one defines the rows. `url` is the registry's base URL, optionally
+    with `/subjects/<subject>`. Raises ValueError."""
     parts = urlsplit(url.strip())
     if "@" in parts.netloc:
         raise ValueError("a registry's URL must not hold a password: Spark shows options in its plans")
@@ -54,7 +54,7 @@ def schemas_of(url: str, default_subject: str | None) -> AvroSchemas:
 
 
 def asked(url: str) -> Any:
-    """The registry's answer. Raises ValueError."""
+    """Return the registry's response. Raises ValueError."""
     try:
         with urlopen(url, timeout=TIMEOUT_S) as answer:
             text = answer.read(ANSWER_BYTES_MAX + 1)

@@ -1,6 +1,7 @@
-"""Rows as the options want them: keys and values decoded to structs, and only the columns that were asked for.
+"""Convert rows to the requested columns: keys and values are decoded to structs, and only the requested columns are
+kept.
 
-It comes after whichever client reads, batch by batch, and knows rows alone.
+This runs on the rows of either client, batch by batch.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ BAD_TYPE = pa.struct([pa.field("key", pa.binary()), pa.field("value", pa.binary(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """Keys, or values, and what they are decoded to."""
+    """Keys or values, and the type that they are decoded to."""
 
     name: str
     kind: pa.StructType
@@ -52,7 +53,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of the result: one of the row's, or a field of the struct that it is decoded to."""
+    """A column of the result: a column of the row, or a field of a decoded struct."""
 
     name: str
     source: str
@@ -61,7 +62,8 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What rows become. `sides` hold those fields alone that some column shows. Pickled to the workers."""
+    """The requested columns and their decoding. `sides` hold only fields that some column shows. Pickled to the
+    workers."""
 
     sides: tuple[Side, ...]
     bad_records: str
@@ -69,7 +71,8 @@ class Shape:
     schema: pa.Schema
 
     def keeps(self, attribute: Sequence[str]) -> bool:
-        """Whether a filter's column is one of the record's own, which offsets and times can be told from."""
+        """Whether the filter's column is an unchanged column of the record. Only then can the filter narrow offsets and
+        times."""
         return any(
             column.name.lower() == attribute[0].lower() and column.field is None and column.source == column.name
             for column in self.columns
@@ -83,7 +86,7 @@ def shape_of(
     names: tuple[str, ...] | None,
     include_headers: bool,
 ) -> Shape:
-    """Raises ValueError for columns that are not there, or are there twice."""
+    """Return the shape for the given options. Raises ValueError for a column that does not exist, or occurs twice."""
     base = arrow_schema(include_headers)
     kinds = {side.name: side.kind for side in (key, value) if side is not None}
     types = {field.name: kinds.get(field.name, field.type) for field in base}
@@ -109,7 +112,7 @@ def shape_of(
 def expanded(
     name: str, types: dict[str, pa.DataType], kinds: dict[str, pa.StructType], include_headers: bool
 ) -> Iterator[Column]:
-    """The columns that one name of `columns` stands for. Raises ValueError."""
+    """Return the columns that one entry of `columns` stands for. Raises ValueError."""
     if name in types:
         yield Column(name, name)
         return
@@ -138,20 +141,20 @@ def type_of(column: Column, types: dict[str, pa.DataType]) -> pa.DataType:
 
 
 def needed(side: Side, columns: Sequence[Column]) -> Side:
-    """The side with those fields alone that are shown."""
+    """Return the side with only the fields that some column shows."""
     shown = [column.field for column in columns if column.source == side.name]
     return side if None in shown else replace(side, kind=pa.struct([f for f in side.kind if f.name in shown]))
 
 
 class Shaper:
-    """Makes the rows of one task."""
+    """Converts the rows of one task."""
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
         self.decoders = {side.name: side.decoder() for side in shape.sides}
 
     def shaped(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Raises SourceError for a bad record, if such records are to end the read."""
+        """Convert a batch of rows. Raises SourceError for a bad record if the option says to fail."""
         decoded = {name: decoder.decode(rows.column(name)) for name, decoder in self.decoders.items()}
         if self.shape.bad_records == "fail":
             refuse_bad(rows, decoded)
@@ -168,12 +171,12 @@ class Shaper:
 
 
 def field_of(structs: pa.StructArray, name: str) -> pa.Array:
-    """The field by row; null where the struct is."""
+    """Return the field of each row; null where the struct is null."""
     return structs.flatten()[structs.type.get_field_index(name)]
 
 
 def refuse_bad(rows: pa.RecordBatch, decoded: dict[str, Decoded]) -> None:
-    """Tells the first bad record. Raises SourceError."""
+    """Raise SourceError for the first bad record, if there is one."""
     found = [(index, side, reason) for side, each in decoded.items() for index, reason in each.bad.items()]
     if found:
         index, side, reason = min(found)
@@ -182,7 +185,7 @@ def refuse_bad(rows: pa.RecordBatch, decoded: dict[str, Decoded]) -> None:
 
 
 def bad_column(rows: pa.RecordBatch, decoded: dict[str, Decoded]) -> pa.Array:
-    """For each row what was bad about it; null where nothing was."""
+    """Return the error of each row; null for a good row."""
     found: list[dict[str, object] | None] = [None] * rows.num_rows
     for side, each in decoded.items():
         for index, reason in each.bad.items():

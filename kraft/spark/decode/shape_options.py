@@ -1,5 +1,5 @@
-"""The options that decide what a read's rows look like: `columns`, formats and schemas of keys and values, and what
-becomes of records that do not fit them. Checked on the driver, before anything runs."""
+"""The options that define the rows of a read: `columns`, formats and schemas of keys and values, and the handling of
+records that do not match. Checked on the driver, before anything runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ALIKE = 0.85
 
 
 def refuse_misspelt(name: str) -> None:
-    """Raises ValueError for a name that is nearly one of these options: rows would silently look different."""
+    """Raise ValueError for a name similar to one of these options: a misspelt option would silently change the rows."""
     near = difflib.get_close_matches(name, SHAPE_KEYS, 1, ALIKE)
     if near:
         meant = SHAPE_NAMES[SHAPE_KEYS.index(near[0])]
@@ -34,7 +34,7 @@ def refuse_misspelt(name: str) -> None:
 
 
 def shape_options(given: Mapping[str, str], include_headers: bool) -> Shape | None:
-    """What rows become, or None where they stay as they are. `given` has lower-case names. Raises ValueError that
+    """Return the shape of the rows; None if they stay unchanged. `given` has lower-case names. Raises ValueError that
     names the option."""
     if not any(key in given for key in SHAPE_KEYS):
         return None
@@ -47,7 +47,7 @@ def shape_options(given: Mapping[str, str], include_headers: bool) -> Shape | No
 
 
 def side_of(given: Mapping[str, str], side: str) -> Side | None:
-    """What keys or values are decoded to; None: they stay bytes."""
+    """Return what keys or values are decoded to; None if they stay bytes."""
     format_name, schema_name = f"{side}Format", f"{side}Schema"
     text = given.get(schema_name.lower())
     if format_name.lower() not in given:
@@ -78,7 +78,8 @@ def json_side(side: str, text: str) -> Side:
 
 
 def avro_side(side: str, text: str, given: Mapping[str, str]) -> Side:
-    """A registry's subject is, unless the URL names it, that of the one topic: `<topic>-value`."""
+    """Return the decoding of Avro. Unless a registry's URL names the subject, it is `<topic>-value` (or `-key`) of the
+    single topic."""
     from kraft.spark.decode.avro_schema import AvroSchemas, arrow_types, read_avsc
     from kraft.spark.decode.schema_registry import is_registry, schemas_of
     from kraft.spark.decode.shape import Side

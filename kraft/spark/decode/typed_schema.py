@@ -1,5 +1,5 @@
-"""What `valueSchema` and `keySchema` say, as an Arrow type: Spark's DDL, Spark's schema as JSON, or JSON Schema. Pure
-but for a file that is named."""
+"""Parse `valueSchema` and `keySchema` to an Arrow type: Spark's DDL, Spark's schema as JSON, or JSON Schema. Pure,
+except for reading a named file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OF_JSON_SCHEMA = {"string": pa.string(), "integer": pa.int64(), "number": pa.flo
 
 
 def schema_of(text: str) -> pa.StructType:
-    """The type of a schema's text, or of the file (`.json`, `.ddl`) that it names. Raises ValueError."""
+    """Return the type of a schema, given as text or as the name of a file (`.json`, `.ddl`). Raises ValueError."""
     if text.strip().endswith((".json", ".ddl")):
         try:
             text = Path(text.strip()).read_text(encoding="utf-8")
@@ -40,7 +40,7 @@ def schema_of(text: str) -> pa.StructType:
 
 
 def of_spark_json(described: Any, depth: int) -> pa.DataType:
-    """What `DataFrame.schema.json()` gives. Raises ValueError."""
+    """Convert a schema in the format of `DataFrame.schema.json()`. Raises ValueError."""
     if depth > DEPTH_MAX:
         raise ValueError(f"a schema may have {DEPTH_MAX} types within one another")
     if isinstance(described, str):
@@ -63,8 +63,8 @@ def of_spark_json(described: Any, depth: int) -> pa.DataType:
 
 
 def of_json_schema(described: Any, depth: int) -> pa.DataType:
-    """JSON Schema: types, properties, items, additionalProperties, formats of times. Rules for values (minimum,
-    pattern, required) are passed over: they change no type. Raises ValueError."""
+    """Convert a JSON Schema: types, properties, items, additionalProperties, time formats. Rules for values (minimum,
+    pattern, required) are ignored: they change no type. Raises ValueError."""
     if depth > DEPTH_MAX:
         raise ValueError(f"a schema may have {DEPTH_MAX} types within one another")
     if not isinstance(described, Mapping):
@@ -90,7 +90,7 @@ def of_json_schema(described: Any, depth: int) -> pa.DataType:
 
 
 def spark_type(arrow: pa.DataType) -> DataType:
-    """The same type as Spark names it."""
+    """Return the Spark type of an Arrow type."""
     from pyspark.sql import types as t
 
     if pa.types.is_struct(arrow):
