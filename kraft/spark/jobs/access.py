@@ -1,4 +1,4 @@
-"""How a job reaches one cluster: where its nodes are, and by which client keys."""
+"""How a job connects to one cluster: the bootstrap servers and the client keys."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ NO_KEYS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Access(NamedTuple):
-    """`keys` are client keys of security; they may hold secrets, and the repr hides them."""
+    """The bootstrap servers of a cluster, and the client keys for its security. The keys may hold secrets; the repr
+    hides them."""
 
     bootstrap: str
     keys: Mapping[str, str] = NO_KEYS
@@ -22,7 +23,7 @@ class Access(NamedTuple):
 
     @property
     def options(self) -> dict[str, str]:
-        """The options of the source and the sink."""
+        """The options of a source or sink for this cluster."""
         return {
             "kafka.bootstrap.servers": self.bootstrap,
             **{f"kafka.{name}": value for name, value in self.keys.items()},
@@ -30,5 +31,5 @@ class Access(NamedTuple):
 
     @property
     def security(self) -> WireSecurity:
-        """Raises ValueError."""
+        """The security of the connections. Raises ValueError."""
         return security_of(self.keys)

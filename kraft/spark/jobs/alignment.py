@@ -1,13 +1,13 @@
-"""The alignment of two topics' records for comparison, where retention has deleted the beginning of one of them. Pure.
+"""Align the records of two topics for a comparison when retention has deleted the beginning of one log. Pure.
 
-A copy numbers its records anew, so two topics are compared by place: the first of a partition with the first, and so
-on. Once one log begins later than it did, its first record is the other's (shift + 1)-th; a negative shift is for a
-log on the left that begins later. What the shift leaves out at the beginning of one side is explained if the other
-log can have lost as many: its log start offset is the most that it can have held before.
+A copy has its own offsets, so two topics are compared by place: the first record of a partition with the first, and so
+on. If the right log has lost its first records, its first record is the left log's (shift + 1)-th. A negative shift
+means that the left log has lost records. The records that the shift leaves out must be explained by retention: a log
+cannot have lost more records than its log start offset.
 
-Two sides agree only if they end together; so the shift that makes them end together decides whether they do,
-whatever the records say. Where they do not agree, the first record of each side, looked up in the other, tells from
-where on.
+Two sides can only agree if they end together. So the shift that makes them end together decides whether they agree,
+regardless of the records. If they do not agree, the first record of each side is looked up in the other side, to find
+where the common part starts.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 
 class Held(NamedTuple):
-    """What one side holds of a partition: records, its log start offset, and where in the other side its first
-    record is found (the first is 1)."""
+    """One side's content of a partition: the number of records, the log start offset, and the place of its first record
+    in the other side (the first place is 1)."""
 
     records: int
     log_start: int
@@ -28,8 +28,8 @@ class Held(NamedTuple):
 def held(
     starts: Mapping[int, int], firsts: Mapping[int, tuple[int, str]], found_at: Mapping[int, int]
 ) -> dict[int, Held]:
-    """By partition, of a side whose logs begin at `starts`. `firsts` (records, and the print of the first) lacks
-    partitions that hold nothing."""
+    """Return the content of one side by partition. `starts` are the log start offsets. `firsts` (the number of records,
+    and the first record's print) has no entry for an empty partition."""
     return {
         each: Held(firsts[each][0] if each in firsts else 0, start, found_at.get(each))
         for each, start in starts.items()
@@ -37,8 +37,7 @@ def held(
 
 
 def shifts(left: Held, right: Held) -> tuple[int, ...]:
-    """The shifts worth trying, none of which leaves out more than retention can have deleted. 0 is always one of
-    them."""
+    """Return the shifts to try. None leaves out more than retention can have deleted. 0 is always included."""
     wanted = {0, left.records - right.records}
     if right.found_at is not None:
         wanted.add(right.found_at - 1)
@@ -48,14 +47,15 @@ def shifts(left: Held, right: Held) -> tuple[int, ...]:
 
 
 def moved(left: Mapping[int, int], right: Mapping[int, int]) -> frozenset[int]:
-    """The partitions of which either log does not begin at 0 any more. Takes log start offsets by partition."""
+    """Return the partitions in which the log of either side no longer starts at 0. Takes log start offsets by
+    partition."""
     return frozenset(partition for side in (left, right) for partition, start in side.items() if start > 0)
 
 
 def by_partition(
     left: Mapping[int, Held], right: Mapping[int, Held], partitions: Iterable[int]
 ) -> list[tuple[int, int]]:
-    """(partition, shift) for all of `partitions`; a partition that a side does not have is an empty one there."""
+    """Return (partition, shift) for all of `partitions`. A partition missing on one side counts as empty."""
     nothing = Held(0, 0)
     return [
         (each, shift)

@@ -1,10 +1,10 @@
-"""A topic into Parquet, once: each micro-batch has a directory of its own, which a replay writes anew. A Delta table
-instead of plain files: delta.py.
+"""Copy a topic to Parquet, exactly once: each micro-batch has its own directory, which a replay rewrites. delta.py
+writes a Delta table instead of plain files.
 
-Layout: `<directory>/batch=<number>/day=<UTC day of the timestamp>/partition=<partition>/*.parquet`, with the columns
-of the source; by hour, `hour=<0 to 23>` below the day. Several topics have `<directory>/topic=<name>` each, which is
-such a directory. A batch's directory appears whole (Spark writes beside and renames), and nothing else ever counts: any
-reader of the directory sees each record once, without knowing of Spark. The checkpoint is in
+Layout: `<directory>/batch=<number>/day=<UTC day of the timestamp>/partition=<partition>/*.parquet`, with the columns of
+the source. With `by_hour` there is `hour=<0 to 23>` below the day. For several topics, each has its own such directory,
+`<directory>/topic=<name>`. A batch's directory appears complete, because Spark writes to another name and renames it.
+So any reader of the directory sees each record once, without Spark's help. The checkpoint is in
 `<directory>/_checkpoint`.
 """
 
@@ -38,8 +38,8 @@ WHOLE = "_SUCCESS"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """`records_per_batch` bounds a micro-batch, and so a file. `by_hour`: files go by their records' hour, too.
-    `format` is `parquet`, or `delta`: a Delta table."""
+    """The parameters of an archive job. `records_per_batch` limits a micro-batch, and so a file. `by_hour`: files are
+    also split by hour. `format` is `parquet`, or `delta` for a Delta table."""
 
     topic: str
     directory: str
@@ -51,8 +51,8 @@ class Archive:
 
 
 def archive_many(session: SparkSession, selection: Selection, wanted: Archive, say: Say) -> dict[str, Any]:
-    """One topic after the other, each with a directory and a checkpoint of its own; `wanted` says the rest. Raises
-    JobNotFound, JobFailed."""
+    """Archive one topic after another, each with its own directory and checkpoint. `wanted` has the other parameters.
+    Raises JobNotFound, JobFailed."""
     found, place = selection.require(wanted.at), Path(wanted.directory).absolute()
     if not found:
         raise JobNotFound(f"no topic at {wanted.at.bootstrap} matches {selection.pattern}")
@@ -73,7 +73,7 @@ def archive_many(session: SparkSession, selection: Selection, wanted: Archive, s
 
 
 def archive(session: SparkSession, wanted: Archive, say: Say) -> dict[str, Any]:
-    """Raises JobNotFound, JobFailed."""
+    """Archive one topic and return the summary. Raises JobNotFound, JobFailed."""
     if wanted.format == DELTA:
         require_library()
     found = require_topic(wanted.at, wanted.topic)
@@ -100,7 +100,7 @@ def archive(session: SparkSession, wanted: Archive, say: Say) -> dict[str, Any]:
 
 
 def begun(wanted: Archive, found: SeenTopic, place: Path, memory: Memory) -> Starts | None:
-    """Where the first run began, once it is known that this one goes on with it. Raises JobFailed."""
+    """Check that this run continues the first run, and return where that started. Raises JobFailed."""
     by = "hour" if wanted.by_hour else "day"
     known, wish = (
         memory.recall(),
@@ -121,7 +121,7 @@ def begun(wanted: Archive, found: SeenTopic, place: Path, memory: Memory) -> Sta
 
 
 class BatchFiles:
-    """Writes a micro-batch to its directory; again, if it is not there whole."""
+    """Writes a micro-batch to its directory. A complete directory is not written again."""
 
     def __init__(self, place: Path, by_hour: bool) -> None:
         self.place, self.by_hour = place, by_hour
@@ -141,17 +141,17 @@ class BatchFiles:
 
 
 def is_archive(directory: Path) -> bool:
-    """Whether a run has written here, or has begun to: what it found may have been nothing."""
+    """Whether a run has written to the directory, or has started without finding records."""
     return any(directory.glob(f"{BATCH}*")) or (directory / CHECKPOINT / NAME).is_file()
 
 
 def files_of(directory: Path) -> list[Path]:
-    """Those of an archive, in order; the directory of each names the partition."""
+    """Return the files of an archive, sorted. The directory of each names the partition."""
     return sorted(directory.glob(f"{BATCH}*/day=*/**/{PARTITION}*/*.parquet"))
 
 
 def read_archive(session: SparkSession, directory: Path) -> DataFrame:
-    """The archived records with the columns of the source."""
+    """Return the archived records with the columns of the source."""
     from kraft.spark.decode.rows import spark_schema
 
     if not any(files_of(directory)):

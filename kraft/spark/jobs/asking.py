@@ -1,4 +1,4 @@
-"""What a job asks a cluster beside what Spark does."""
+"""The requests that a job sends to a cluster itself, besides those of its Spark query."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ SECONDS_MAX: Final = 30
 
 
 def answered(answer: Future[T], about: str) -> T:
-    """What librdkafka's admin client is told. Raises KafkaException, and JobFailed, which begins with `about`, where it
-    is told nothing."""
+    """Return the result of a call to librdkafka's admin client. Raises KafkaException, or JobFailed after a timeout.
+    The message of JobFailed starts with `about`."""
     try:
         return answer.result(SECONDS_MAX)
     except TimeoutError as problem:
@@ -27,8 +27,8 @@ def answered(answer: Future[T], about: str) -> T:
 
 
 def asked(at: Access, ask: Callable[[WireCluster], T], about: str = "") -> T:
-    """What `ask` finds out. Raises JobFailed, which begins with `about`, when nobody answers, or in a way that is of
-    no use."""
+    """Return the result of `ask`. Raises JobFailed if no broker answers, or the answer is unusable. Its message starts
+    with `about`."""
     try:
         cluster = WireCluster(at.bootstrap, security=at.security)
         try:
@@ -40,5 +40,5 @@ def asked(at: Access, ask: Callable[[WireCluster], T], about: str = "") -> T:
 
 
 def ask_any(at: Access, request: Any, about: str = "") -> Any:
-    """The answer of any broker. Raises JobFailed as `asked` does."""
+    """Return the response of any broker. Raises JobFailed as `asked` does."""
     return asked(at, lambda cluster: cluster.any_call(request), about)

@@ -1,7 +1,8 @@
-"""Avro's container files as rows, without the jar that Spark would need: Spark lists the files, and its tasks read
-each with fastavro, block by block.
+"""Read Avro container files as rows, without Spark's Avro jar: Spark lists the files, and its tasks read each with
+fastavro, block by block.
 
-Columns are those of the first run. A file may lack some of them; one that has another, or another type, is refused.
+The columns are those of the first run. A file may lack some of them. A file with another column or another type is
+rejected.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ UNREADABLE = (EOFError, ValueError, LookupError, TypeError, ArithmeticError, Att
 
 
 def shape_of_files(paths: Iterable[Path]) -> StructType:
-    """The columns of all of them together. Raises JobFailed for a file that does not fit those before it."""
+    """Return the columns of all files together. Raises JobFailed for a file that conflicts with the files before it."""
     from pyspark.sql.types import StructField, StructType
 
     from kraft.spark.decode.typed_schema import spark_type
@@ -48,7 +49,7 @@ def shape_of_files(paths: Iterable[Path]) -> StructType:
 
 
 def check_fit(paths: Iterable[Path], shape: StructType) -> None:
-    """Raises JobFailed for a file with a column that `shape` does not have."""
+    """Raise JobFailed for a file with a column that `shape` does not have."""
     require_library()
     kind = kind_of(shape)
     for path in paths:
@@ -57,7 +58,7 @@ def check_fit(paths: Iterable[Path], shape: StructType) -> None:
 
 
 def rows_of(files: DataFrame, shape: StructType) -> DataFrame:
-    """The rows of listed files."""
+    """Return the rows of the listed files."""
     return files.select("path").mapInArrow(ReadFiles(kind_of(shape)), shape)
 
 
@@ -85,7 +86,7 @@ def check_kind(path: object, field: pa.Field, known: pa.DataType | None) -> None
 
 @contextmanager
 def told(path: Path) -> Iterator[None]:
-    """What goes wrong within it becomes JobFailed that names the file."""
+    """Convert an error in the body to JobFailed that names the file."""
     try:
         yield
     except UNREADABLE as problem:
@@ -93,7 +94,7 @@ def told(path: Path) -> Iterator[None]:
 
 
 def require_library() -> None:
-    """Raises JobFailed."""
+    """Raise JobFailed if fastavro is not installed."""
     try:
         import fastavro  # noqa: F401
     except ImportError as problem:
@@ -101,7 +102,7 @@ def require_library() -> None:
 
 
 class ReadFiles:
-    """Runs in Spark's workers."""
+    """Reads the listed files. Runs in Spark's workers."""
 
     def __init__(self, kind: pa.StructType) -> None:
         self.kind = kind
@@ -116,7 +117,7 @@ class ReadFiles:
                     yield from (self.fitted(rows) for rows in found.batches())
 
     def fitted(self, rows: pa.StructArray) -> pa.RecordBatch:
-        """All columns; those that the file lacks are null."""
+        """Return the rows with all columns. A column that the file lacks is null."""
         columns = []
         for field in self.kind:
             index = rows.type.get_field_index(field.name)
@@ -125,7 +126,7 @@ class ReadFiles:
 
 
 class AvroFile:
-    """Raises one of UNREADABLE, here and while it is read."""
+    """One Avro file. Raises one of UNREADABLE, here and during reading."""
 
     def __init__(self, file: Any) -> None:
         import fastavro

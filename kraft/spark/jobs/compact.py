@@ -1,12 +1,12 @@
-"""Small files of an archive become larger ones: the directories of consecutive micro-batches become one.
+"""Merge small files of an archive into larger ones: the directories of consecutive micro-batches become one.
 
-It is crash-safe. The larger directory is written beside under a hidden name, and counted. Then `_compaction.json` tells
-what takes the place of what, and the directories are renamed: those that are replaced get hidden names, then the
-larger one takes the place of the first. Whoever is cut off before the file is there has changed nothing; behind it, the
-next run of `compact` or `archive` carries out the rest. A reader never sees a record twice, and misses those that are
-being replaced for as long as the renames take.
+It is crash-safe. The merged directory is written under a hidden name, and its records are counted. Then
+`_compaction.json` records which directory replaces which. Last, the directories are renamed: the replaced ones get
+hidden names, and the merged one gets the name of the first. A crash before the file is written changes nothing. After a
+later crash, the next run of `compact` or `archive` completes the renames. A reader never sees a record twice. During
+the renames it misses the records being replaced.
 
-The newest micro-batch stays as it is: Spark may not have noted it, and would write it again. A Delta table is
+The newest micro-batch is not merged: Spark may not have recorded it, and would write it again. A Delta table is
 compacted by its library, in one commit.
 """
 
@@ -33,21 +33,21 @@ FILE_RECORDS_MAX = 5_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compact:
-    """`bytes_max` is about the most that a directory of several micro-batches has."""
+    """The parameters of a compaction. `bytes_max` is the approximate maximum size of a merged directory in bytes."""
 
     directory: str
     bytes_max: int = 1 << 30
 
 
 class Sizes:
-    """Files and their bytes, before and after."""
+    """The number and bytes of files, before and after."""
 
     def __init__(self) -> None:
         self.before = self.after = 0
 
 
 def compact(session: SparkSession, wanted: Compact, say: Say) -> dict[str, Any]:
-    """An archive, or all those in `topic=<name>` below. Raises JobNotFound, JobFailed."""
+    """Compact an archive, or all archives in `topic=<name>` below the directory. Raises JobNotFound, JobFailed."""
     place = Path(wanted.directory).absolute()
     archives = [place] if is_archive(place) else [each for each in sorted(place.glob(f"{TOPIC}*")) if is_archive(each)]
     if not archives:
@@ -70,7 +70,8 @@ def compact(session: SparkSession, wanted: Compact, say: Say) -> dict[str, Any]:
 
 
 def compact_table(place: Path, bytes_max: int, sizes: Sizes) -> None:
-    """Raises JobFailed. Files that are replaced stay for readers of older versions, until somebody vacuums."""
+    """Compact a Delta table. Replaced files are kept for readers of older versions until the table is vacuumed. Raises
+    JobFailed."""
     require_library()
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
@@ -95,7 +96,7 @@ def compact_files(session: SparkSession, place: Path, bytes_max: int, sizes: Siz
 
 
 def groups(batches: Sequence[Path], bytes_max: int) -> Iterator[list[Path]]:
-    """Runs of directories, each of more than one, that have at most so many bytes together."""
+    """Yield runs of two or more consecutive directories that together have at most `bytes_max` bytes."""
     group: list[Path] = []
     size = 0
     for each in batches:
@@ -111,7 +112,8 @@ def groups(batches: Sequence[Path], bytes_max: int) -> Iterator[list[Path]]:
 
 
 def merge(session: SparkSession, place: Path, group: Sequence[Path]) -> None:
-    """Raises JobFailed where the larger directory does not have what the others had."""
+    """Merge a group of directories into one. Raises JobFailed if the merged directory does not have the same number of
+    records."""
     by_hour = any(any(each.glob("day=*/hour=*")) for each in group)
     columns = ["day", "hour", "partition"] if by_hour else ["day", "partition"]
     merged = place / f"{MERGED}{group[0].name}"
@@ -134,8 +136,8 @@ def merge(session: SparkSession, place: Path, group: Sequence[Path]) -> None:
 
 
 def in_order(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """The rows of each file of a write by `columns` in the order of their offsets. They are sorted by these columns
-    first: Spark sorts by them anew whatever is sorted otherwise, and keeps no order where it spills."""
+    """Return the rows sorted so that each file written by `columns` is in offset order. `columns` come first in the
+    sort: otherwise Spark sorts by them again, and loses the order when it spills."""
     return rows.repartition(*columns).sortWithinPartitions(*columns, "offset")
 
 

@@ -1,12 +1,12 @@
-"""Comparing two sides record by record, in Spark: what each record, or key, is a case of (`tally.Kind`), counted by
-partition.
+"""Compare two sides record by record, in Spark. Each record, or key, is classified (`tally.Kind`), and the cases are
+counted by partition.
 
-By offset: a topic and its archive. By place in the partition: two topics, whose offsets may differ (compaction
-before the copy, control records). By key: two topics of which one is compacted, where what is certain is the last
-value of each key alone.
+A topic and its archive are compared by offset. Two topics are compared by place in the partition, because their offsets
+may differ (compaction before the copy, control records). If one of two topics is compacted, they are compared by key,
+because only the last value of each key is certain.
 
-A side is a frame of (partition, offset, key, dead, print): `dead` a record without a value, `print` a digest of what
-is compared of it.
+A side is a frame of (partition, offset, key, dead, print). `dead` is true for a record without a value. `print` is a
+digest of the compared fields.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def prints(rows: DataFrame, *, timestamps: bool) -> DataFrame:
-    """A side, of rows of the source or of an archive."""
+    """Return a side, from rows of the source or of an archive."""
     from pyspark.sql import functions as f
 
     columns = [f.hex("key"), f.hex("value"), f.to_json("headers")]
@@ -30,8 +30,9 @@ def prints(rows: DataFrame, *, timestamps: bool) -> DataFrame:
 
 
 def by_offset(left: DataFrame, right: DataFrame, starts: DataFrame, *, compacted: bool) -> list[Tally]:
-    """`starts` is (partition, left_start): the topic's log start offsets. `compacted`: what has a later record of
-    its key, no value or no key may be gone. A record that the archive has twice is the topic's once."""
+    """Compare by offset. `starts` is (partition, left_start): the topic's log start offsets. `compacted`: records with
+    a later record of the same key, without a value, or without a key may be missing. A record that is twice in the
+    archive is compared with the topic's record once."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
@@ -60,7 +61,7 @@ def by_offset(left: DataFrame, right: DataFrame, starts: DataFrame, *, compacted
 
 
 def placed(side: DataFrame) -> DataFrame:
-    """With the place of each record in its partition, from 1."""
+    """Return the side with the place of each record in its partition, starting at 1."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
@@ -73,7 +74,7 @@ def placed(side: DataFrame) -> DataFrame:
 
 
 def firsts(side: DataFrame) -> dict[int, tuple[int, str]]:
-    """The number of records of each partition of what is `placed`, and the print of the first."""
+    """Return, for each partition of a `placed` side, the number of records and the print of the first one."""
     from pyspark.sql import functions as f
 
     counted = side.groupBy("partition").agg(
@@ -86,7 +87,7 @@ def firsts(side: DataFrame) -> dict[int, tuple[int, str]]:
 
 
 def found_at(side: DataFrame, wanted: DataFrame) -> dict[int, int]:
-    """By partition, the place of the first record of what is `placed` that has the print of `wanted` (partition,
+    """Return, by partition, the first place in a `placed` side of a record with the print in `wanted` (partition,
     print)."""
     from pyspark.sql import functions as f
 
@@ -97,8 +98,8 @@ def found_at(side: DataFrame, wanted: DataFrame) -> dict[int, int]:
 
 
 def by_place(left: DataFrame, right: DataFrame, shifts: DataFrame) -> list[Tally]:
-    """Both `placed`. `shifts` is (partition, shift): each partition is compared under each of its shifts (see
-    alignment.py)."""
+    """Compare two `placed` sides. `shifts` is (partition, shift): each partition is compared under each of its shifts
+    (see alignment.py)."""
     from pyspark.sql import functions as f
 
     a = left.join(f.broadcast(shifts), "partition").alias("a")
@@ -124,7 +125,7 @@ def by_place(left: DataFrame, right: DataFrame, shifts: DataFrame) -> list[Tally
 
 
 def one_to_one(kind: Column) -> Column:
-    """What is left of the kinds, where a record has at most one counterpart."""
+    """Complete the classification for comparisons in which a record has at most one counterpart."""
     from pyspark.sql import functions as f
 
     kind = kind.when(f.col("left_print").isNull(), f.lit(Kind.RIGHT_ONLY.value)).when(
@@ -136,11 +137,11 @@ def one_to_one(kind: Column) -> Column:
 
 
 def by_key(left: DataFrame, right: DataFrame, starts: DataFrame) -> list[Tally]:
-    """`starts` is (partition, left_start, right_start): the log start offsets. A key whose last record has no value
-    is none, like one that is not there.
+    """Compare by key. `starts` is (partition, left_start, right_start): the log start offsets. A key whose last record
+    is a tombstone counts as absent.
 
-    A key of one side alone is explained by the other's retention only before the first record that both still hold
-    as the last of its key: the other log, which still has that one, has everything behind it.
+    Retention of the other side explains a key of one side only before a certain record: the first one that both sides
+    still hold as the last of its key. The other log still has that record, so it has everything after it.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as f
@@ -188,20 +189,20 @@ def by_key(left: DataFrame, right: DataFrame, starts: DataFrame) -> list[Tally]:
 
 
 def by_record(tally: Tally) -> Tally:
-    """What has no key is not one key, but so many records."""
+    """Count keyless records individually: they are not one key."""
     if tally.kind not in (Kind.KEYLESS_LEFT, Kind.KEYLESS_RIGHT):
         return tally
     return tally._replace(cases=tally.left + tally.right, left_offset=None, right_offset=None)
 
 
 def gone(start: Column, offset: Column, first: Column) -> Column:
-    """Whether retention of a log that begins at `start` explains that it lacks what the other side has at `offset`."""
+    """Whether retention of a log that starts at `start` explains that it lacks the other side's record at `offset`."""
     return (start > 0) & (first.isNull() | (offset < first))
 
 
 def last_of_keys(side: DataFrame) -> DataFrame:
-    """(partition, key, offset, dead, print, records): the last record of each key, and how many the key has. Records
-    without a key are one, which is null."""
+    """Return (partition, key, offset, dead, print, records): the last record of each key, and the key's number of
+    records. Records without a key are grouped under a null key."""
     from pyspark.sql import functions as f
 
     found = side.groupBy("partition", "key").agg(
@@ -215,9 +216,8 @@ def last_of_keys(side: DataFrame) -> DataFrame:
 def tallied(
     rows: DataFrame, kind: Column, shift: Column, left: Column | None = None, right: Column | None = None
 ) -> list[Tally]:
-    """The tallies of rows of (partition, place, left_offset, right_offset), counted by kind. `left` and `right` are the
-    records that a row stands for: one where it has an offset, if they are not given.
-    """
+    """Count rows of (partition, place, left_offset, right_offset) by kind. `left` and `right` are the records that a
+    row stands for. By default it is one record on each side that has an offset."""
     from pyspark.sql import functions as f
 
     one, none = f.lit(1), f.lit(0)

@@ -1,11 +1,11 @@
-"""An archive as a Delta table, by the library `deltalake`: each micro-batch is one commit.
+"""Write an archive as a Delta table, by the library `deltalake`: each micro-batch is one commit.
 
-Spark's tasks write a micro-batch's files to `<directory>/batch=<number>`, where they count for no reader of the table.
-Then the driver commits all of them at once, with Delta's transaction (id of the query, number of the batch). A run that
-is cut off before the commit leaves files that the next run overwrites; behind it, the next run finds the number in the
-table and leaves the batch out. A second commit of one number is refused by the library, too.
+Spark's tasks write a micro-batch's files to `<directory>/batch=<number>`, which no reader of the table sees. Then the
+driver commits all files together, with Delta's transaction identifier (id of the query, number of the batch). A crash
+before the commit leaves files that the next run overwrites. After the commit, the next run finds the number in the
+table and skips the batch. The library also rejects a second commit of the same number.
 
-The columns are those of the source, and `day`, by hour also `hour`; the table is partitioned by topic and these.
+The columns are those of the source and `day`; with `by_hour` also `hour`. The table is partitioned by topic and these.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MICROS = ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
 
 
 def require_library() -> None:
-    """Raises JobFailed."""
+    """Raise JobFailed if deltalake is not installed."""
     try:
         import deltalake  # noqa: F401
     except ImportError as problem:
@@ -46,7 +46,8 @@ def is_table(directory: Path) -> bool:
 
 
 class BatchCommits:
-    """Commits a micro-batch to the table, which is made before the first; not again, if the table has its number."""
+    """Commits a micro-batch to the table, unless the table already has its number. Creates the table before the first
+    commit."""
 
     def __init__(self, place: Path, memory: Memory, by_hour: bool) -> None:
         self.place, self.memory = place, memory
@@ -69,7 +70,7 @@ class BatchCommits:
 
 
 def table_at(place: Path, by: list[str]) -> DeltaTable:
-    """The table, made if it is not there."""
+    """Return the table; create it if it does not exist."""
     from deltalake import DeltaTable, Schema
 
     if not DeltaTable.is_deltatable(str(place)):
@@ -80,7 +81,7 @@ def table_at(place: Path, by: list[str]) -> DeltaTable:
 
 
 def write_files(frame: DataFrame, directory: Path, by: list[str]) -> None:
-    """Parquet files of the rows. What a run before has left there is removed."""
+    """Write the rows as Parquet files. Files of an earlier attempt are removed."""
     from pyspark.sql import functions as f
 
     frame.sparkSession.conf.set(*MICROS)
@@ -92,7 +93,7 @@ def write_files(frame: DataFrame, directory: Path, by: list[str]) -> None:
 
 
 def added(place: Path, directory: Path) -> list[AddAction | RemoveAction]:
-    """The files of a micro-batch, as the table's log tells of them."""
+    """Return the files of a micro-batch as actions of the table's log."""
     from deltalake.transaction import AddAction
     from pyarrow import parquet
 
@@ -114,7 +115,7 @@ def added(place: Path, directory: Path) -> list[AddAction | RemoveAction]:
 
 
 def commit(table: DeltaTable, query: str, number: int, files: list[AddAction | RemoveAction]) -> None:
-    """All of them or none. Raises JobFailed, also if the table has got this number since it was opened."""
+    """Commit all files or none. Raises JobFailed, also if the number was committed since the table was opened."""
     from deltalake import CommitProperties, Transaction
     from deltalake.exceptions import DeltaError
 
@@ -131,8 +132,8 @@ def commit(table: DeltaTable, query: str, number: int, files: list[AddAction | R
 
 
 def read_table(session: SparkSession, place: Path) -> DataFrame:
-    """The records of the table; its partition columns are left out. Raises JobFailed for a table whose files do not
-    say by themselves which records it has."""
+    """Return the table's records, without its partition columns. Raises JobFailed for a table whose files alone do not
+    define its records."""
     from deltalake import DeltaTable
 
     require_library()

@@ -1,8 +1,8 @@
-"""Two sides compared by digests (digests.py), in Spark's Python workers: they read records themselves, and what leaves
-a task is a digest a range, or counts.
+"""Compare two sides by digests (digests.py), in Spark's Python workers. The workers read records themselves; a task
+returns only one digest per range, or counts.
 
-One task reads a part of a side: a range of offsets of a topic, or a file of an archive. By place, where a record's
-position is known only when those before it are, a part is a whole partition.
+One task reads a part of a side: a range of offsets of a topic, or a file of an archive. In a comparison by place, a
+part is a whole partition, because a record's position is known only after all records before it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ COLUMNS = ["key", "value", "headers", "timestamp", "offset"]
 
 
 class Compare(NamedTuple):
-    """How prints are made."""
+    """The parameters of prints: the digest key, and whether timestamps count."""
 
     key: bytes
     timestamps: bool
@@ -57,7 +57,7 @@ class Compare(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPart:
-    """`place` is the position of the first record; None where positions are offsets."""
+    """A range of offsets of a topic. `place` is the position of the first record; None if positions are offsets."""
 
     options: SourceOptions
     config: dict[str, str]
@@ -77,7 +77,7 @@ class TopicPart:
             yield Prints(positions, offsets, prints(batch, positions, how.key, timestamps=how.timestamps))
 
     def around(self, found: Sequence[RangeDigest]) -> TopicPart:
-        """What these ranges have been told of."""
+        """Return the part narrowed to these ranges."""
         begin, end = min(each.first_offset for each in found), max(each.end_offset for each in found)
         place = None if self.place is None else min(each.first for each in found)
         return replace(self, range=self.range._replace(start=begin, end=end), place=place)
@@ -85,7 +85,7 @@ class TopicPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePart:
-    """A file of an archive; of it offsets `[start, end)`, if they are given."""
+    """A file of an archive, limited to offsets `[start, end)` if they are given."""
 
     path: str
     partition: int
@@ -123,7 +123,7 @@ class Side(NamedTuple):
         return sum(each.records for of_part in self.found for each in of_part if each.partition == partition)
 
     def around(self, partition: int, first: int, last: int) -> list[Part]:
-        """What has records of these ranges."""
+        """Return the parts that have records in these ranges, narrowed to them."""
         chosen = [
             (part, [each for each in of_part if first <= each.number <= last])
             for part, of_part in zip(self.parts, self.found, strict=True)
@@ -133,7 +133,7 @@ class Side(NamedTuple):
 
 
 class Unclear(NamedTuple):
-    """A partition as its digests compare, and how it was compared."""
+    """The result of comparing a partition's digests, and the parameters of that comparison."""
 
     partition: int
     shift: int
@@ -142,7 +142,7 @@ class Unclear(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Neighbouring ranges that are compared record by record."""
+    """Consecutive ranges to compare record by record."""
 
     partition: int
     shift: int
@@ -152,7 +152,7 @@ class Run(NamedTuple):
 
 
 def topic_parts(topic: LogSide, *, by_place: bool, tasks: int) -> list[Part]:
-    """All records of a topic. By offset, in about so many parts."""
+    """Split all records of a topic into parts. For a comparison by offset there are about `tasks` parts."""
     options = batch_options(topic.options())
     config = consumer_config(options.kafka, f"{options.group_id_prefix}-{uuid.uuid4()}", options.security)
     whole = [OffsetRange(topic.topic, each, topic.starts.get(each, 0), end) for each, end in topic.ends.items()]
@@ -168,7 +168,7 @@ def topic_parts(topic: LogSide, *, by_place: bool, tasks: int) -> list[Part]:
 
 
 def file_parts(directory: Path) -> list[Part]:
-    """The files of an archive, as parts."""
+    """Return the files of an archive as parts."""
     return [
         FilePart(path=str(each), partition=int(each.parent.name.removeprefix(PARTITION)))
         for each in files_of(directory)
@@ -176,7 +176,7 @@ def file_parts(directory: Path) -> list[Part]:
 
 
 def digested(session: SparkSession, how: Compare, *sides: Sequence[Part]) -> list[Side]:
-    """Raises JobFailed."""
+    """Compute the digests of each side. Raises JobFailed."""
     every = [part for side in sides for part in side]
     found = in_tasks(session, every, lambda part: digests(part.partition, part.prints(how)))
     answer, at = [], 0
@@ -187,7 +187,8 @@ def digested(session: SparkSession, how: Compare, *sides: Sequence[Part]) -> lis
 
 
 def told(session: SparkSession, how: Compare, left: Side, right: Side, found: Sequence[Unclear]) -> list[Tally]:
-    """What digests tell, and records of the ranges whose digests do not tell enough. Raises JobFailed."""
+    """Return the tallies of all partitions. Ranges whose digests differ are compared record by record. Raises
+    JobFailed."""
     wanted = [
         Run(
             each.partition,

@@ -1,12 +1,13 @@
-"""Digests of ranges of records, by which two sides are compared without a look at each pair of records. Pure.
+"""Digests of ranges of records, to compare two sides without comparing each pair of records. Pure.
 
-A record has a position: its offset, or its place in the partition. Positions are cut into ranges of RANGE. Of a
-range each side has a digest of (position, record), which does not depend on the order in which records are met; where
-the digests are equal, so are the records. The others are compared one by one.
+A record has a position: its offset, or its place in the partition. Positions are divided into ranges of RANGE. Each
+side has a digest of (position, record) for each range, which does not depend on the order of reading. Ranges with equal
+digests have equal records. The other ranges are compared record by record.
 
-A record's print is a keyed BLAKE2b of 128 bits of its position and all that it holds; a digest adds up the prints of a
-range. The key is drawn for each comparison, so nobody can make records that have one digest. The position has to be
-hashed with the record: a sum of what is linear in it is the same for equal records whose positions have one sum.
+A record's print is a keyed BLAKE2b of 128 bits of its position and content. A digest is the sum of the prints of a
+range. The key is random for each comparison, so nobody can construct records with the same digest. The position must be
+hashed together with the record: with a linear sum, equal records whose positions have the same sum would have the same
+digest.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ WORD = 1 << 64
 
 
 class Prints(NamedTuple):
-    """The prints of some records, each at its position: the positions, their offsets, and two words for each."""
+    """The prints of some records: their positions, their offsets, and two words for each."""
 
     positions: Ints
     offsets: Ints
@@ -48,8 +49,7 @@ class Prints(NamedTuple):
 
 
 class RangeDigest(NamedTuple):
-    """The digest of one range of a partition: how many records, the first position and its offset, where the last one
-    ends, and the digest."""
+    """The digest of one range of a partition, with its record count, first position, first and end offset."""
 
     partition: int
     number: int
@@ -66,15 +66,14 @@ class RangeDigest(NamedTuple):
 
 
 class Explained(NamedTuple):
-    """What one side may lack because of retention: what is left of these positions, of the left and of the right
-    side."""
+    """The positions below which each side may lack records because of retention."""
 
     left_below: int
     right_below: int
 
 
 class Compared(NamedTuple):
-    """What digests tell of a partition, and the ranges of which they do not tell enough."""
+    """The result of comparing the digests of a partition: tallies, and the ranges that need a comparison of records."""
 
     tallies: list[Tally]
     unclear: list[int]
@@ -84,7 +83,8 @@ Ranges = Mapping[int, RangeDigest]
 
 
 def prints(batch: pa.RecordBatch, positions: Ints, key: bytes, *, timestamps: bool) -> npt.NDArray[np.uint64]:
-    """Two words for each record, of its position, key, value, headers, and its timestamp in milliseconds."""
+    """Return two words for each record: the hash of its position, key, value, headers, and its timestamp in
+    milliseconds."""
     if not batch.num_rows:
         return np.empty((0, 2), np.uint64)
     keys, values = binary(batch.column("key")), binary(batch.column("value"))
@@ -109,7 +109,7 @@ def prints(batch: pa.RecordBatch, positions: Ints, key: bytes, *, timestamps: bo
 
 
 def digests(partition: int, parts: Iterable[Prints]) -> list[RangeDigest]:
-    """By range, in order."""
+    """Return the digests of the records by range, in order."""
     found: dict[int, RangeDigest] = {}
     for each in parts:
         for one in part_digests(partition, each):
@@ -152,7 +152,7 @@ def merged(one: RangeDigest, other: RangeDigest) -> RangeDigest:
 
 
 def by_partition(found: Iterable[RangeDigest]) -> dict[int, dict[int, RangeDigest]]:
-    """By partition and number, where several tell of one range all of them together."""
+    """Return the digests by partition and range number. Several digests of one range are merged."""
     whole: dict[int, dict[int, RangeDigest]] = {}
     for each in found:
         ranges = whole.setdefault(each.partition, {})
@@ -162,7 +162,8 @@ def by_partition(found: Iterable[RangeDigest]) -> dict[int, dict[int, RangeDiges
 
 
 def compared(partition: int, shift: int, left: Ranges, right: Ranges, explained: Explained) -> Compared:
-    """Ranges that are equal, or that retention has deleted whole at one side, need no look at records."""
+    """Compare the digests of two sides. Ranges that are equal, or that retention deleted completely on one side, need
+    no comparison of records."""
     told, unclear = [], []
     for number in sorted({**left, **right}):
         a, b, end = left.get(number), right.get(number), (number + 1) * RANGE
@@ -194,7 +195,7 @@ def whole_range(partition: int, shift: int, kind: Kind, a: RangeDigest | None, b
 
 
 def runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """Neighbours together, as (first, last), so many as may be compared at once. Takes them in order."""
+    """Group consecutive range numbers as (first, last), at most RUN_RANGES_MAX each. `numbers` must be sorted."""
     found: list[tuple[int, int]] = []
     for each in numbers:
         if found and each == found[-1][1] + 1 and each - found[-1][0] < RUN_RANGES_MAX:
@@ -207,7 +208,7 @@ def runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
 def pairs(
     partition: int, shift: int, left: Iterable[Prints], right: Iterable[Prints], explained: Explained
 ) -> list[Tally]:
-    """Record by record: those that have the same position belong together."""
+    """Compare record by record. Records with the same position belong together."""
     ours, theirs = by_position(left), by_position(right)
     found: dict[Kind, Tally] = {}
     for position in sorted({**ours, **theirs}):
@@ -223,8 +224,8 @@ Seen = tuple[int, bytes]
 
 
 def beside(ours: Sequence[Seen], theirs: Sequence[Seen]) -> Iterator[tuple[Seen | None, Seen | None]]:
-    """The records of one position in pairs, equal ones first. Each is in one pair: of a record that one side has twice,
-    the other has to have two."""
+    """Pair the records of one position, equal ones first. Each record is in one pair, so duplicates of one side need
+    duplicates on the other."""
     alone: list[Seen] = []
     free = list(theirs)
     for a in ours:
@@ -260,7 +261,7 @@ def offsets(a: Seen | None, b: Seen | None) -> tuple[int | None, int | None]:
 
 
 def together(tallies: Iterable[Tally]) -> list[Tally]:
-    """One for each partition, shift and kind."""
+    """Merge the tallies of the same partition, shift and kind."""
     found: dict[tuple[int, int, str], Tally] = {}
     for each in tallies:
         before = found.get(each[:3])

@@ -1,9 +1,9 @@
-"""Files as rows: what is read, which columns it has, and whether all of it fits, before a run writes anything.
+"""Read files as rows: which files are read, their columns, and a check that all of them fit before a run writes
+anything.
 
-Lines of text and of JSON become records as they are. CSV, ORC, Parquet and Avro have columns, those of the first run;
-a file that has others, or values of other types, is refused by name: nothing is guessed, moved to another column or
-left out. Spark's own ways to lose rows are closed: files that are older than others, names that read as patterns,
-sub-directories.
+Lines of text and of JSON become records unchanged. CSV, ORC, Parquet and Avro files have columns, those of the first
+run. A file with other columns or types is rejected by name: nothing is guessed, moved to another column or dropped.
+Spark's known ways to lose rows are prevented: files older than others, names that look like patterns, sub-directories.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ ERROR_HEADER = "kraft.error"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFiles:
-    """A file, or a directory of files. `by_columns`: its directories name columns (`day=1`), which the rows get."""
+    """A file, or a directory of files. `by_columns`: its directories name columns (`day=1`), which are added to the
+    rows."""
 
     format: str
     place: Path
@@ -50,30 +51,30 @@ class SourceFiles:
         return {"json": "text", AVRO: "binaryFile"}.get(self.format, self.format)
 
     def options(self) -> dict[str, str]:
-        """Files are found recursively: otherwise Spark skips sub-directories, and reads files again whose names look
-        like patterns."""
+        """Return Spark's reader options. Files are looked up recursively: otherwise Spark skips sub-directories, and
+        reads files with names like patterns twice."""
         own = CSV if self.format == "csv" else {}
         return dict(own) if self.by_columns else {**own, "recursiveFileLookup": "true"}
 
     def now(self, session: SparkSession, shape: StructType) -> DataFrame:
-        """The rows that are there."""
+        """Return the rows of the files that exist now."""
         reader = session.read.format(self.spark_format).options(**self.options())
         return self.rows(reader.schema(self.read_as(shape)).load(literal(self.place)), shape)
 
     def read_as(self, shape: StructType) -> StructType | str:
-        """What Spark itself is to read."""
+        """Return the schema of Spark's own read: for Avro, that of the file listing."""
         from kraft.spark.jobs.avro_files import LISTED
 
         return LISTED if self.format == AVRO else shape
 
     def rows(self, found: DataFrame, shape: StructType) -> DataFrame:
-        """The rows of what Spark itself has read."""
+        """Convert the result of Spark's own read to rows."""
         from kraft.spark.jobs.avro_files import rows_of
 
         return rows_of(found, shape) if self.format == AVRO else found
 
     def paths(self) -> list[Path]:
-        """The paths of all files there, as Spark sees them."""
+        """Return the paths of all files that Spark would read."""
         if not self.place.is_dir():
             return [self.place]
         found = []
@@ -83,7 +84,8 @@ class SourceFiles:
         return found
 
     def stream(self, session: SparkSession, shape: StructType, files_per_batch: int) -> DataFrame:
-        """The rows as they come. A single file must be a pattern: Spark's stream reads directories and patterns."""
+        """Return a stream of the rows. A single file is given as a pattern, because Spark's stream reads only
+        directories and patterns."""
         place = self.place
         path = (
             literal(place)
@@ -95,7 +97,7 @@ class SourceFiles:
         return self.rows(reader.load(path), shape)
 
     def shape(self, session: SparkSession) -> StructType:
-        """Columns and types that all files there now agree on. Raises PySparkException."""
+        """Return the columns and types that all present files agree on. Raises PySparkException."""
         from pyspark.sql.types import StringType, StructField, StructType
 
         if self.format == AVRO:
@@ -113,12 +115,12 @@ _QUOTED = r"\\\1"
 
 
 def literal(place: Path) -> str:
-    """A path for Spark, which takes `{}[]*?` for patterns."""
+    """Quote a path for Spark, which treats `{}[]*?` as patterns."""
     return PATTERN.sub(_QUOTED, str(place))
 
 
 def source_files(file_format: str, place: Path) -> SourceFiles:
-    """Raises JobFailed for what Spark would leave out, or read twice."""
+    """Return the source. Raises JobFailed for files that Spark would skip or read twice."""
     if not place.is_dir():
         if not is_seen(place.name):
             raise JobFailed(
@@ -147,15 +149,16 @@ def source_files(file_format: str, place: Path) -> SourceFiles:
 
 
 def is_seen(name: str) -> bool:
-    """Whether Spark reads a file or a directory of this name."""
+    """Whether Spark reads a file or directory with this name."""
     return not name.startswith(("_", ".")) and not name.endswith("._COPYING_")
 
 
 def records(
     rows: DataFrame, file_format: str, key: str | None, dead_letter: tuple[str, str] | None = None
 ) -> DataFrame:
-    """Key and value of each row. `dead_letter`, of lines of JSON: the topic of each, and that of what is none; each
-    row then has its topic and headers. Raises JobFailed for a key that is not there."""
+    """Return the key and value of each row. With `dead_letter`, for JSON lines: the topic of good lines, and the topic
+    of lines that are not JSON objects; each row then has its topic and headers. Raises JobFailed for a key column that
+    does not exist."""
     from pyspark.sql import functions as f
 
     if file_format == "json":
@@ -178,7 +181,7 @@ def quoted(name: str) -> str:
 
 
 def lines_of_json(rows: DataFrame, key: str | None) -> DataFrame:
-    """Each line as it is, the empty ones left out. A line that is no JSON object ends the query."""
+    """Return each line unchanged, without empty lines. A line that is not a JSON object fails the query."""
     from pyspark.sql import functions as f
 
     parsed = parsed_json(key)
@@ -195,8 +198,8 @@ def lines_of_json(rows: DataFrame, key: str | None) -> DataFrame:
 
 
 def sorted_lines(rows: DataFrame, key: str | None, topic: str, dead_letter: str) -> DataFrame:
-    """Each line as it is, the empty ones left out; one that is no JSON object goes to the topic `dead_letter`, with its
-    file and what is wrong in its headers."""
+    """Return each line unchanged, without empty lines. A line that is not a JSON object goes to the topic
+    `dead_letter`, with its file and its error in headers."""
     from pyspark.sql import functions as f
 
     parsed = parsed_json(key)
@@ -216,7 +219,7 @@ def sorted_lines(rows: DataFrame, key: str | None, topic: str, dead_letter: str)
 
 
 def parsed_json(key: str | None) -> Column:
-    """The line's key, and the line itself if it is no JSON object."""
+    """Parse a line: its key, and the line itself if it is not a JSON object."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import StringType, StructField, StructType
 
@@ -227,7 +230,7 @@ def parsed_json(key: str | None) -> Column:
 def check_files(
     session: SparkSession, files: SourceFiles, shape: StructType, key: str | None, *, lines_may_be_wrong: bool
 ) -> None:
-    """Read all that is there, and write nothing. Raises JobFailed or Spark's errors, which name the file."""
+    """Read all present files without writing anything. Raises JobFailed, or Spark's errors, which name the file."""
     from pyspark.sql import functions as f
 
     from kraft.spark.jobs.avro_files import check_fit
@@ -258,7 +261,7 @@ def check_lines(rows: DataFrame, key: str | None, *, may_be_wrong: bool) -> None
 
 
 def check_columns(files: SourceFiles, now: StructType, shape: StructType) -> None:
-    """ORC and Parquet files name their columns: those that the first run did not know would be left out."""
+    """Raise JobFailed for an ORC or Parquet column that the first run did not have: Spark would drop it."""
     known = {field.name: field.dataType.simpleString() for field in shape}
     for field in now:
         if known.get(field.name) != field.dataType.simpleString():
@@ -274,7 +277,7 @@ def check_columns(files: SourceFiles, now: StructType, shape: StructType) -> Non
 
 
 def first_with(files: SourceFiles, column: str) -> Any:
-    """A file that has the column; the place itself if none can be told."""
+    """Return a file that has the column; the given place if none is found."""
     from pyarrow import orc, parquet
 
     place = files.place

@@ -1,7 +1,8 @@
-"""Offsets of consumer groups of a mirrored cluster, kept at the copy's, so that a group can move there.
+"""Copy committed offsets of consumer groups from a mirrored cluster to the target cluster, so that a group can move
+there.
 
-An offset at the target never goes back: a group that was set back at the source misses there the part that it wanted to
-read again. That of a group with members there stays as it is: such a group has moved already.
+An offset at the target never goes back. So a group that was reset to earlier offsets at the source does not read that
+part again at the target. A group with members at the target is not changed: it has already moved.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ PointsOf = Callable[[], Mapping[TopicPartition, Points]]
 
 
 class GroupSync:
-    """Copies offsets of the groups whose whole names match."""
+    """Copies the offsets of the groups whose whole names match `pattern`."""
 
     def __init__(self, source: Access, target: Access, pattern: str, points: PointsOf, say: Say) -> None:
         self.source, self.target = admin_of(source), admin_of(target)
@@ -43,7 +44,8 @@ class GroupSync:
         self.told: dict[str, None] = {}
 
     def run(self) -> None:
-        """Raises JobFailed when a cluster does not answer; a group that cannot be written is told once."""
+        """Copy the offsets once. A group that cannot be written is reported once. Raises JobFailed if a cluster does
+        not answer."""
         from confluent_kafka import KafkaException
 
         try:
@@ -83,7 +85,7 @@ class GroupSync:
             self.say(Notice(f"offsets of group {group} are not kept at the target: {refused.str()}", is_warning=True))
 
     def begins(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-        """Where the copy's logs begin."""
+        """Return the log start offsets of the copy."""
         return list_offsets(self.target_at, partitions, latest=False)
 
 
@@ -94,7 +96,7 @@ def admin_of(at: Access) -> AdminClient:
 
 
 def committed(admin: AdminClient, group: str) -> dict[TopicPartition, int]:
-    """What a group has committed; nothing of one that is not there. Raises KafkaException."""
+    """Return a group's committed offsets; none if the group does not exist. Raises KafkaException."""
     from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
 
     try:
@@ -113,7 +115,7 @@ def committed(admin: AdminClient, group: str) -> dict[TopicPartition, int]:
 
 
 def list_offsets(at: Access, partitions: list[TopicPartition], *, latest: bool) -> dict[TopicPartition, int]:
-    """Where logs end, or begin. Waits for partitions that were just made, and for leaders. Raises JobFailed."""
+    """Return the log end or log start offsets. Waits for new partitions and for leader elections. Raises JobFailed."""
     wanted = dict.fromkeys(partitions, LATEST if latest else EARLIEST)
     try:
         with closing(WireLookUps(at.bootstrap, at.security)) as look_ups:

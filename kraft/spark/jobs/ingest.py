@@ -1,5 +1,5 @@
-"""Files into a topic: each line of text or JSON, each row of CSV, ORC, Parquet or Avro (as JSON) a record. Files that a
-run before has taken are left alone."""
+"""Write files to a topic: each line of text or JSON, and each row of CSV, ORC, Parquet or Avro (as JSON), is a record.
+Files that an earlier run has written are skipped."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingest:
-    """`key` names a column. `partitions` is for a topic that does not exist yet. CSV files have a header line.
-    `every_seconds`: go on without end, looking for files so often. `dead_letter`: a topic for lines that are no JSON
-    objects, which end the job without it; of JSON alone."""
+    """The parameters of an ingest job. `key` names a column. `partitions` is for a topic that does not exist yet. CSV
+    files have a header line. `every_seconds`: run without end, and look for files at this interval. `dead_letter`: a
+    topic for lines that are not JSON objects; without it such a line fails the job. Only for JSON."""
 
     path: str
     topic: str
@@ -37,7 +37,7 @@ class Ingest:
 
 
 def ingest(session: SparkSession, wanted: Ingest, say: Say) -> dict[str, Any]:
-    """Raises JobNotFound, JobFailed."""
+    """Write the files to the topic and return the summary. Raises JobNotFound, JobFailed."""
     given = Path(wanted.path).absolute()
     if not given.exists():
         raise JobNotFound(f"{wanted.path} does not exist")
@@ -100,7 +100,7 @@ def ingest_alone(
 
 
 def wish_of(wanted: Ingest, given: Path, found: SeenTopic) -> Document:
-    """What must stay the same from run to run."""
+    """Return the parameters that must be the same in every run with one checkpoint."""
     return {
         "job": "ingest",
         "path": str(given.resolve()),
@@ -112,7 +112,7 @@ def wish_of(wanted: Ingest, given: Path, found: SeenTopic) -> Document:
 
 
 def fitting_shape(session: SparkSession, files: SourceFiles, known: Document | None, wanted: Ingest) -> StructType:
-    """The columns of the first run, which all files there fit. Raises JobFailed."""
+    """Return the columns of the first run, after checking that all present files fit them. Raises JobFailed."""
     from pyspark.sql.types import StructType
 
     with spark_errors():

@@ -1,9 +1,9 @@
-"""One run at a time in one checkpoint: two would plan the same micro-batches, and replace each other's files.
+"""Allow one run at a time per checkpoint: two runs would plan the same micro-batches, and replace each other's files.
 
-A run has a file of its checkpoint locked (flock). The kernel takes the lock back however the run ends, so nothing is
-ever left to be cleaned up; what the file says only tells who it is. A run that is killed leaves its JVM behind for a
-moment, which may still write: the next run knows it by that record, and waits until it is gone. A checkpoint in a
-file system that is not this machine's own cannot be locked.
+A run locks a file of its checkpoint (flock). The kernel releases the lock however the run ends, so nothing needs to be
+cleaned up. The file's content only identifies the owner. A killed run leaves its JVM behind for a moment, and the JVM
+may still write. The next run finds the JVM in that content, and waits until it has ended. A checkpoint in a file system
+that is not local cannot be locked.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ PROCESSES = Path("/proc")
 
 @contextmanager
 def sole_run(directory: Path, java: int | None, say: Say) -> Iterator[None]:
-    """Held while a run uses the checkpoint in `directory`; `java` is the process of its JVM, if it is a child.
-    Raises JobFailed while another run holds it."""
+    """Hold the lock while a run uses the checkpoint in `directory`. `java` is the process id of its JVM, if that is a
+    child process. Raises JobFailed if another run holds the lock."""
     with lock_file(directory) as file:
         if locked(file, directory, say):
             wait_for_java(record_of(file), directory, say)
@@ -54,7 +54,7 @@ def sole_run(directory: Path, java: int | None, say: Say) -> Iterator[None]:
 
 
 def lock_file(directory: Path) -> IO[str]:
-    """Never removed: a lock on a file that has no name any more excludes nobody."""
+    """Open the lock file. It is never removed, because a lock on a removed file excludes no other run."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         return (directory / NAME).open("a+", encoding="utf-8")
@@ -63,7 +63,8 @@ def lock_file(directory: Path) -> IO[str]:
 
 
 def locked(file: IO[str], directory: Path, say: Say) -> bool:
-    """False, with a warning, where the file system knows no locks."""
+    """Take the lock. Returns False, with a warning, if the file system does not support locks. Raises JobFailed if
+    another run holds it."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as problem:
@@ -84,7 +85,7 @@ def shown(holder: dict[str, Any]) -> str:
 
 
 def record_of(file: IO[str]) -> dict[str, Any]:
-    """Empty if the run before has ended by itself, or the one that has the lock has not written it yet."""
+    """Return the lock's owner. Empty if the last run ended normally, or the current owner has not written it yet."""
     file.seek(0)
     try:
         found = json.loads(file.read() or "{}")
@@ -101,7 +102,7 @@ def write(file: IO[str], record: dict[str, Any]) -> None:
 
 
 def wait_for_java(before: dict[str, Any], directory: Path, say: Say) -> None:
-    """Until the JVM of a run that did not end by itself is gone. Raises JobFailed."""
+    """Wait until the JVM of a killed run has ended. Raises JobFailed."""
     java = before.get("java")
     if java is None or before["host"] != socket.gethostname() or not is_alive(java, before["java_began"]):
         return
@@ -115,13 +116,13 @@ def wait_for_java(before: dict[str, Any], directory: Path, say: Say) -> None:
 
 
 def is_alive(process: int, since: int | None) -> bool:
-    """Whether it is that process, and not another one with its number."""
+    """Whether the process is still that process, not another one with the same id."""
     return since is not None and began(process) == since
 
 
 def began(process: int | None) -> int | None:
-    """When a process of this machine began, in ticks since the machine did (proc(5), field 22). None if it has
-    ended, or the system does not tell."""
+    """Return the start time of a local process, in ticks since boot (proc(5), field 22). None if it has ended, or the
+    system does not report it."""
     if process is None:
         return None
     try:

@@ -1,7 +1,7 @@
-"""A topic as one side of a comparison: what its log held when the comparison began, and whether it is compacted.
+"""A topic as one side of a comparison: the content of its log when the comparison started, and whether it is compacted.
 
-Offsets are asked for once, so that everything that Spark reads of a side, however often, is the same: what is
-written meanwhile is not read, and what retention takes meanwhile ends the job.
+Offsets are looked up once, so that Spark reads the same records each time it reads a side. Records appended later are
+not read. If retention deletes records meanwhile, the job fails.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSide:
-    """`starts` (log start offsets) and `ends` (exclusive) by partition."""
+    """One topic of a comparison. `starts` (log start offsets) and `ends` (exclusive) are by partition."""
 
     topic: str
     at: Access
@@ -36,7 +36,7 @@ class LogSide:
     compacted: bool
 
     def options(self) -> dict[str, str]:
-        """The options of the source: these records and no others."""
+        """The options of a source that reads exactly these records."""
         limits = {"startingOffsets": self.starts, "endingOffsets": self.ends}
         whole = {
             name: json.dumps({self.topic: {str(partition): offset for partition, offset in each.items()}})
@@ -49,7 +49,7 @@ class LogSide:
 
 
 def log_side(at: Access, topic: str, *, committed: bool) -> LogSide:
-    """Raises JobNotFound, JobFailed."""
+    """Look up a topic's offsets and configuration. Raises JobNotFound, JobFailed."""
     from kraft.spark.source.offset_reader import KafkaOffsetReader
 
     require_topic(at, topic)

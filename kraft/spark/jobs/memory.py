@@ -1,11 +1,11 @@
-"""What a job remembers beside its checkpoint, so that a run that goes on does what the run before began, wherever it
-is started.
+"""The state that a job keeps beside its checkpoint, so that a later run continues with the same settings on any
+machine.
 
-A micro-batch that is replayed must come out with the same rows. Spark's checkpoint holds offsets and files; how files
-become rows and tasks it takes from the session, and from the machine. So the first run writes `kraft-job.json` into
-the checkpoint: what was asked, the ids of cluster and topics, the schema of files, and the settings below. Later runs
-take schema and settings from there, and are refused when they ask for something else. A checkpoint of an earlier
-version has no such file yet: its next run writes it.
+A replayed micro-batch must have the same rows. Spark's checkpoint holds offsets and files. How files become rows and
+tasks depends on the session and the machine. So the first run writes `kraft-job.json` into the checkpoint: the job's
+parameters, the ids of cluster and topics, the schema of files, and the settings below. Later runs use that schema and
+those settings, and are rejected if their parameters differ. A checkpoint of an earlier version has no such file; its
+next run writes it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Document = dict[str, Any]
 
 
 class Memory:
-    """The document of one checkpoint, wherever Spark can write."""
+    """The job's document in one checkpoint, in any file system that Spark can write."""
 
     def __init__(self, session: SparkSession, checkpoint: str, name: str = NAME) -> None:
         self.name = name
@@ -61,8 +61,8 @@ class Memory:
         self.files = self.path.getFileSystem(self.configuration)
 
     def alone(self, say: Say) -> AbstractContextManager[None]:
-        """A lock to hold while a run uses the checkpoint. Raises JobFailed while another does, where the checkpoint is
-        in a file system of this machine."""
+        """Return a lock to hold while a run uses the checkpoint. Only a checkpoint in a local file system is locked.
+        Raises JobFailed if another run holds it."""
         place = self.files.makeQualified(self.jvm.org.apache.hadoop.fs.Path(self.checkpoint)).toUri()
         if place.getScheme() != "file":
             return nullcontext()
@@ -75,7 +75,7 @@ class Memory:
         return bool(self.files.exists(self.jvm.org.apache.hadoop.fs.Path(self.checkpoint, "offsets")))
 
     def recall(self) -> Document | None:
-        """None before the first run. Raises JobFailed when the file is not what a job wrote."""
+        """Return the document; None before the first run. Raises JobFailed for a file that no job wrote."""
         if not self.files.exists(self.path):
             return None
         try:
@@ -85,7 +85,7 @@ class Memory:
         return dict(found)
 
     def text(self, name: str) -> str:
-        """The text of a file of the checkpoint, which must exist."""
+        """Return the text of a file of the checkpoint, which must exist."""
         stream = self.files.open(self.jvm.org.apache.hadoop.fs.Path(self.checkpoint, name))
         try:
             return str(self.jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
@@ -93,7 +93,7 @@ class Memory:
             stream.close()
 
     def remember(self, document: Document) -> None:
-        """Whole or not at all: written beside and renamed."""
+        """Write the document atomically: to another name, then rename."""
         beside = self.jvm.org.apache.hadoop.fs.Path(self.checkpoint, f"_{self.name}.new")
         stream = self.files.create(beside, True)
         try:
@@ -108,8 +108,7 @@ class Memory:
 
 
 def check_same(known: Document, wish: Document, checkpoint: str) -> None:
-    """Raises JobFailed when a run asks for something else than the runs before did, or meets other topics. What is
-    None is not known."""
+    """Raise JobFailed if a run's parameters or topics differ from those of earlier runs. None means unknown."""
     for name, value in wish.items():
         before = known.get(name, MEANT.get(name))
         if before is None or value is None or before == value:
@@ -128,7 +127,7 @@ def check_same(known: Document, wish: Document, checkpoint: str) -> None:
 
 
 def keep_settings(session: SparkSession, kept: dict[str, str | None] | None) -> dict[str, str | None]:
-    """Give the session the settings that the first run had; in the first run, answer what they are."""
+    """Apply the first run's settings to the session. In the first run, return the settings to keep."""
     if kept is None:
         if session.conf.get(SPLIT, None) is None:
             session.conf.set(SPLIT, FILE_TASKS_MIN)

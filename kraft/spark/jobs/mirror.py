@@ -1,5 +1,5 @@
-"""A topic into another cluster: partitions, order, keys, values, headers and timestamps stay what they are; each
-record arrives once."""
+"""Copy a topic to another cluster. Partitions, order, keys, values, headers and timestamps are preserved. Each record
+is copied exactly once."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mirror:
-    """`source` and `target` are clusters. `configs`: whether a target topic that is created takes over what
-    was set for the source."""
+    """The parameters of a mirror job. `source` and `target` are clusters. `configs`: whether a created target topic
+    gets the configurations that were set for the source topic."""
 
     topic: str
     source: Access
@@ -43,7 +43,7 @@ class Mirror:
 
 
 def mirror(session: SparkSession, wanted: Mirror, say: Say) -> dict[str, Any]:
-    """Raises JobNotFound, JobFailed."""
+    """Copy the topic and return the summary. Raises JobNotFound, JobFailed."""
     source, target = require_topic(wanted.source, wanted.topic), look_up(wanted.target, wanted.target_topic)
     if (source.cluster, wanted.topic) == (target.cluster, wanted.target_topic):
         raise JobFailed(f"{wanted.topic} would be copied to itself: give --target-topic, or another cluster")
@@ -87,8 +87,8 @@ def mirror_alone(
 def prepared(
     wanted: Mirror, source: SeenTopic, target: SeenTopic, memory: Memory, say: Say
 ) -> tuple[Starts | None, dict[str, str]]:
-    """Where the first run began, once it is known that both topics are those of the runs before, and what a topic
-    was created with. Raises JobFailed."""
+    """Check that both topics are those of earlier runs. Returns where the first run started, and the configurations of
+    a created target topic. Raises JobFailed."""
     known = memory.recall()
     if known is not None:
         check_there(wanted.target_topic, target, memory.checkpoint)
@@ -105,9 +105,8 @@ def prepared(
 
 
 def prepared_target(wanted: Mirror, source: SeenTopic, target: SeenTopic, say: Say) -> tuple[SeenTopic, dict[str, str]]:
-    """The topic to write to, created where there is none, and the configurations it was created with. One that is
-    there stays as it is; what it does to records that the source keeps is said either way.
-    """
+    """Return the target topic, and the configurations with which it was created. An existing topic is not changed. In
+    both cases the user is notified if the target's settings would delete records that the source keeps."""
     ours = describe(wanted.source, wanted.topic)
     configs = carried(ours) if wanted.configs and target.partitions is None else {}
     if target.partitions is None:
@@ -128,6 +127,6 @@ def prepared_target(wanted: Mirror, source: SeenTopic, target: SeenTopic, say: S
 
 
 def wish_of(wanted: Mirror, source: SeenTopic, target: SeenTopic) -> dict[str, str | None]:
-    """What must stay the same from run to run."""
+    """Return the parameters that must be the same in every run with one checkpoint."""
     sides = {**identity_of(wanted.topic, source, "source "), **identity_of(wanted.target_topic, target, "target ")}
     return {"job": "mirror", **wanted.reading.remembered, **sides}

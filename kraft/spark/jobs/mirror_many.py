@@ -1,8 +1,8 @@
-"""Many topics into another cluster, by one query, which may go on without end: topics and partitions that come while
-it runs are made at the target before the first of their records is written.
+"""Copy many topics to another cluster in one query, which may run without end. New topics and partitions are created at
+the target before their first record is written.
 
-A micro-batch is one transaction over all topics. What the job knows of topics (their ids) and of where records are in
-the copy (sync_points.py) is in `kraft-mirror.json` beside its checkpoint.
+A micro-batch is one transaction over all topics. The ids of the topics, and the mapping of source to target offsets
+(sync_points.py), are in `kraft-mirror.json` beside the job's checkpoint.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ SOURCE_ID = "id of source topic "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorMany:
-    """`every_seconds`: go on without end, looking for records so often. `groups`: a pattern of consumer groups whose
-    offsets are kept at the target. The rest is as for one topic."""
+    """The parameters of a mirror job of many topics. `every_seconds`: run without end, and look for records at this
+    interval. `groups`: a pattern of consumer groups whose offsets are copied to the target. The rest is as in `Mirror`.
+    """
 
     selection: Selection
     source: Access
@@ -49,7 +50,7 @@ class MirrorMany:
 
 
 def mirror_many(session: SparkSession, wanted: MirrorMany, say: Say) -> dict[str, Any]:
-    """Raises JobNotFound, JobFailed."""
+    """Copy the topics and return the summary. Raises JobNotFound, JobFailed."""
     if wanted.every_seconds is None and not wanted.selection.topics and not wanted.selection.now(wanted.source):
         raise JobNotFound(f"no topic at {wanted.source.bootstrap} matches {wanted.selection.pattern}")
     source, target = cluster_of(wanted.source), cluster_of(wanted.target)
@@ -77,7 +78,7 @@ def cluster_of(at: Access) -> str:
 
 
 def wish_of(wanted: MirrorMany, source: str, target: str) -> Document:
-    """What must stay the same from run to run."""
+    """Return the parameters that must be the same in every run with one checkpoint."""
     return {
         "job": "mirror",
         **wanted.reading.remembered,
@@ -113,8 +114,7 @@ def mirror_alone(session: SparkSession, wanted: MirrorMany, memory: Memory, copi
 
 
 class Copies:
-    """The topics at the target, and where records are in them. Used by one thread at a time, but for
-    `points_of_all`."""
+    """The topics at the target, and the mapping of offsets. Used by one thread at a time, except `points_of_all`."""
 
     def __init__(self, wanted: MirrorMany, memory: Memory, say: Say) -> None:
         known = memory.recall() or {"ids": {}, "points": {}}
@@ -130,7 +130,7 @@ class Copies:
 
     @property
     def copied(self) -> frozenset[str]:
-        """The topics of the source that this run or one before has made at the target."""
+        """The source topics that this run or an earlier one has created or found at the target."""
         return frozenset(each.removeprefix(SOURCE_ID) for each in self.ids if each.startswith(SOURCE_ID))
 
     def points_of_all(self) -> Mapping[TopicPartition, Points]:
@@ -138,7 +138,7 @@ class Copies:
         return {each: self.points.get(each, ()) for each in every}
 
     def make(self) -> None:
-        """See that all topics and partitions of the source are at the target. Raises JobFailed."""
+        """Create missing topics and partitions at the target. Raises JobFailed."""
         before, there = dict(self.ids), self.wanted.selection.now(self.wanted.source)
         self.tell_missing(self.copied - there.keys())
         for topic, source in there.items():
@@ -149,7 +149,8 @@ class Copies:
             self.keep()
 
     def tell_missing(self, missing: frozenset[str]) -> None:
-        """Once of each. Where the job is not to go on without what is lost, the source of its query ends it."""
+        """Log each missing source topic once, if the job may skip lost records. Otherwise the query's source fails the
+        job."""
         if self.wanted.reading.skip_lost:
             for topic in sorted(missing - self.missed):
                 what = f"topic {topic} is not at {self.wanted.source.bootstrap} any more and is left out"
@@ -180,12 +181,12 @@ class Copies:
         self.partitions[topic] = count
 
     def check_same(self, identity: Mapping[str, str | None], topic: str) -> None:
-        """Raises JobFailed for a topic that is not the one of the runs before."""
+        """Raise JobFailed for a topic that is not the same topic as in earlier runs."""
         ids = {name: value for name, value in identity.items() if name.endswith(f"topic {topic}")}
         check_same(self.ids, ids, self.memory.checkpoint)
 
     def note(self, ends: Mapping[TopicPartition, int]) -> None:
-        """All records before `ends` of the source are at the target now, and none of the others."""
+        """Record that exactly the records before `ends` of the source are at the target now."""
         moved = [each for each, end in ends.items() if end > last_of(self.points.get(each, ())).source]
         if not moved:
             return
@@ -208,7 +209,7 @@ def last_of(points: Points) -> Point:
 
 
 class BatchCopy:
-    """Writes a micro-batch to topics that are there for it."""
+    """Writes a micro-batch, after creating missing topics."""
 
     def __init__(self, wanted: MirrorMany, memory: Memory, copies: Copies) -> None:
         self.wanted, self.memory, self.copies = wanted, memory, copies
@@ -225,8 +226,8 @@ class BatchCopy:
 
 
 def ends_of(planned: str) -> dict[TopicPartition, int]:
-    """Where a micro-batch ends, from Spark's plan of it: version, settings, and one line for the source. A partition
-    with a zero before its number is where the query began."""
+    """Return the end offsets of a micro-batch from Spark's plan of it: version, settings, and one line for the source.
+    An entry whose partition number has a leading zero gives where the query started, and is ignored."""
     found = json.loads(planned.splitlines()[2])
     return {
         TopicPartition(topic, int(partition)): offset

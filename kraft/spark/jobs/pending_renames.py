@@ -1,4 +1,4 @@
-"""Directories of an archive that take the place of others, whatever is cut off (compact.py tells why it holds)."""
+"""Replace directories of an archive in a crash-safe way (compact.py describes the protocol)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REPLACED = "_replaced-"
 
 
 def note(place: Path, merged: Path, replaced: Sequence[Path]) -> None:
-    """From now on `merged` stands for `replaced`, and has the name of the first."""
+    """Record durably that `merged` replaces `replaced`, and gets the name of the first of them."""
     document = {"merged": merged.name, "replaced": [each.name for each in replaced]}
     beside = place / f"{JOURNAL}.new"
     with beside.open("w", encoding="utf-8") as file:
@@ -28,8 +28,8 @@ def note(place: Path, merged: Path, replaced: Sequence[Path]) -> None:
 
 
 def carry_out(place: Path) -> None:
-    """What is noted, if anything is; otherwise what a run that was cut off has left. Raises JobFailed for a note
-    that nobody wrote."""
+    """Complete the recorded renames, if there are any; otherwise remove leftovers of an interrupted run. Raises
+    JobFailed for a corrupt record."""
     journal = place / JOURNAL
     if journal.exists():
         try:
@@ -56,7 +56,7 @@ def is_pending(place: Path) -> bool:
 
 
 def sync(path: Path) -> None:
-    """A file or a directory."""
+    """Flush a file or a directory to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""How a job reads a topic: what of it, and what ends the job."""
+"""How a job reads a topic: which records it reads, and which problems end the job."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ Starts = dict[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """`committed` leaves out records of transactions that were aborted, or are still open (else they are read like
-    any other). None is for what runs before chose. `skip_lost` leaves out, with a warning, offsets that the log does
-    not hold any more. `replace_names` replaces bytes of header names that are not UTF-8, as Java does. What is not
-    asked for ends the job.
-    """
+    """The reading options of a job. `committed` leaves out records of aborted and open transactions; if False, they are
+    read too; None keeps the choice of earlier runs. `skip_lost` skips, with a warning, offsets that the log no longer
+    holds. `replace_names` replaces bytes of header names that are not UTF-8, as Java does. Without the last two
+    options, such records end the job."""
 
     committed: bool | None = None
     skip_lost: bool = False
     replace_names: bool = False
 
     def options(self, at: Access, topic: str) -> dict[str, str]:
-        """The options of the source."""
+        """Return the options of the source."""
         found = {
             **at.options,
             "subscribe": topic,
@@ -41,9 +40,9 @@ class Reading:
     def stream_options(
         self, at: Access, topic: str, records_per_batch: int, starts: Mapping[int, int] | None = None
     ) -> dict[str, str]:
-        """The options of the source of a job that goes on where it stopped. `starts` is where its first run began, for
-        every partition that exists now. Spark asks for these offsets again until a batch is done, and records that
-        retention deleted meanwhile must be reported as lost."""
+        """Return the options of the source of a resumable job. `starts` is where the job's first run started, for every
+        current partition. Spark asks for these offsets again until a batch is done, and records that retention deleted
+        meanwhile must be reported as lost."""
         begin = (
             "earliest"
             if starts is None
@@ -57,12 +56,12 @@ class Reading:
 
     @property
     def remembered(self) -> dict[str, str | None]:
-        """What must stay the same from run to run: a batch that is tried again has the same rows."""
+        """The options that must be the same in every run, so that a retried batch has the same rows."""
         return {"reads": COMMITTED_RECORDS if self.committed else ALL_RECORDS}
 
     def settled(self, known: Mapping[str, Any] | None, *, is_begun: bool) -> Reading:
-        """With what is to be read decided: as this run asks, else as the first run did (`known` is what it noted),
-        else committed records."""
+        """Return the options with `committed` decided: as this run asks, else as in the first run (`known` is its
+        document), else True."""
         if self.committed is not None:
             return self
         before = COMMITTED_RECORDS if known is None and not is_begun else (known or {}).get("reads", ALL_RECORDS)
@@ -76,8 +75,8 @@ AS_IT_IS = Reading()
 
 
 def starts_of(known: Mapping[str, Any], partitions: int) -> Starts | None:
-    """Where the first run began, as it was remembered; None if it was not. Of partitions that have come since, all
-    is read."""
+    """Return where the first run started; None if it was not recorded. Partitions added since then are read from their
+    start."""
     found = known.get("starts")
     return (
         None

@@ -1,4 +1,4 @@
-"""Running a query that takes what there is and ends, and telling how far it is."""
+"""Run a query until all present records are processed, and report its progress."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ CAUSE = re.compile(r"^Caused by: [\w.$]+: ")
 
 
 class Progress(NamedTuple):
-    """What a job says on its way: micro-batches and rows so far, rows a second in the last one, and how many offsets
-    of topics were left behind it (None where a job reads none)."""
+    """A job's progress: micro-batches and rows so far, rows per second in the last batch, and the lag in offsets behind
+    the topics' ends (None if the job reads no topic)."""
 
     batches: int
     rows: int
@@ -41,7 +41,7 @@ class Progress(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """A sentence that a job says before it is done. A warning is said in any case."""
+    """A message of a running job. A warning is always shown."""
 
     text: str
     is_warning: bool = False
@@ -51,15 +51,15 @@ Say = Callable[[Progress | Notice], None]
 
 
 class JobFailed(KraftError):
-    """The query ended with an error, whose last line this is."""
+    """Raised when the query ended with an error. The message is the line that gives the reason."""
 
 
 class JobNotFound(KraftError):
-    """A topic or a place that the job is to read does not exist."""
+    """Raised when a topic or path that the job should read does not exist."""
 
 
 def nothing() -> None:
-    """What a job does beside its query, if it does nothing."""
+    """The default for `beside`: do nothing."""
 
 
 def run_to_the_end(
@@ -69,9 +69,9 @@ def run_to_the_end(
     beside: Callable[[], None] = nothing,
     every_seconds: int | None = None,
 ) -> Progress:
-    """Start the query, wait until it has taken all there is; with `every_seconds`, until somebody interrupts it
-    (SIGINT, SIGTERM), looking for new records so often. `beside` is called now and then, and at the end. Answers what
-    this run has moved. Raises JobFailed."""
+    """Start the query and wait until all present records are processed. With `every_seconds` it runs until SIGINT or
+    SIGTERM, and looks for new records at this interval. `beside` is called now and then, and at the end. Returns the
+    progress of this run. Raises JobFailed."""
     when: Any = {"availableNow": True} if every_seconds is None else {"processingTime": f"{every_seconds} seconds"}
     with spark_errors(), terminable(is_endless=every_seconds is not None) as is_asked_to_end:
         query = writer.option("checkpointLocation", checkpoint).trigger(**when).start()
@@ -93,8 +93,9 @@ def run_to_the_end(
 
 @contextmanager
 def terminable(*, is_endless: bool) -> Iterator[Callable[[], bool]]:
-    """Answers what tells whether SIGINT or SIGTERM has come within it, if a job is endless. Others end as any command
-    does. An exception out of a signal would come in the midst of a question to the JVM, and break the connection."""
+    """Yield a function that returns whether SIGINT or SIGTERM was received, for an endless job. Other jobs end on a
+    signal as any command does. Raising an exception from the signal handler could interrupt a call to the JVM, and
+    break the connection."""
     received: list[int] = []
     if not is_endless:
         yield lambda: False
@@ -110,7 +111,7 @@ def terminable(*, is_endless: bool) -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def spark_errors() -> Iterator[None]:
-    """Spark's errors, those of Python and those of the JVM, become JobFailed."""
+    """Convert Spark's errors, from Python and the JVM, to JobFailed."""
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
@@ -121,7 +122,7 @@ def spark_errors() -> Iterator[None]:
 
 
 class Counted:
-    """Adds up progress reports, each batch once (Spark keeps only the last hundred)."""
+    """Sums up progress reports, counting each batch once (Spark keeps only the last hundred)."""
 
     def __init__(self) -> None:
         self.last = -1
@@ -141,7 +142,7 @@ class Counted:
 
 
 def behind(sources: Sequence[Mapping[str, Any]]) -> int | None:
-    """Offsets that the topics of a progress report have beyond its micro-batch; None if no source is a topic."""
+    """Return the lag in offsets of the topics in a progress report behind their ends; None if no source is a topic."""
     lag = None
     for source in sources:
         latest, ends = source.get("latestOffset"), source.get("endOffset")
@@ -154,8 +155,8 @@ def behind(sources: Sequence[Mapping[str, Any]]) -> int | None:
 
 
 def reason(problem: Exception) -> str:
-    """The line of a Spark error that says why: ours if one of our errors is in it, then the file that could not be
-    read, else the first."""
+    """Return the line of a Spark error that gives the reason: the line of a kraft error if there is one, else the file
+    that could not be read, else the first line."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     ours = [RAISED.sub("", line) for line in lines if "KAFKA_" in line or RAISED.match(line)]
     if not ours and (file := READING.search(str(problem))):
@@ -166,7 +167,7 @@ def reason(problem: Exception) -> str:
 
 
 def causes(lines: Sequence[str]) -> list[str]:
-    """What the JVM says beneath its first line: each cause without its class, and the lines that belong to it."""
+    """Return the causes below the first line of a JVM error: each with its lines, without its class."""
     told: list[str] = []
     inside = False
     for line in lines:
@@ -181,10 +182,10 @@ def causes(lines: Sequence[str]) -> list[str]:
 
 
 def state_directory(checkpoint: str | None, job: str, names: Sequence[str], before: Sequence[str]) -> str:
-    """Where the job remembers how far it is: what was said, or a place of its own in the user's state directory,
-    which goes by `names`.
+    """Return the checkpoint directory: the given one, or one in the user's state directory, named by a digest of
+    `names`.
 
-    Earlier versions kept it in the current directory and went by `before`; what is there is still used.
+    Earlier versions used the current directory, and a digest of `before`. An existing directory there is still used.
     """
     if checkpoint:
         return checkpoint

@@ -1,4 +1,4 @@
-"""The topics that a job of many topics takes: those that are named, or those whose whole names match a pattern."""
+"""The topics of a job of many topics: given by name, or by a pattern that matches whole names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from kraft.spark.jobs.topics import WHAT_TO_DO, SeenTopic, require_topic
 
 
 class Selection(NamedTuple):
-    """`topics`, or what `pattern` matches (Java's regular expressions); one of them is given."""
+    """The selected topics: `topics`, or the topics that `pattern` matches (a Java regular expression). Exactly one is
+    given."""
 
     topics: tuple[str, ...] = ()
     pattern: str | None = None
@@ -25,7 +26,7 @@ class Selection(NamedTuple):
 
     @property
     def option(self) -> dict[str, str]:
-        """The options of the source."""
+        """The source option for the selection."""
         return {"subscribe": ",".join(self.topics)} if self.pattern is None else {"subscribePattern": self.expression}
 
     @property
@@ -33,7 +34,7 @@ class Selection(NamedTuple):
         return f"^{TOPICS_EXCLUDED}(?:{self.pattern})$"
 
     def now(self, at: Access) -> dict[str, SeenTopic]:
-        """What there is. Raises JobFailed, ValueError for what is no pattern."""
+        """Return the selected topics that exist now. Raises JobFailed, and ValueError for an invalid pattern."""
         chosen = java_pattern(self.expression) if self.pattern is not None else None
         answer = ask_any(at, MetadataRequest(topics=None, allow_auto_topic_creation=False))
         return {
@@ -47,8 +48,8 @@ class Selection(NamedTuple):
         }
 
     def require(self, at: Access, may_lack: frozenset[str] = frozenset()) -> dict[str, SeenTopic]:
-        """What there is, with all that is named. Topics of `may_lack` need not be there if any other is. Raises
-        JobNotFound, JobFailed."""
+        """Return the selected topics; all named ones must exist. Topics of `may_lack` may be missing if any other
+        exists. Raises JobNotFound, JobFailed."""
         found = self.now(at)
         missing = [each for each in self.topics if each not in found and not (found and each in may_lack)]
         if len(missing) == 1:

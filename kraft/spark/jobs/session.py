@@ -1,4 +1,4 @@
-"""A Spark session for a job: quiet, in this process' Python, with `format("kraft")` known."""
+"""A Spark session for a job: with little logging, this process's Python, and `format("kraft")` registered."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class SparkMissing(KraftError):
-    """pyspark or Java is not there; the message says what to do."""
+    """Raised when pyspark or Java is not installed. The message says what to do."""
 
 
 @contextmanager
 def spark_session(master: str, settings: dict[str, str]) -> Iterator[SparkSession]:
-    """A session of its own, stopped at the end. Raises SparkMissing."""
+    """Create a Spark session, and stop it at the end. Raises SparkMissing."""
     try:
         from pyspark.errors import PySparkRuntimeError
         from pyspark.sql import SparkSession

@@ -1,8 +1,8 @@
-"""What a comparison has counted, and what it means: whether two sides agree, where they first differ, and what was
-left out, and why. Pure.
+"""The counts of a comparison and their meaning: whether two sides agree, where they first differ, and what was left out
+and why. Pure.
 
-The sides are called topic (left) and other (right). Every record, or key, of either side is of one kind; of the
-kinds of a partition only their counts and the first record leave Spark.
+The sides are called topic (left) and other (right). Every record, or key, of either side is of one kind. For each kind
+of a partition, only its count and first record leave Spark.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ LISTED_MAX = 20
 
 
 class Kind(StrEnum):
-    """`GONE_*` is held by the other side alone because retention has deleted it at this one; `COMPACTED` by the
-    other alone because compaction has removed it from the topic; `KEYLESS_*` is held by this side, and nothing that
-    compaction keeps.
-    """
+    """The kind of a case. `GONE_*`: retention deleted it on this side, so only the other side holds it. `COMPACTED`:
+    compaction removed it from the topic. `KEYLESS_*`: a record without a key on this side, which compaction does not
+    keep."""
 
     SAME = "same"
     UNEQUAL = "unequal"
@@ -48,9 +47,8 @@ LEFT_OUT = {
 
 
 class Tally(NamedTuple):
-    """How often a kind was met in a partition, compared with `shift` (see alignment.py). `left` and `right` are
-    records, `cases` may be keys. The first that was met is at `place`, and has these offsets; None where a side has
-    none.
+    """The count of one kind in a partition, compared under `shift` (see alignment.py). `left` and `right` count
+    records; `cases` may count keys. The first case is at `place`, and has these offsets; None for a side without one.
     """
 
     partition: int
@@ -69,14 +67,13 @@ def differing(tallies: Iterable[Tally]) -> int:
 
 
 def partitions_of(tallies: Iterable[Tally]) -> list[tuple[int, list[Tally]]]:
-    """The tallies by partition. Partitions and the tallies of each are in order."""
+    """Return the tallies by partition. Partitions and their tallies are sorted."""
     ordered = sorted(tallies, key=attrgetter("partition", "shift", "kind"))
     return [(partition, list(each)) for partition, each in groupby(ordered, key=attrgetter("partition"))]
 
 
 def best_shifts(tallies: Iterable[Tally]) -> list[Tally]:
-    """The tallies of each partition's best shift, under which the fewest records differ. Among equals it is the
-    smallest shift."""
+    """Return the tallies of each partition's best shift: fewest differing records, then smallest."""
     kept: list[Tally] = []
     for _, of_partition in partitions_of(tallies):
         by_shift = [list(of_shift) for _, of_shift in groupby(of_partition, key=attrgetter("shift"))]
@@ -91,9 +88,8 @@ def cost(tallies: Sequence[Tally]) -> tuple[int, int, int]:
 
 
 def verdict(tallies: Sequence[Tally], compared_by: str, *, aligned: bool) -> dict[str, Any]:
-    """The part of the summary that says how the sides compare (docs/cli.md). `aligned`: what is compared with what
-    was told by records that both sides hold, so that there is no verdict where there are none.
-    """
+    """Return the part of the summary with the result of the comparison (docs/cli.md). `aligned`: the alignment comes
+    from records that both sides hold, so if there are none, there is no verdict."""
     by_partition = partitions_of(tallies)
     found = [difference(partition, each) for partition, each in by_partition if differing(each)]
     left_out = [left_out_of(each) for _, of_partition in by_partition for each in of_partition if each.kind in LEFT_OUT]
@@ -131,21 +127,21 @@ def difference(partition: int, tallies: Sequence[Tally]) -> dict[str, int | None
 
 
 def left_out_of(tally: Tally) -> dict[str, Any]:
-    """`offset` is the first one, where it is held."""
+    """Describe the cases that were left out. `offset` is the first of them on the side that holds it."""
     held_by, reason = LEFT_OUT[Kind(tally.kind)]
     offset = tally.left_offset if held_by == TOPIC else tally.right_offset
     return {"partition": tally.partition, "count": tally.cases, "held_by": held_by, "offset": offset, "reason": reason}
 
 
 def why(left_out: dict[str, Any]) -> str:
-    """For a person: what has removed from one side what the other holds."""
+    """Return the reason, for a message, why one side lacks what the other holds."""
     if left_out["reason"] == "no key":
         return "it has no key"
     return f"{left_out['reason']} of the {OTHER if left_out['held_by'] == TOPIC else TOPIC}"
 
 
 def note(compared: int, any_records: bool, unproven: bool) -> str | None:
-    """What the counts alone might hide."""
+    """Return a remark if nothing was compared, which the counts alone might hide; None otherwise."""
     if compared or not any_records:
         return None
     return "nothing that both sides hold is left: nothing was compared" + (

@@ -1,4 +1,4 @@
-"""What a cluster says of the configurations of a topic."""
+"""A cluster's configurations of a topic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TOPIC_SOURCE = 1
 
 
 def describe(at: Access, topic: str) -> Configs:
-    """All configurations of a topic, those that are defaults included. Raises JobFailed."""
+    """Return all configurations of a topic, including defaults. Raises JobFailed."""
     wanted = DescribeConfigsResource(resource_type=ResourceType.TOPIC, resource_name=topic, configuration_keys=None)
     what = f"configurations of topic {topic} at {at.bootstrap}"
     found = ask_any(at, DescribeConfigsRequest(resources=[wanted]), f"{what}: ").results[0]

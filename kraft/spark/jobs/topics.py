@@ -1,4 +1,4 @@
-"""The few questions about topics that jobs have."""
+"""The queries about topics that jobs need."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ ABSENT = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTIO
 
 
 class SeenTopic(NamedTuple):
-    """What a cluster says of a topic. `partitions` is None when it does not exist, `id` then too, and where brokers
-    are older than topic ids (KIP-516)."""
+    """A cluster's description of a topic. `partitions` is None if the topic does not exist. `id` is None then too, and
+    with brokers older than topic ids (KIP-516)."""
 
     cluster: str
     id: str | None
@@ -33,7 +33,7 @@ class SeenTopic(NamedTuple):
 
 
 def look_up(at: Access, topic: str) -> SeenTopic:
-    """Raises JobFailed when nobody answers. A cluster without an id goes by its address."""
+    """Describe a topic. A cluster without an id is identified by its address. Raises JobFailed if no broker answers."""
     answer = ask_any(at, metadata_request(topic))
     found, name = answer.topics[0], answer.cluster_id or at.bootstrap
     if found.error_code in ABSENT:
@@ -48,7 +48,7 @@ def look_up(at: Access, topic: str) -> SeenTopic:
 
 
 def require_topic(at: Access, topic: str) -> SeenTopic:
-    """Raises JobNotFound, JobFailed."""
+    """Describe a topic. Raises JobNotFound if it does not exist, JobFailed."""
     found = look_up(at, topic)
     if found.partitions is None:
         raise JobNotFound(f"topic {topic} does not exist at {at.bootstrap}: {WHAT_TO_DO}")
@@ -56,7 +56,7 @@ def require_topic(at: Access, topic: str) -> SeenTopic:
 
 
 def log_starts(at: Access, topic: str) -> dict[int, int]:
-    """Where each partition's log begins now. Waits out elections. Raises JobFailed."""
+    """Return each partition's log start offset. Waits for leader elections. Raises JobFailed."""
     deadline = time.monotonic() + SECONDS_MAX
 
     def ask(cluster: WireCluster) -> dict[int, int]:
@@ -69,7 +69,7 @@ def log_starts(at: Access, topic: str) -> dict[int, int]:
 
 
 def ensure_topic(at: Access, topic: str, partitions: int, configs: Mapping[str, str] = NO_CONFIGS) -> SeenTopic:
-    """Create it unless it is there. Raises JobFailed."""
+    """Create the topic if it does not exist. Raises JobFailed."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
     from confluent_kafka.cimpl import NewTopic
@@ -90,7 +90,7 @@ def ensure_topic(at: Access, topic: str, partitions: int, configs: Mapping[str, 
 
 
 def add_partitions(at: Access, topic: str, count: int) -> None:
-    """So that there are `count`. Raises JobFailed."""
+    """Increase the number of partitions to `count`. Raises JobFailed."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
     from confluent_kafka.cimpl import NewPartitions
@@ -105,7 +105,7 @@ def add_partitions(at: Access, topic: str, count: int) -> None:
 
 
 def until_seen(at: Access, topic: str, partitions: int = 1) -> SeenTopic:
-    """A topic that was just created, or given partitions: the node that is asked may hear of it a little later."""
+    """Wait until a new topic, or its new partitions, are visible: a node's metadata may lag a little."""
     deadline = time.monotonic() + SECONDS_MAX
     while ((found := look_up(at, topic)).partitions or 0) < partitions:
         if time.monotonic() > deadline:
@@ -115,12 +115,12 @@ def until_seen(at: Access, topic: str, partitions: int = 1) -> SeenTopic:
 
 
 def identity_of(topic: str, found: SeenTopic, side: str = "") -> dict[str, str | None]:
-    """What a job remembers of a topic. `side` tells two topics apart."""
+    """Return what a job records about a topic. `side` distinguishes two topics."""
     return {f"{side}cluster": found.cluster, f"{side}topic": topic, f"id of {side}topic {topic}": found.id}
 
 
 def check_there(topic: str, found: SeenTopic, checkpoint: str) -> None:
-    """A topic that a run before has written to must still be there. Raises JobFailed."""
+    """Raise JobFailed if a topic that an earlier run has written to does not exist any more."""
     if found.partitions is None:
         what = f"topic {topic} does not exist any more, and {checkpoint} says what was written to it"
         raise JobFailed(f"{what}: to write all again, give another checkpoint, or remove this one")

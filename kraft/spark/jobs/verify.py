@@ -1,12 +1,12 @@
-"""Whether a topic agrees with another topic or with an archive, as far as both still hold the same records.
+"""Compare a topic with another topic or an archive, as far as both still hold the same records.
 
-A topic and its archive are compared by partition and offset, two topics by place in the partition, or key by key if
-one of them is compacted. Of a record, key, value, headers and timestamp are compared. What one side lacks because of
-retention or compaction is left out, and counted: alignment.py.
+A topic and its archive are compared by partition and offset. Two topics are compared by place in the partition, or by
+key if one of them is compacted. The compared fields are key, value, headers and timestamp. Records that one side lacks
+because of retention or compaction are left out and counted: see alignment.py.
 
-Ranges of records are compared by their digests, and record by record only where these differ (digesting.py). Frames of
-records are compared (comparing.py) where compaction tells what belongs together, and where retention has deleted the
-beginning of a partition that does not agree, and where the archive is a Delta table.
+Ranges of records are compared by their digests, and record by record only where the digests differ (digesting.py).
+Frames of records are compared (comparing.py) in three cases: one side is compacted; retention has deleted the beginning
+of a partition that does not agree; the archive is a Delta table.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ KEY_BYTES = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verify:
-    """`archive` is a directory; without it the other side is a topic."""
+    """The parameters of a comparison. `archive` is a directory; without it the other side is a topic."""
 
     topic: str
     at: Access
@@ -58,7 +58,7 @@ class Verify:
 
 
 def verify(session: SparkSession, wanted: Verify) -> dict[str, Any]:
-    """`agree`, what was compared and what was left out, and the first difference of each partition. Raises
+    """Return the summary: `agree`, what was compared and left out, and the first difference of each partition. Raises
     JobNotFound, JobFailed."""
     topic = log_side(wanted.at, wanted.topic, committed=wanted.committed)
     if wanted.archive is not None:
@@ -117,9 +117,9 @@ def with_topic(session: SparkSession, wanted: Verify, topic: LogSide, other: Log
 
 
 def copied(session: SparkSession, wanted: Verify, topic: LogSide, other: LogSide) -> list[Tally]:
-    """By place. Where a log does not begin at 0 any more, only the shift under which both sides end together lets
-    them agree: under it they are compared once more. Partitions that do not agree then are compared as frames, under
-    every shift that may be right."""
+    """Compare two topics by place. If a log no longer starts at 0, the sides can agree only under the shift under which
+    they end together, so they are compared again under that shift. Partitions that still do not agree are compared as
+    frames, under every plausible shift."""
     how = compare_of(wanted)
     sides = [topic_parts(each, by_place=True, tasks=0) for each in (topic, other)]
     left, right = digested(session, how, *sides)
@@ -174,7 +174,7 @@ def shifts_of(
     other: LogSide,
     partitions: Sequence[int],
 ) -> list[tuple[int, int]]:
-    """The shifts to try for these partitions."""
+    """Return the shifts to try for these partitions."""
     of_left, of_right = firsts(left), firsts(right)
     left_in_right = found_at(right, session.createDataFrame(first_prints(of_left), "partition int, print string"))
     right_in_left = found_at(left, session.createDataFrame(first_prints(of_right), "partition int, print string"))
