@@ -422,7 +422,7 @@ class ReplicaManager:
                 has_another = partition.log.config != config.log
                 partition.log.config = config.log
                 if has_another:
-                    partition.log.local.retention_due[partition.log.topic_partition] = None
+                    partition.log.local.retention_due[partition.log.topic_partition] = True
                 partition.min_isr = config.min_insync_replicas
                 for listener in self._listeners if has_another else ():
                     listener.config_changed(partition)

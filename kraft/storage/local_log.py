@@ -47,7 +47,7 @@ class LocalLog:
         """The directory's own name and partition.metadata are not durable yet."""
         self.unsynced_names = False
         """Names in the directory are not durable yet."""
-        self.retention_due: dict[TopicPartition, None] = {}
+        self.retention_due: dict[TopicPartition, bool] = {}
         """Where it is noted that segments may go before the next check of all logs: the log directory's."""
 
     @property

@@ -318,25 +318,25 @@ class LogManager:
 
     # Housekeeping
 
-    def delete_old_segments(self, log: UnifiedLog, *, now_ms: int) -> DeletedSegments:
-        """Apply retention to one log. Files are removed after file.delete.delay.ms. The active segment of a tiered log
-        is closed if it is due to leave the disk. Raises StorageError."""
+    def delete_old_segments(self, log: UnifiedLog, *, now_ms: int, log_start_only: bool = False) -> DeletedSegments:
+        """Apply retention to one log; files go after file.delete.delay.ms. The active segment of a tiered one is closed
+        where it is to leave the disk. Raises StorageError."""
         try:
             close_to_expire(log, now_ms)
-            deleted = log.delete_old_segments(now_ms)
+            deleted = log.delete_old_segments(now_ms, log_start_only=log_start_only)
         except OSError as problem:
             raise upkeep_failure(problem, log.directory) from problem
         self.deletions.add(deleted.paths, now_ms + log.config.file_delete_delay_ms)
         return deleted
 
-    def take_retention_due(self) -> list[UnifiedLog]:
-        """Return the logs whose start offset or configuration changed since the last call, so that retention may delete
-        segments."""
-        found: list[UnifiedLog] = []
+    def take_retention_due(self) -> list[tuple[UnifiedLog, bool]]:
+        """Return the logs whose start offset or configuration has changed since the last call, and whether it was the
+        configuration: only then does retention by time and size apply before its next check."""
+        found: list[tuple[UnifiedLog, bool]] = []
         for directory in self.online():
-            due = list(directory.retention_due)
+            due = list(directory.retention_due.items())
             directory.retention_due.clear()
-            found += [log for each in due if (log := directory.logs.get(each)) is not None]
+            found += [(log, whole) for name, whole in due if (log := directory.logs.get(name)) is not None]
         return found
 
     def delete_local_segments(self, log: UnifiedLog, count: int, *, now_ms: int) -> DeletedSegments:

@@ -31,6 +31,7 @@ def deletable_segments(
     log_start_offset: int,
     log_end_offset: int,
     now_ms: int,
+    log_start_only: bool = False,
 ) -> tuple[int, str]:
     """Return (how many of the oldest segments may be deleted, why). Never beyond the high watermark, and never an empty
     active segment.
@@ -39,9 +40,9 @@ def deletable_segments(
     may exist in the remote tier alone. If copying is switched off and the remote tier is empty, the log is treated as a
     normal one.
 
-    A topic that only compacts loses segments before its log start. A topic that deletes also loses those that exceed
-    retention by time or size. The age of a segment is that of its largest timestamp (the file's time if it has none),
-    so one timestamp in the future retains its segment and all later ones.
+    A topic that only compacts loses what lies before its log start; one that deletes also what is too old or too
+    much. Time counts by a segment's largest timestamp (the file's time when it has none), so that one timestamp in
+    the future pins its segment and all that follow. `log_start_only` leaves out retention by time and size.
     """
     replicated = _replicated(segments, high_watermark, log_end_offset)
     if not config.delete:
@@ -51,6 +52,8 @@ def deletable_segments(
     if config.remote_storage_enable and not (
         config.remote_log_copy_disable and log_start_offset >= segments[0].base_offset
     ):
+        return _before_log_start(replicated, segments, log_start_offset), "log start offset breach"
+    if log_start_only:
         return _before_log_start(replicated, segments, log_start_offset), "log start offset breach"
     reasons = [
         (_too_old(replicated, config.retention_ms, now_ms), "retention time breach"),

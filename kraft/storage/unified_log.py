@@ -501,7 +501,7 @@ class UnifiedLog:
             return
         assert offset <= self.log_end_offset
         self.log_start_offset = offset
-        self.local.retention_due[self.topic_partition] = None
+        self.local.retention_due.setdefault(self.topic_partition, False)
         self.flush_state.closed_at = NOT_CLOSED
         self._move_high_watermark(max(self.high_watermark, offset))
         self.leader_epoch_cache.truncate_from_start(offset)
@@ -529,9 +529,9 @@ class UnifiedLog:
         self.roll(now_ms)
         return True
 
-    def delete_old_segments(self, now_ms: int) -> DeletedSegments:
-        """Remove the segments beyond retention by time, size or log start offset. The caller removes their files after
-        file.delete.delay.ms. Raises OSError."""
+    def delete_old_segments(self, now_ms: int, *, log_start_only: bool = False) -> DeletedSegments:
+        """Take segments out of the log by time, size or log start; `log_start_only`: by the log start alone. The caller
+        removes their files after file.delete.delay.ms. Raises OSError."""
         if self._pending is not None:
             return NOTHING_DELETED
         count, reason = deletable_segments(
@@ -541,6 +541,7 @@ class UnifiedLog:
             log_start_offset=self.log_start_offset,
             log_end_offset=self.log_end_offset,
             now_ms=now_ms,
+            log_start_only=log_start_only,
         )
         if not count:
             return NOTHING_DELETED

@@ -100,24 +100,26 @@ class LogTasks:
 
     async def apply_retention(self) -> None:
         """Delete the segments that retention.ms, retention.bytes or the log start offset no longer keep."""
-        await self._apply_retention(self._logs.logs())
+        await self._apply_retention((log, True) for log in self._logs.logs())
 
     async def apply_due_retention(self) -> None:
         """Apply retention to the logs whose log start offset or configuration has changed, without waiting for
         log.retention.check.interval.ms."""
         await self._apply_retention(self._logs.take_retention_due())
 
-    async def _apply_retention(self, logs: Iterable[UnifiedLog]) -> None:
-        for done, log in enumerate(logs):
+    async def _apply_retention(self, logs: Iterable[tuple[UnifiedLog, bool]]) -> None:
+        for done, (log, whole) in enumerate(logs):
             if self._logs.get(log.topic_partition) is log:  # Not deleted during the last yield.
                 with self.set_aside.guard("retention", str(log.topic_partition)):
-                    self._apply_retention_to(log)
+                    self._apply_retention_to(log, log_start_only=not whole)
             if done % LOGS_PER_SLICE == LOGS_PER_SLICE - 1:
                 await trio.lowlevel.checkpoint()
 
-    def _apply_retention_to(self, log: UnifiedLog) -> None:
+    def _apply_retention_to(self, log: UnifiedLog, *, log_start_only: bool) -> None:
         try:
-            deleted = self._logs.delete_old_segments(log, now_ms=self._world.clock.wall_ms())
+            deleted = self._logs.delete_old_segments(
+                log, now_ms=self._world.clock.wall_ms(), log_start_only=log_start_only
+            )
         except StorageError as problem:
             self._failed(self._logs.directory_of(log), problem, "retention")
             return

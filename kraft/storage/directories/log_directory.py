@@ -177,8 +177,9 @@ class LogDirectory:
         self._recovery_points, self._starts, self._high_watermarks = OffsetTable(), OffsetTable(), OffsetTable()
         self.moved_high_watermarks: dict[TopicPartition, None] = {}
         """Logs whose high watermark `_high_watermarks` may not have. Each log here adds itself."""
-        self.retention_due: dict[TopicPartition, None] = {}
-        """Logs whose start or configuration has changed since retention was last applied. Each log here adds itself."""
+        self.retention_due: dict[TopicPartition, bool] = {}
+        """Logs whose start offset (False) or configuration (True) has changed since retention was last applied. Each
+        log here adds itself."""
 
     @property
     def is_online(self) -> bool:

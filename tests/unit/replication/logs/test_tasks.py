@@ -55,6 +55,20 @@ def three_segments(made: Broker, *, age_ms: int = 0) -> Any:
     return log
 
 
+def test_records_that_are_too_old_stay_until_the_next_check_when_others_are_deleted() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made, trio.open_nursery() as nursery:
+            made.topic("t")
+            log = three_segments(made, age_ms=30 * 24 * HOUR_MS)
+            nursery.start_soon(made.server.log_tasks.run)
+            made.partition("t").delete_records_before(1)
+            await universe.sleep(3)
+            assert [segment.base_offset for segment in log.segments] == [1, 2]
+            nursery.cancel_scope.cancel()
+
+    simulate(play)
+
+
 @pytest.mark.parametrize("cause", ["retention.ms", "retention.bytes", "delete-records", "leader's start"])
 def test_segments_that_are_given_up_go_at_once_and_not_at_the_next_check(cause: str) -> None:
     async def play(universe: Universe) -> None:
