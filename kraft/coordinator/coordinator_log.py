@@ -1,4 +1,4 @@
-"""What a coordinator needs of the replicated log: a port, implemented by the server over its replica manager."""
+"""The replicated log as a coordinator uses it: a port, implemented by the server over its replica manager."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LoadedRecord(Protocol):
 
 
 class LoadedBatch(Protocol):
-    """A record batch as the loader reads it; `kraft.protocol.records.record_batch.RecordBatch` is one."""
+    """A record batch as the loader reads it, such as `kraft.protocol.records.record_batch.RecordBatch`."""
 
     @property
     def base_offset(self) -> int: ...
@@ -40,8 +40,8 @@ class LoadedBatch(Protocol):
 
 
 class CoordinatorLog(Protocol):
-    """Partitions of the coordinator's internal topic, on the node that leads them. Refusals are ApiError with the
-    code a Produce would get."""
+    """Partitions of the coordinator's internal topic on their leader. Errors are ApiError with the code a Produce would
+    get."""
 
     async def append(
         self,
@@ -51,13 +51,13 @@ class CoordinatorLog(Protocol):
         timestamp_ms: int,
         producer: Producer | None = None,
     ) -> int:
-        """Append the records as one batch, of the producer's transaction where there is one, whole or not at all;
-        returns the offset of the last one. Raises ReloadNeeded where they are in the log, and could not be made
-        durable.
+        """Append the records as one batch, atomically, optionally in a producer's transaction. Returns the offset of
+        the last one. Raises ReloadNeeded if they are in the log but could not be made durable.
 
-        Refuses with NOT_LEADER_OR_FOLLOWER unless this node leads the partition at exactly `leader_epoch`: a
-        coordinator of an older epoch must not write. It returns once the local log has the batch; replication is
-        told by the high watermark. May be cancelled; the batch is then appended or not."""
+        Raises NOT_LEADER_OR_FOLLOWER unless this node leads the partition at exactly `leader_epoch`: a coordinator of
+        an older epoch must not write. Returns once the local log has the batch; replication is observed through the
+        high watermark. If cancelled, the batch may or may not be appended.
+        """
 
     def append_at_once(
         self,
@@ -67,38 +67,38 @@ class CoordinatorLog(Protocol):
         timestamp_ms: int,
         producer: Producer | None = None,
     ) -> int | None:
-        """`append`, where nothing has to be waited for. None where something has, a thread, a disk or who is appending:
-        nothing is appended then. Listeners of the high watermark may be called meanwhile."""
+        """Append like `append`, but only if that needs no waiting for a thread, a disk or another append. Otherwise
+        returns None and appends nothing. May call listeners of the high watermark."""
 
     def append_marker_at_once(
         self, partition: TopicPartition, leader_epoch: int, marker: Marker, timestamp_ms: int
     ) -> int | None:
-        """`append_marker`, as `append_at_once`."""
+        """Append like `append_marker`, with the rules of `append_at_once`."""
 
     async def append_marker(
         self, partition: TopicPartition, leader_epoch: int, marker: Marker, timestamp_ms: int
     ) -> int:
-        """Append the end of a transaction, as `append`. One that is in the log already is not written again: the offset
-        returned is that of the log's last record."""
+        """Append a transaction marker, like `append`. A marker already in the log is not written again; the returned
+        offset is then that of the log's last record."""
 
     def start_verification(
         self, partition: TopicPartition, producer_id: int, producer_epoch: int, *, implicit: bool
     ) -> Verification | None:
-        """The verification to append the first records of a producer's transaction with, once its coordinator has
-        confirmed it. None where the transaction is open already. Raises KraftError where this node does not lead the
-        partition."""
+        """Return the verification with which to append the first records of a producer's transaction, once its
+        coordinator has confirmed it. None if the transaction is already open. Raises KraftError if this node does not
+        lead the partition."""
 
     async def read(self, partition: TopicPartition, from_offset: int) -> Sequence[LoadedBatch]:
-        """The next batches from `from_offset` on (the first may begin below it), up to the end of the local log. Empty
-        at the end."""
+        """Read the next batches from `from_offset` on, up to the end of the local log. The first may begin below it.
+        Empty at the end."""
 
     def batch_bounds(self, partition: TopicPartition) -> tuple[int, int]:
-        """The greatest size of a batch, and so of one record with its batch (max.message.bytes), and of what the log
-        can store at all (segment.bytes). Raises KraftError where this node does not lead the partition."""
+        """The largest batch (max.message.bytes), which also bounds a single record, and the most that the log can store
+        (segment.bytes). Raises KraftError if this node does not lead the partition."""
 
     def log_start_offset(self, partition: TopicPartition) -> int: ...
     def high_watermark(self, partition: TopicPartition) -> int:
         """One past the last offset that every in-sync replica has."""
 
     def on_high_watermark(self, partition: TopicPartition, listener: Callable[[int], None]) -> Callable[[], None]:
-        """Call `listener(high watermark)` on the loop each time it rises. Returns the function that ends it."""
+        """Call `listener(high watermark)` on the loop each time it rises. Returns the function that unsubscribes."""

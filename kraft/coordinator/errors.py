@@ -1,4 +1,4 @@
-"""The errors that a coordinator's client gets when the log refuses an append. One table, the same as Kafka's."""
+"""The errors a coordinator returns to clients when the log refuses an append. The table is Kafka's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COORDINATOR_CODES = {
 
 
 class ReloadNeeded(Exception):
-    """An operation was appended in part, or nobody knows for how long: only the log knows what holds now."""
+    """Raised when an append may be partial or not durable: the shard must be reloaded from the log."""
 
 
 _PRODUCER_CODES = frozenset(
@@ -42,8 +42,7 @@ def producer_error(problem: KraftError) -> ApiError:
 
 
 def append_error(problem: KraftError) -> ApiError:
-    """The error for those whose records the log did not take. Codes that clients of a coordinator do not know become
-    ones they do."""
+    """The client's error when the log refuses its records. Codes unknown to clients of a coordinator are translated."""
     if isinstance(problem, ApiError):
         code = problem.code
     elif isinstance(problem, NotLeader):

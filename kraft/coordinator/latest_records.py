@@ -1,16 +1,16 @@
-"""What a coordinator's log comes to: of each key the last record that counts, chosen by its raw bytes.
+"""Reduces a coordinator's log to the last effective record of each key, selected by raw bytes.
 
-Most records of a busy coordinator are superseded by a later one of the same key, and are never decoded. What stays is
-what decides the state, in the order of the log:
+Most records of a busy coordinator are superseded by a later one of the same key, and are never decoded. The records
+that decide the state are kept, in log order:
 
-- the last value of a key, written outside of transactions or in one that was committed; which is the last is a matter
-  of when it was written, not of its marker. A committed one is replayed as if it had been written outside;
-- the last tombstone of a key, since it also takes away what was pending before it;
+- the last value of a key, written outside of transactions or in a committed one. The order is that of the values, not
+  of the markers. A committed value is replayed as if written outside of a transaction;
+- the last tombstone of a key, because it also removes earlier pending values;
 - values of transactions that are still open;
-- of aborted values the last, where no later value of its key counts: it may have made a group exist.
+- the last aborted value of a key without a later effective one: it may have created a group.
 
-Where a state goes on from that of an earlier stretch of the log, every marker stays: it may end a transaction that
-began there. tests/properties/test_coordinator_load.py holds this against the replay of every record.
+If the state continues from an earlier part of the log, every marker is kept: it may end a transaction that began there.
+tests/properties/test_coordinator_load.py compares this with the replay of every record.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ KEPT_MAX = 100_000
 
 
 class UndecidedRecord(NamedTuple):
-    """A value that a producer wrote in a transaction, which was aborted where `is_aborted`, and else is open. `record`
-    is the record as it lies in its batch."""
+    """A value written in a transaction that was aborted (`is_aborted`) or is still open. `record` is its encoded form
+    from the batch."""
 
     record: bytes
     producer: Producer
@@ -38,7 +38,7 @@ Kept = bytes | UndecidedRecord | Marker
 
 
 class LatestRecords:
-    """The latest record of each key of one stretch of the log, which is read in order."""
+    """The latest record of each key in one part of the log. Records must be added in order."""
 
     __slots__ = ("_aborted", "_continues", "_kept", "_open", "_tombstones", "_values")
 
@@ -56,11 +56,11 @@ class LatestRecords:
         return len(self._kept) >= KEPT_MAX
 
     def in_order(self) -> Iterator[Kept]:
-        """What is to be replayed. Nothing may be added meanwhile."""
+        """The records to replay. Nothing may be added during the iteration."""
         return iter(self._kept.values())
 
     def add(self, offset: int, key: bytes, has_value: bool, record: bytes, producer: Producer | None) -> None:
-        """The next record."""
+        """Add the next record."""
         if has_value and producer is not None:
             latest = self._open.setdefault(producer.producer_id, {})
             self._kept[offset] = UndecidedRecord(record, producer, False)
@@ -75,7 +75,7 @@ class LatestRecords:
         latest[key] = offset
 
     def end_transaction(self, offset: int, marker: Marker) -> None:
-        """The marker at `offset`."""
+        """Apply the marker at `offset`."""
         for key, written in self._open.pop(marker.producer_id, {}).items():
             if self._values.get(key, -1) > written:
                 del self._kept[written]

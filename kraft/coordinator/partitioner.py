@@ -1,5 +1,5 @@
-"""The partition of an internal topic that coordinates a key. It is Java's String.hashCode over UTF-16, so that every
-Kafka tool agrees."""
+"""Maps a key to its coordinating partition of an internal topic. Uses Java's String.hashCode over UTF-16, as all Kafka
+tools do."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _hash_of_units(encoded: bytes) -> int:
 
 
 def partition_for(key: str, partition_count: int) -> int:
-    """The coordinating partition of a group or transactional id. The one hash without a positive counterpart counts
-    as 0 (Kafka's Utils.abs)."""
+    """The coordinating partition of a group or transactional id. The minimum integer, whose absolute value overflows,
+    counts as 0 (Kafka's Utils.abs)."""
     value = java_string_hash(key)
     return (0 if value == -(1 << 31) else abs(value)) % partition_count

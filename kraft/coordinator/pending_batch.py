@@ -1,4 +1,4 @@
-"""Records on their way into the log, and the answers that rest on them."""
+"""Batches that are not committed yet, and the responses that depend on them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RECORD_BYTES = 32
 
 
 class Waiter:
-    """Where one request waits for its answer."""
+    """Waits for the response of one request."""
 
     __slots__ = ("_answer", "_error", "_event", "answered")
 
@@ -46,7 +46,7 @@ class Waiter:
             self._event.set()
 
     async def wait(self) -> Any:
-        """The response. Raises the ApiError it failed with."""
+        """Return the response. Raises the request's ApiError."""
         if not self.answered:
             self._event = trio.Event()
             await self._event.wait()
@@ -56,11 +56,10 @@ class Waiter:
 
 
 class Batch(Generic[S]):
-    """Records that go into the log together, the answers and effects that rest on them, and the state to go back to
-    if they cannot. What belongs to a producer's transaction, or ends it, is a batch of its own.
+    """Records appended together, the responses and effects that depend on them, and the state to restore if the append
+    fails. Records of a producer's transaction, or a marker, are a batch of their own.
 
-    `deadline_ms` is when whoever waits for an answer has waited long enough; it means something only while there are
-    answers.
+    `deadline_ms` is when waiting requests time out; it is valid only while there are any.
     """
 
     __slots__ = (
@@ -90,19 +89,19 @@ class Batch(Generic[S]):
 
     @property
     def is_alone(self) -> bool:
-        """Whether no other operation may join it."""
+        """Whether no other operation may share the batch."""
         return self.producer is not None or self.marker is not None
 
     def fail(self, error: ApiError) -> None:
-        """Tell everybody who waits."""
+        """Fail every waiting request."""
         answers, self.answers = self.answers, []
         for waiter, _ in answers:
             waiter.answer(None, error)
 
 
 class PendingBatches(Generic[S]):
-    """Every batch that is not committed, oldest first: appended and above the high watermark; being appended (at
-    most one); waiting to be. `perform` is called with each effect of a batch that is committed."""
+    """All batches not yet committed, oldest first: appended but above the high watermark, being appended (at most one),
+    and waiting. `perform` is called with each effect of a committed batch."""
 
     __slots__ = ("_perform", "appended", "appending", "waiting")
 
@@ -126,20 +125,19 @@ class PendingBatches(Generic[S]):
 
     @property
     def unappended(self) -> int:
-        """How many are not in the log."""
+        """The number of batches not in the log."""
         return len(self.waiting) + (self.appending is not None)
 
     def append(self, batch: Batch[S]) -> None:
-        """`batch` is in the log, up to its `last_offset`. One of a marker that was there already ends where the
-        log did then."""
+        """Add a `batch` that is in the log up to its `last_offset`. For a marker that was already in the log, this is
+        the log's end at the time."""
         before = self.appended[-1].last_offset if self.appended else -1
         end = batch.last_offset
         assert end >= before, f"a batch that ends at {end}, behind one that does at {before}"
         self.appended.append(batch)
 
     def advance(self, high_watermark: int) -> None:
-        """The high watermark rose: what lies below it is committed, and the answers and effects that rest on it may
-        go."""
+        """Complete the batches below the new high watermark: release their responses and effects."""
         while self.appended and self.appended[0].last_offset < high_watermark:
             committed = self.appended.popleft()
             for waiter, response in committed.answers:
@@ -148,8 +146,8 @@ class PendingBatches(Generic[S]):
                 self._perform(effect)
 
     def fail_unappended(self, error: ApiError, later: ApiError) -> None:
-        """Forget what is not in the log, and tell who waits for it: `error` for the batch being appended, `later`
-        for those after it."""
+        """Drop the batches not in the log and fail their requests: with `error` for the batch being appended, with
+        `later` for those after it."""
         if self.appending is not None:
             self.appending.fail(error)
         self.appending = None
@@ -162,7 +160,7 @@ class PendingBatches(Generic[S]):
             self.appended.popleft().fail(error)
 
     def time_out(self, now_ms: int, error: ApiError) -> None:
-        """Replication takes too long: clients are told; the records stay and may be committed yet."""
+        """Fail requests whose replication takes too long. Their records stay in the log and may still be committed."""
         for batch in self.appended:
             if batch.answers and batch.deadline_ms <= now_ms:
                 batch.fail(error)
@@ -172,8 +170,8 @@ class PendingBatches(Generic[S]):
 
 
 def require_room(records: Sequence[LogRecord], log: CoordinatorLog, partition: TopicPartition) -> None:
-    """Refuse an operation with a record that no batch of the log has room for, or with more records than one batch
-    may have, before it shares one with others. Raises the ApiError for its client."""
+    """Reject an operation with a record too large, or with too many records, for one batch, before it joins others.
+    Raises the ApiError for its client."""
     try:
         batch_bytes_max, append_bytes_max = log.batch_bounds(partition)
     except KraftError as problem:
@@ -192,13 +190,13 @@ def _too_large(what: str) -> ApiError:
 
 
 def _size(records: Sequence[LogRecord]) -> int:
-    """How many bytes the records take of a batch at most, its header left out."""
+    """An upper bound of the records' size in a batch, in bytes, without the batch header."""
     return sum(len(key) + len(value or b"") + RECORD_BYTES for key, value in records)
 
 
 def chunks(operations: list[list[LogRecord]], batch_bytes_max: int) -> Iterator[list[LogRecord]]:
-    """Records in groups that make a batch each: whole operations together as far as they fit. One that is too large
-    to share a batch has one of its own, whatever its size: what reads the log must never see a part of it."""
+    """Group operations into batches, without splitting any. An operation too large to share a batch gets its own,
+    whatever its size: a reader of the log must never see part of an operation."""
     if len(operations) == 1:
         yield operations[0]
         return

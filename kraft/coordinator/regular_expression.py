@@ -1,5 +1,5 @@
-"""Regular expressions of clients: RE2's, as Apache Kafka takes them (KIP-848, KIP-1152). Matching takes time in
-proportion to the text, whatever the expression; Python's `re` can take for ever."""
+"""Regular expressions sent by clients, in RE2 syntax as in Apache Kafka (KIP-848, KIP-1152). RE2 matches in linear
+time; Python's `re` may take exponential time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ as a usual one takes, so that is done in a thread: it releases the GIL."""
 
 
 class RegularExpression:
-    """Raises ApiError INVALID_REGULAR_EXPRESSION; `subject` is what its sentence is about."""
+    """A compiled expression. Raises ApiError INVALID_REGULAR_EXPRESSION, with `subject` as the subject of its
+    message."""
 
     __slots__ = ("_compiled",)
 
@@ -34,7 +35,7 @@ class RegularExpression:
             raise _invalid(subject, told) from problem
 
     def matches(self, text: str) -> bool:
-        """Whether all of `text` is what the expression describes."""
+        """Whether the expression matches all of `text`."""
         return self._compiled.fullmatch(text) is not None
 
 

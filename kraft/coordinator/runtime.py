@@ -1,8 +1,8 @@
-"""The coordinator runtime: one driver for each partition of an internal topic that this node leads. Generic: groups
-use it, transactions will.
+"""The coordinator runtime: one driver for each partition of an internal topic that this node leads. Used for groups and
+transactions.
 
 Leadership decides what is hosted: `on_election` loads a partition in its leader epoch, `on_resignation` drops it. A
-driver of an older epoch is cancelled first and awaited by its successor, so no two ever append.
+driver of an older epoch is cancelled, and its successor waits for it to end, so two drivers never append concurrently.
 """
 
 from __future__ import annotations
@@ -28,12 +28,11 @@ R = TypeVar("R")
 
 
 class CoordinatorRuntime(Generic[S]):
-    """Hosts the shards of `topic`. `perform(partition, leader epoch, effect)` is called with the effects of what is
-    committed; it may not wait. Every method but `run` may be called from any task of the loop; refusals are
-    ApiError:
+    """Hosts the shards of `topic`. `perform(partition, leader epoch, effect)` is called with committed effects; it must
+    not block. Every method but `run` may be called from any task of the loop. Errors are ApiError:
 
-    COORDINATOR_NOT_AVAILABLE while `run` does not run, NOT_COORDINATOR for a partition that is not here,
-    COORDINATOR_LOAD_IN_PROGRESS while it is read, and until all that was read is known to be committed.
+    COORDINATOR_NOT_AVAILABLE while `run` is not running, NOT_COORDINATOR for a partition that is not hosted,
+    COORDINATOR_LOAD_IN_PROGRESS while it is loading, and until everything loaded is known to be committed.
     """
 
     def __init__(
@@ -59,7 +58,7 @@ class CoordinatorRuntime(Generic[S]):
         self._departed: dict[int, ShardDriver[S]] = {}
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Host shards until cancelled. Partitions elected before it ran are loaded when it starts."""
+        """Host shards until cancelled. Partitions elected earlier are loaded at the start."""
         try:
             async with trio.open_nursery() as shard_nursery:
                 self._nursery = shard_nursery
@@ -75,8 +74,8 @@ class CoordinatorRuntime(Generic[S]):
             self._departed = {}
 
     def on_election(self, partition: int, leader_epoch: int) -> None:
-        """This node leads the partition in `leader_epoch`. An epoch that is not newer than what is hosted is old
-        news."""
+        """Host the partition, which this node leads in `leader_epoch`. Ignored unless the epoch is newer than the
+        hosted one."""
         hosted = self._drivers.get(partition)
         if hosted is not None and hosted.leader_epoch >= leader_epoch:
             return
@@ -98,8 +97,8 @@ class CoordinatorRuntime(Generic[S]):
             self._nursery.start_soon(driver.run, hosted or self._departed.pop(partition, None))
 
     def on_resignation(self, partition: int, leader_epoch: int | None = None) -> None:
-        """This node leads the partition no more, as of `leader_epoch` (None: whatever the epoch, the replica is
-        gone)."""
+        """Drop the partition, which this node no longer leads as of `leader_epoch` (None: in any epoch, because the
+        replica was removed)."""
         hosted = self._drivers.get(partition)
         if hosted is None or (leader_epoch is not None and leader_epoch <= hosted.leader_epoch):
             return
@@ -122,30 +121,30 @@ class CoordinatorRuntime(Generic[S]):
         return self._nursery is not None and driver is not None and driver.leader_epoch == leader_epoch
 
     async def write(self, partition: int, operation: Operation, producer: Producer | None = None) -> Any:
-        """Run an operation and wait until its answer may be known. Raises ApiError."""
+        """Run an operation and wait for its response. Raises ApiError."""
         return await self.submit(partition, operation, producer).wait()
 
     def submit(self, partition: int, operation: Operation, producer: Producer | None = None) -> Waiter:
-        """Run an operation, for one who need not wait for its answer. Its records belong to the transaction of
-        `producer`, if one is given. Raises ApiError."""
+        """Run an operation without waiting for its response. Its records belong to the transaction of `producer`, if
+        given. Raises ApiError."""
         return self._active(partition).submit(operation, producer)
 
     async def complete_transaction(self, partition: int, marker: Marker) -> None:
-        """End a producer's transaction here and wait until that is committed. Raises ApiError."""
+        """Append a transaction marker and wait until it is committed. Raises ApiError."""
         await self._active(partition).end_transaction(marker).wait()
 
     def read(self, partition: int, query: Callable[[S], R]) -> R:
-        """Ask the committed state."""
+        """Query the committed state of a partition's shard. Raises ApiError."""
         return query(self._active(partition).committed_state)
 
     def read_all(self, query: Callable[[S], R]) -> list[R]:
-        """Ask the committed state of every shard here. Raises ApiError if one is still being read: the answer would
-        not be whole."""
+        """Query the committed state of every shard hosted here. Raises ApiError if one is still loading, because the
+        result would be incomplete."""
         self._require_running()
         return [self.read(partition, query) for partition in self.partitions()]
 
     def read_loaded(self, query: Callable[[S], R]) -> list[R]:
-        """Ask the committed state of those shards that are loaded; for metrics."""
+        """Query the committed state of the loaded shards, for metrics."""
         return [
             query(self._drivers[partition].committed_state)
             for partition in self.partitions()
@@ -153,7 +152,7 @@ class CoordinatorRuntime(Generic[S]):
         ]
 
     def walk_all(self, walk: Walk[S]) -> None:
-        """Walk every shard here, now or when it is loaded; nobody waits for it."""
+        """Start a sweep of every shard hosted here, now or once it is loaded. Does not wait for it."""
         for partition in self.partitions():
             self._drivers[partition].walks.add(walk)
 

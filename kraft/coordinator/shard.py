@@ -1,8 +1,8 @@
 """The contract between a coordinator's state machine and the runtime that hosts it.
 
 A state machine implements `CoordinatorShard`; its operations are functions over a `Draft`. The state value is
-immutable: a draft starts from it and yields the next one, so putting an old value back undoes everything, deadlines
-included, because deadlines are part of the value. The host only keeps an index of them.
+immutable: a draft starts from it and produces the next one. Restoring an old value undoes everything, including
+deadlines, because deadlines are part of the value. The host only keeps an index of them.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ S_co = TypeVar("S_co", covariant=True)
 
 
 class Moment:
-    """When an operation runs: `now_ms` on the node's monotonic clock (deadlines), `wall_ms` since the Unix epoch
-    (timestamps in records)."""
+    """The time of an operation: `now_ms` on the node's monotonic clock (for deadlines), `wall_ms` since the Unix epoch
+    (for timestamps in records)."""
 
     __slots__ = ("now_ms", "wall_ms")
 
@@ -68,7 +68,7 @@ class Moment:
 
 
 class Draft(Protocol[S_co]):
-    """One operation's work in progress. Thrown away when the operation raises."""
+    """The changes of one operation. Discarded if the operation raises."""
 
     @property
     def records(self) -> list[LogRecord]:
@@ -76,52 +76,53 @@ class Draft(Protocol[S_co]):
 
     @property
     def completions(self) -> list[tuple[Token, Any]]:
-        """Answers for requests parked before (or by this very operation)."""
+        """Responses to parked requests, of earlier operations or this one."""
 
     @property
     def timers(self) -> list[TimerKey]:
-        """Keys whose deadline this operation set. The deadline itself is read from the state."""
+        """Keys whose deadlines this operation set. The deadlines are read from the state."""
 
     @property
     def effects(self) -> list[Any]:
-        """What is to be done beyond the log, once everything written so far is committed. The host hands each to the
-        runtime's `perform`, once or, where a coordinator comes back, again."""
+        """Actions to perform once everything written so far is committed. The host passes each to the runtime's
+        `perform`, possibly again after a reload."""
 
     @property
     def notes(self) -> list[dict[str, Any]]:
-        """Events for the node's log, once the operation is adopted."""
+        """Events to log once the operation is adopted."""
 
     def finish(self) -> S_co:
         """The state after the operation."""
 
 
 class CoordinatorShard(Protocol[S]):
-    """A state machine over one log partition, which is compacted: whoever replays it may leave out a record that a
-    later one of the same key supersedes."""
+    """A state machine over one compacted log partition. A record superseded by a later one of the same key need not be
+    replayed."""
 
     def empty(self) -> S: ...
     def replay(self, state: S, key: bytes, value: bytes | None, producer: Producer | None = None) -> S:
-        """The state after one record of the log; used while loading. `producer`: whose transaction it belongs to, if
-        any. Unknown record types change nothing. Raises ProtocolError on bytes that cannot be read."""
+        """The state after one record of the log, while loading. `producer` is the producer in whose transaction it was
+        written, if any. Unknown record types are ignored. Raises ProtocolError for unreadable bytes."""
 
     def replay_marker(self, state: S, marker: Marker) -> S:
-        """The state after the end of a producer's transaction. One that is not known here changes nothing."""
+        """The state after a transaction marker. A marker of an unknown transaction is ignored."""
 
     def draft(
         self, state: S, token: Token, moment: Moment, producer: Producer | None = None, committed: S | None = None
     ) -> Any:
-        """A draft (this shard's own kind of `Draft`) that starts from `state`. `producer`: whose transaction its
-        records belong to. `committed`: the state as of the high watermark; None where that is `state`."""
+        """Create a draft (of this shard's own type) from `state`. `producer` is the producer in whose transaction its
+        records are written. `committed` is the state as of the high watermark; None if that is `state`."""
 
     def loaded(self, draft: Any) -> None:
-        """Called once, when the whole log has been replayed and before the first operation: sessions start afresh.
+        """Called once, after the whole log was replayed and before the first operation. Restarts sessions.
 
-        The host indexes every deadline of the state afterwards, so `draft.timers` may stay empty."""
+        The host then indexes every deadline of the state, so `draft.timers` may stay empty.
+        """
 
     def deadlines(self, state: S) -> Iterable[tuple[TimerKey, int]]:
         """Every deadline in the state, in monotonic milliseconds."""
 
     def deadline_of(self, state: S, key: TimerKey) -> int | None: ...
     def expire(self, draft: Any, key: TimerKey) -> None:
-        """The deadline of `key` has passed. The draft's state must no longer hold a deadline for `key` that has
-        passed already."""
+        """Handle the passed deadline of `key`. Afterwards the draft's state must not have a passed deadline
+        for `key`."""

@@ -1,14 +1,14 @@
-"""Hosts one coordinator shard: loads it from its partition, runs operations on it, appends their records, and lets
-answers go.
+"""Hosts one coordinator shard: loads it from its partition, runs operations on it, appends their records, and releases
+responses.
 
-Operations run on the newest state at once; an answer is let go when the high watermark has passed everything written
-before it was given. What they write is appended in the same step where nothing has to be waited for; records of
-operations that come while an append is under way go into the next batch together.
-When an append fails, the state from before it is put back, with whatever was built on top: no answer that rests on
-it has left. What belongs to a producer's transaction goes into a batch of its own, in order with the others.
+Operations run immediately on the newest state. A response is released when the high watermark has passed everything
+written before it. Records are appended in the same step if the log need not wait. Records of operations that arrive
+during an append go into the next batch together. When an append fails, the earlier state is restored, and everything
+built on the failed one is undone: no response that depends on it was sent. Records of a producer's transaction form a
+batch of their own, in order with the others.
 
-One task, `run`, owns loading, appends that wait, and deadlines; `submit` is called by other tasks of the loop between
-its steps, of which `walks` is one.
+One task, `run`, owns loading, appends that wait, and deadlines. Other tasks of the loop, such as `sweeps`, call
+`submit` between its steps.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ after loading."""
 
 
 class ShardDriver(Generic[S]):
-    """See the module. `leader_epoch` is the epoch in which this node leads the partition; a later one gets a driver
-    of its own."""
+    """Hosts one shard. `leader_epoch` is the epoch in which this node leads the partition. A later epoch gets its own
+    driver."""
 
     def __init__(
         self,
@@ -114,8 +114,8 @@ class ShardDriver(Generic[S]):
         return self.state if oldest is None else oldest.before
 
     def submit(self, operation: Operation, producer: Producer | None = None) -> Waiter:
-        """Run an operation now; its answer is let go when it may be. Its records belong to the transaction of
-        `producer`, if one is given. Raises the ApiError of an operation that refuses: nothing has changed then."""
+        """Run an operation now. The returned waiter gets the response once it is committed. Its records belong to the
+        transaction of `producer`, if given. Raises the operation's ApiError, with nothing changed."""
         waiter = Waiter()
         token = self._take_token()
         draft = self._shard.draft(self.state, token, self._moment(), producer, self.committed_state)
@@ -131,8 +131,7 @@ class ShardDriver(Generic[S]):
         return waiter
 
     def end_transaction(self, marker: Marker) -> Waiter:
-        """Write the marker, behind everything that was submitted before; the answer, None, comes when it is
-        committed."""
+        """Append the marker behind everything submitted before. The waiter gets None when it is committed."""
         waiter = Waiter()
         self._queue(self._take_token(), marker=marker)
         self.state = self._shard.replay_marker(self.state, marker)
@@ -146,7 +145,7 @@ class ShardDriver(Generic[S]):
         return token
 
     def close(self) -> None:
-        """Stop serving at once; `finished` tells when the task is gone."""
+        """Stop serving immediately; `finished` is set when the task has ended."""
         self.active = False
         self.cancel_scope.cancel()
         self._fail_everybody(ApiError(ErrorCode.NOT_COORDINATOR, "the partition has moved"))
@@ -154,9 +153,8 @@ class ShardDriver(Generic[S]):
     # The task.
 
     async def run(self, predecessor: ShardDriver[S] | None = None) -> None:
-        """Serve until cancelled through `cancel_scope`. Whoever still waits then is told NOT_COORDINATOR. An error that
-        nobody foresaw sets this shard aside, not the others: until it is loaded again, it is as a partition that is
-        being loaded."""
+        """Serve until cancelled through `cancel_scope`. Requests still waiting then get NOT_COORDINATOR. An unexpected
+        error quarantines this shard only: until it is reloaded, requests get COORDINATOR_LOAD_IN_PROGRESS."""
         if predecessor is not None:
             # What an older epoch was appending has either landed or not by then. Shielded, so that whoever waits for us
             # waits for it too.
@@ -181,7 +179,7 @@ class ShardDriver(Generic[S]):
             self.finished.set()
 
     async def _load_and_serve(self) -> bool:
-        """Load the shard and serve it. True when the log is to be read again; False after an unexpected failure, which
+        """Load the shard and serve it. True if the log must be loaded again; False after an unexpected failure, which
         is logged."""
         with self._set_aside.guard("coordinator shard", str(self.partition)):
             await self._load()
@@ -197,7 +195,7 @@ class ShardDriver(Generic[S]):
         return False
 
     async def _serve(self) -> None:
-        """Append, fire, sleep. Returns only to load again."""
+        """Append, fire deadlines, sleep. Returns only if the log must be loaded again."""
         try:
             while True:
                 # First in every turn: where an append waits for a disk, the next batch is always there, and deadlines
@@ -246,9 +244,9 @@ class ShardDriver(Generic[S]):
             self._note({"event": "coordinator_loaded", **fields})
 
     async def _until_known_to_be_committed(self) -> None:
-        """Wait, however long, until the high watermark has passed all that was read: where a new leader first knows
-        it to be, it may lie below what was acknowledged, and less than that tells older offsets. Only reads are lost
-        by waiting: no write is answered before it moves either."""
+        """Wait until the high watermark has passed everything loaded. A new leader's high watermark may at first lie
+        below acknowledged records, and a read below that would return older offsets. Waiting delays only reads: writes
+        also need the high watermark to move."""
         newest = self._pending.newest
         if newest is None:
             return
@@ -262,7 +260,7 @@ class ShardDriver(Generic[S]):
             await known.wait()
 
     async def _replay_log(self) -> int:
-        """Take the state from the log; what lies above the high watermark counts as pending: answers wait for it
+        """Load the state from the log. Records above the high watermark count as pending, so responses wait for them
         too."""
         self._unsubscribe()
         self._unsubscribe = _nothing
@@ -280,22 +278,22 @@ class ShardDriver(Generic[S]):
     # Running operations.
 
     def _now_ms(self) -> int:
-        """Monotonic milliseconds. A deadline slept for has come, also where its seconds as a float fall short of it
-        by a rounding error."""
+        """Monotonic milliseconds, rounded up slightly: a deadline that was slept for must have passed despite float
+        rounding."""
         return int(self._clock.now() * 1000 + 0.001)
 
     def _moment(self) -> Moment:
         return Moment(self._now_ms(), self._clock.wall_ms())
 
     def _queue(self, token: Token, producer: Producer | None = None, marker: Marker | None = None) -> Batch[S]:
-        """The batch that what an operation writes now goes into; the state is still that from before it."""
+        """The batch for the records of the current operation. Must be called before the state changes."""
         waiting = self._pending.waiting
         if producer is not None or marker is not None or not waiting or waiting[-1].is_alone:
             waiting.append(Batch(self.state, token, producer, marker))
         return waiting[-1]
 
     def _adopt(self, draft: Any, token: Token, producer: Producer | None = None) -> None:
-        """Make the draft's state the newest, queue its records, and answer whom it answers."""
+        """Make the draft's state the newest, queue its records, and complete its requests."""
         state = draft.finish()
         if draft.records:
             self._queue(token, producer).operations.append(draft.records)
@@ -319,7 +317,7 @@ class ShardDriver(Generic[S]):
             self._note({"partition": str(self.partition), **fields})
 
     def _let_go(self, waiter: Waiter, response: Any) -> None:
-        """Answer once everything written so far is committed; at once if it is."""
+        """Respond once everything written so far is committed; immediately if it is."""
         newest = self._pending.newest
         if newest is None:
             waiter.answer(response)
@@ -333,8 +331,8 @@ class ShardDriver(Generic[S]):
     # Appending.
 
     def _append_soon(self) -> None:
-        """See that what waits is appended: in this very step where it is the only one and the log has to wait for
-        nothing, else by the task. So is what follows AT_ONCE_A_MS others within a millisecond: it shares a batch."""
+        """Have the waiting batches appended: in this step if there is only one and the log need not wait, else by the
+        task. After AT_ONCE_A_MS appends within a millisecond the rest is also left to the task, to share a batch."""
         pending = self._pending
         if not pending.waiting:
             return
@@ -348,7 +346,7 @@ class ShardDriver(Generic[S]):
             self._woken.set()
 
     def _append_at_once(self, batch: Batch[S]) -> None:
-        """Append the one that waits, unless the log has to wait for something: then it goes on waiting."""
+        """Append the waiting batch, unless the log would have to wait; then the batch stays queued."""
         pending = self._pending
         pending.appending = batch
         where, now_ms = (self.partition, self.leader_epoch), self._clock.wall_ms()
@@ -393,7 +391,7 @@ class ShardDriver(Generic[S]):
         self._appended(batch)
 
     def _appended(self, batch: Batch[S]) -> None:
-        """The batch is in the log: who waits for it is answered, if it is committed."""
+        """Handle a batch that is in the log now: respond to its requests if it is committed."""
         batch.operations = []
         self._pending.append(batch)
         try:
@@ -412,8 +410,8 @@ class ShardDriver(Generic[S]):
         self._note({**fields, "left_out": left_out} if left_out else fields)
 
     def _revert(self, batch: Batch[S], problem: KraftError | OSError) -> None:
-        """Put back the state from before `batch`, which is the oldest that is not in the log, and fail all that was
-        built on it: where the log refused one producer, the others are told to come again."""
+        """Restore the state from before `batch`, the oldest one not in the log, and fail everything built on it. If the
+        log refused one producer, the other requests get a retriable error."""
         refused = problem if isinstance(problem, KraftError) else KraftError(str(problem))
         error = producer_error(refused) if batch.is_alone else append_error(refused)
         self.state = batch.before
@@ -462,4 +460,4 @@ class ShardDriver(Generic[S]):
 
 
 def _nothing() -> None:
-    """What ends a subscription that there is none of."""
+    """The unsubscribe function when there is no subscription."""

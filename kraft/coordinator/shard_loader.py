@@ -1,6 +1,6 @@
-"""Reads a shard's state back from its partition, in small steps beside whatever else the node does.
+"""Loads a shard's state from its partition, in small steps.
 
-Several partitions may be loaded at once; each gives way to all others after a slice.
+Several partitions may be loaded concurrently; each yields after a slice.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ REPLAYED_BYTES_PER_SLICE = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Loaded(Generic[S]):
-    """`state` is that of the whole local log up to `end_offset`; `committed_state` that of the high watermark, as
-    far as whole batches go."""
+    """A loaded shard. `state` covers the local log up to `end_offset`, `committed_state` the whole batches below the
+    high watermark."""
 
     state: S
     committed_state: S
@@ -45,8 +45,8 @@ class Loaded(Generic[S]):
 
 
 async def load(shard: CoordinatorShard[S], log: CoordinatorLog, partition: TopicPartition) -> Loaded[S]:
-    """Replay the partition from its start to the end of the local log: of each key, what is not superseded
-    (`latest_records`). Raises what the log raises, and ProtocolError for records that cannot be read."""
+    """Replay the partition from its start to the end of the local log, without superseded records (`latest_records`).
+    Raises the log's errors, and ProtocolError for unreadable records."""
     state = shard.empty()
     latest = LatestRecords(continues=False)
     high_watermark = log.high_watermark(partition)
@@ -96,7 +96,7 @@ def _end_transaction(batch: LoadedBatch, latest: LatestRecords) -> None:
 
 
 async def _replay(shard: CoordinatorShard[S], state: S, latest: LatestRecords) -> S:
-    """The state after what was kept."""
+    """The state after replaying the kept records."""
     count = size = 0
     for kept in latest.in_order():
         count += 1

@@ -1,11 +1,11 @@
-"""Work on everything that a shard holds, in turns: however much that is, the node serves others in between.
+"""Work on everything in a shard, in bounded parts, so that the node serves other requests in between.
 
-A walk takes the newest state, once, and yields an operation for each bounded part of it. Each operation runs on the
-state that is newest then, and decides anew: whatever changed since the walk began counts. The next one waits until
-what the last wrote is committed, so a walk never has more than one turn's records on their way.
+A sweep takes the newest state once, and yields an operation for each part of it. Each operation runs on the state that
+is newest then, and checks again what applies. The next operation waits until the previous one's records are committed,
+so a sweep never has more than one part in flight.
 
-A walk that is refused ends, as it does when leadership goes: what it walks for must be sought again at times, here
-or by the next leader.
+A sweep ends when an operation is refused, or when leadership moves. So its work must be looked for again periodically,
+on this node or the next leader.
 """
 
 from __future__ import annotations
@@ -30,9 +30,8 @@ WALKS_MAX = 100
 
 
 class Sweeps(Generic[S]):
-    """The walks of one shard, one at a time in the order in which they came. Those that come before the shard is
-    loaded wait for it. `guard` sets a turn aside whose operation fails in a way that nobody foresaw: the next ones
-    follow."""
+    """The sweeps of one shard, run one at a time in order of arrival. Sweeps added before the shard is loaded wait for
+    it. `guard` contains an unexpected error of an operation, so that the next sweeps still run."""
 
     def __init__(
         self, note: Callable[[dict[str, Any]], None], guard: Callable[[], AbstractContextManager[None]]
@@ -43,7 +42,7 @@ class Sweeps(Generic[S]):
         self._woken = trio.Event()
 
     def add(self, walk: Walk[S]) -> None:
-        """One that waits already is not taken twice."""
+        """Queue a sweep. A queued sweep is not queued again."""
         if walk in self._waiting:
             return
         if len(self._waiting) == WALKS_MAX:
@@ -53,7 +52,7 @@ class Sweeps(Generic[S]):
         self._woken.set()
 
     async def run(self, newest_state: Callable[[], S], submit: Callable[[Operation], Waiter]) -> None:
-        """Walk until cancelled."""
+        """Run sweeps until cancelled."""
         while True:
             while self._waiting:
                 await self._walk(self._waiting.popleft(), newest_state, submit)

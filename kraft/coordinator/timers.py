@@ -1,7 +1,7 @@
-"""An index over the deadlines of a shard's state. The state is the truth; an entry here only says when to look.
+"""An index over the deadlines of a shard's state. The state is authoritative; an entry only says when to check it.
 
-A heartbeat moves its deadline later, which costs nothing here: the entry that is already in the heap looks too
-early, finds the later deadline, and moves. So there is one entry a key, not one a heartbeat.
+A heartbeat extends its deadline at no cost here: the existing entry fires early, finds the later deadline, and moves.
+So there is one entry per key, not per heartbeat.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class TimerIndex:
         self._sequence = 0
 
     def schedule(self, key: TimerKey, deadline_ms: int) -> bool:
-        """Look at `key` no later than `deadline_ms`; True when that is earlier than anything before."""
+        """Check `key` no later than `deadline_ms`. True if that is earlier than every other entry."""
         known = self._scheduled.get(key)
         if known is not None and known <= deadline_ms:
             return False
@@ -40,11 +40,11 @@ class TimerIndex:
             self.schedule(key, deadline_ms)
 
     def next_ms(self) -> float:
-        """When to look next; infinity if never. May be early."""
+        """The time of the next check; infinity if there is none. May be early."""
         return self._heap[0][0] if self._heap else math.inf
 
     def due(self, now_ms: int, deadline_of: Callable[[TimerKey], int | None]) -> Iterator[TimerKey]:
-        """Keys whose deadline has passed, one at a time: the state may change between them."""
+        """Yield keys whose deadlines have passed. The state may change between two keys."""
         while self._heap and self._heap[0][0] <= now_ms:
             looked_at_ms, _, key = heapq.heappop(self._heap)
             if self._scheduled.get(key) != looked_at_ms:

@@ -1,7 +1,7 @@
-"""What has happened to groups since this node coordinates: rebalances, members that were removed, and how long groups
-took to settle. For metrics.
+"""Metrics of groups since this node coordinates them: rebalances, fenced members, and the time until groups were
+stable.
 
-Operations tell by an effect (`GroupChange`), which arrives once what they wrote is committed.
+Operations report through an effect (`GroupChange`), which is delivered once their records are committed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class GroupEvent(Enum):
 
 
 class GroupChange(NamedTuple):
-    """An effect. `protocol` is CLASSIC or CONSUMER; `deadline` is the kind of the one that passed."""
+    """An effect that reports a group event. `protocol` is CLASSIC or CONSUMER; `deadline` is the kind of deadline that
+    passed."""
 
     group_id: str
     protocol: str
@@ -37,7 +38,7 @@ class GroupChange(NamedTuple):
 
 
 class GroupActivity:
-    """Owned by the coordinator. Counts by protocol; only groups that are settling are remembered by name."""
+    """Counters by protocol, owned by the coordinator. Only groups that are rebalancing are kept by name."""
 
     def __init__(self) -> None:
         self.rebalances = {CLASSIC: 0, CONSUMER: 0}
@@ -47,8 +48,8 @@ class GroupActivity:
         self._since: dict[int, dict[str, float]] = {}
 
     def hear(self, partition: int, change: GroupChange, now: float) -> None:
-        """`now` is the monotonic time in seconds, `partition` that of `__consumer_offsets`. A group that has to begin
-        anew before it has settled counts from its first beginning."""
+        """Count a group event. `now` is the monotonic time in seconds, `partition` that of `__consumer_offsets`. A
+        group that restarts its rebalance before it is stable is timed from the first start."""
         since = self._since.setdefault(partition, {})
         if change.happened is GroupEvent.UNSETTLED:
             self.rebalances[change.protocol] += 1
@@ -62,5 +63,5 @@ class GroupActivity:
                 self.settle_seconds[change.protocol].observe(now - began)
 
     def forget(self, partition: int) -> None:
-        """Another node coordinates the groups of this partition."""
+        """Drop the groups of a partition that another node now coordinates."""
         self._since.pop(partition, None)

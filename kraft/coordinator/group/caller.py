@@ -6,8 +6,8 @@ from typing import Protocol
 
 
 class Caller(Protocol):
-    """A request context satisfies it. `client_host` is what Kafka shows for a member: the address with a leading
-    slash, "/127.0.0.1"."""
+    """The sender of a group request, implemented by the request context. `client_host` is what Kafka shows for a
+    member: the address with a leading slash, "/127.0.0.1"."""
 
     @property
     def api_version(self) -> int: ...

@@ -7,8 +7,8 @@ from enum import Enum
 
 
 class MigrationPolicy(Enum):
-    """The directions in which groups with members may change between the classic and the consumer protocol
-    (group.consumer.migration.policy). A value says whether they may upgrade, and whether they may downgrade."""
+    """The allowed conversions of groups with members between the classic and the consumer protocol
+    (group.consumer.migration.policy). A value is (upgrade allowed, downgrade allowed)."""
 
     DISABLED = (False, False)
     UPGRADE = (True, False)

@@ -1,5 +1,5 @@
-"""The consumer protocol, as members of the classic protocol carry it in JoinGroup and SyncGroup: a version and a
-message. What a newer client adds behind the fields that we know is left alone."""
+"""The consumer protocol that classic members embed in JoinGroup and SyncGroup: a version and a message. Unknown
+trailing fields of newer clients are ignored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VERSION_MAX = ConsumerProtocolSubscription.VALID_VERSIONS[1]
 
 
 def version_of(data: bytes) -> int:
-    """The version that its bytes are to be read with. Raises ProtocolError where there is none."""
+    """The version with which to read the bytes. Raises ProtocolError if it is missing."""
     if len(data) < _I16.size:
         raise ProtocolError("consumer protocol bytes without a version")
     version = int(_I16.unpack_from(data)[0])
@@ -26,20 +26,19 @@ def version_of(data: bytes) -> int:
 
 
 def decode_subscription(metadata: bytes) -> ConsumerProtocolSubscription:
-    """Raises ProtocolError."""
+    """Decode a subscription. Raises ProtocolError."""
     subscription, _ = ConsumerProtocolSubscription.decode_from(metadata, _I16.size, version_of(metadata))
     return subscription
 
 
 def decode_assignment(data: bytes) -> ConsumerProtocolAssignment:
-    """Raises ProtocolError."""
+    """Decode an assignment. Raises ProtocolError."""
     assignment, _ = ConsumerProtocolAssignment.decode_from(data, _I16.size, version_of(data))
     return assignment
 
 
 def encode_assignment(partitions: Partitions | Owned, metadata: bytes, topics: TopicDirectory) -> bytes:
-    """What a member is assigned, in the version of its subscription. Topics that do not exist any more are left
-    out."""
+    """Encode a member's assignment in the version of its subscription. Deleted topics are left out."""
     version = version_of(metadata)
     named = [(topics.topic_name(topic_id), topic_id) for topic_id in partitions]
     assigned = [

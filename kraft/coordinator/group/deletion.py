@@ -1,7 +1,7 @@
-"""How groups and offsets go: OffsetDelete, DeleteGroups, deleted topics, and expiry after offsets.retention.minutes
-(KIP-211).
+"""Deletion of groups and offsets: OffsetDelete, DeleteGroups, deleted topics, and expiry after
+offsets.retention.minutes (KIP-211).
 
-The last two concern everything that a shard holds, and are walks: one portion a turn.
+The last two cover everything in a shard, and run as sweeps, in bounded parts.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from kraft.protocol.messages.offset_delete_response import (
 
 
 def delete_offsets(draft: GroupDraft, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
-    """Forget offsets, unless the group may be using them. Raises ApiError when the whole request is refused."""
+    """Delete offsets, except of topics the group may be using. Raises ApiError if the whole request is refused."""
     group = draft.consumer_group(request.group_id) or _deletable_from(draft, request.group_id)
     response = OffsetDeleteResponse()
     for topic in request.topics:
@@ -62,7 +62,7 @@ def _deletable_from(draft: GroupDraft, group_id: str) -> ClassicGroup:
 
 
 def delete_groups(draft: GroupDraft, group_ids: Sequence[str]) -> list[DeletableGroupResult]:
-    """Delete groups without members, offsets and all."""
+    """Delete groups without members, including their offsets."""
     return [
         DeletableGroupResult(group_id=group_id, error_code=_delete_group(draft, group_id)) for group_id in group_ids
     ]
@@ -88,10 +88,10 @@ def _forget_group(draft: GroupDraft, group: ClassicGroup | ConsumerGroup) -> Non
 
 
 def forgetting(topics: Collection[tuple[str, bytes]]) -> Walk[GroupShardState]:
-    """The walk that drops every group's offsets of topics (name, id) that were deleted. A topic made since under the
-    same name has another id and keeps its offsets. A tombstone would take all that is pending for the partition, so
-    where some of that is of such a topic, what is left of the deleted one stays: nobody is told of it, and it expires
-    as soon as nothing is pending."""
+    """The sweep that deletes every group's offsets of deleted topics (name, id). A topic recreated with the same name
+    has another id and keeps its offsets. A tombstone would also drop all pending offsets of the partition. So if some
+    of these belong to a recreated topic, the deleted topic's offset is kept; it is hidden, and expires once nothing is
+    pending."""
     ids: dict[str, list[bytes]] = {}
     for name, topic_id in topics:
         ids.setdefault(name, [ZERO_UUID]).append(topic_id)
@@ -120,12 +120,12 @@ def _pending_of(draft: GroupDraft, group_id: str, partition: PartitionKey) -> It
 
 
 def expiring(topics: TopicDirectory | None) -> Walk[GroupShardState]:
-    """The walk that drops offsets that nobody has used for the retention time, and groups that are empty and have
-    none left.
+    """The sweep that deletes offsets unused for the retention time, and empty groups without offsets.
 
-    Offsets of a topic whose id is gone go as well: their coordinator died, or lost the partition, before it had
-    forgotten them. A coordinator knows every topic that its predecessors knew, because it starts from the metadata
-    that made it coordinator, or later. `topics` tells which there are; without it none is taken to be deleted."""
+    Offsets of a topic whose id no longer exists are deleted too: their coordinator failed or moved before it deleted
+    them. A coordinator knows every topic that its predecessors knew, because it starts from the metadata that made it
+    coordinator, or later. Without `topics` no topic counts as deleted.
+    """
 
     def walk(state: GroupShardState) -> Iterator[Operation]:
         for portion in portions(state, chain(state.groups, state.consumer_groups)):
@@ -164,8 +164,9 @@ def _may_go(
 
 
 def _unused_since(group: ClassicGroup | ConsumerGroup, committed: OffsetAndMetadata) -> int | None:
-    """From when on retention counts: for a simple group or a consumer group, the commit; for a classic group that
-    emptied, that moment; for a stable one of consumers (topics not subscribed to), the commit. None: not at all now."""
+    """When the retention time starts. For a simple or consumer group it is the commit. For an empty classic group it is
+    the time it became empty. For a stable group of consumers (topics not subscribed to) it is the commit. None: the
+    offset does not expire now."""
     if isinstance(group, ConsumerGroup):
         return committed.commit_timestamp_ms
     if group.protocol_type is None:

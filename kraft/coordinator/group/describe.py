@@ -1,4 +1,4 @@
-"""DescribeGroups (versions 0-6) and ListGroups (versions 0-5): what a shard has. Read only."""
+"""DescribeGroups (versions 0-6) and ListGroups (versions 0-5), over one shard. Read only."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def describe_group(state: GroupShardState, group_id: str, api_version: int) -> D
 
 
 class GroupFilter(NamedTuple):
-    """The states and the types that are asked for, in lower case; None for all."""
+    """The requested states and types, in lower case; None for all."""
 
     states: frozenset[str] | None
     types: frozenset[str] | None
@@ -69,7 +69,7 @@ class GroupFilter(NamedTuple):
 
 
 def group_filter(states: Iterable[str], types: Iterable[str]) -> Steps[GroupFilter]:
-    """Yields after each name. An empty list of states or types asks for all of them."""
+    """Build the filter of a request. An empty list of states or types selects all. Yields after each name."""
     wanted: set[str] = set()
     for name in states:
         wanted.add(name.lower().strip())
@@ -82,7 +82,7 @@ def group_filter(states: Iterable[str], types: Iterable[str]) -> Steps[GroupFilt
 
 
 def list_groups(state: GroupShardState, wanted: GroupFilter) -> Steps[list[ListedGroup]]:
-    """The groups that the filter admits, in order. Yields after each group."""
+    """The groups that match the filter, sorted. Yields after each group."""
     listed = []
     for group_id in in_order(chain(state.groups, state.consumer_groups)):
         yield None

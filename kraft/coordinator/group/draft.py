@@ -1,7 +1,7 @@
-"""A group operation's work in progress: the shard state being changed, and what must follow from the change.
+"""The draft of a group operation: the shard state being changed, and the effects of the change.
 
-Durable changes are written (`write_group`, `write_offsets` and their tombstones), which replays the record on the
-draft at once. Changes to what only lives in memory are made on `edit(group_id)`.
+Durable changes are written (`write_group`, `write_offsets` and their tombstones), which replays the record on the draft
+immediately. State that is kept only in memory is changed on `edit(group_id)`.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from kraft.coordinator.shard import LogRecord, Moment, Producer, TimerKey, Token
 
 
 class GroupDraft:
-    """See the module. `token` names the caller's request, for operations that park it. `producer` is whose transaction
-    the offsets are committed in, None outside of any."""
+    """The draft of one operation. `token` identifies the caller's request, for operations that park it. `producer` is
+    the producer in whose transaction the offsets are committed, or None."""
 
     __slots__ = (
         "_consumer_groups",
@@ -92,7 +92,7 @@ class GroupDraft:
     # Reading.
 
     def group(self, group_id: str) -> ClassicGroup | None:
-        """The group as it is in the draft; to be read only."""
+        """The group as of this draft; read only."""
         return self._edited.get(group_id) or self._groups.get(group_id)
 
     def group_ids(self) -> list[str]:
@@ -100,11 +100,11 @@ class GroupDraft:
         return sorted(self._groups)
 
     def consumer_group(self, group_id: str) -> ConsumerGroup | None:
-        """The group as it is in the draft: a value."""
+        """The consumer group as of this draft: a value."""
         return self._consumer_groups.get(group_id)
 
     def require_consumer_group(self, group_id: str) -> ConsumerGroup:
-        """A group that is known to exist."""
+        """Return a consumer group that is known to exist."""
         return self._consumer_groups[group_id]
 
     def consumer_group_ids(self) -> list[str]:
@@ -114,27 +114,27 @@ class GroupDraft:
         return self._offsets.get(group_id, NO_OFFSETS)
 
     def pending(self, group_id: str) -> GroupPending:
-        """Offsets of open transactions, to be read only."""
+        """Offsets of open transactions; read only."""
         return self._pending.of_group(group_id)
 
     # Changing what lives in memory.
 
     def edit(self, group_id: str) -> ClassicGroup:
-        """The draft's own copy of a group that exists. After a `write_group` ask again: the record made a new one."""
+        """The draft's own copy of an existing group. Call it again after `write_group`, which creates a new copy."""
         group = self._edited.get(group_id)
         if group is None:
             group = self._edited[group_id] = self._groups[group_id].copy()
         return group
 
     def complete(self, token: Token | None, response: Any) -> bool:
-        """Answer a parked request; False when there is none."""
+        """Complete a parked request; False if there is none."""
         if token is None:
             return False
         self.completions.append((token, response))
         return True
 
     def start_session(self, group: ClassicGroup, member: ClassicMember, timeout_ms: int | None = None) -> None:
-        """Give the member a whole session from now. `group` is the draft's copy."""
+        """Restart the member's session now. `group` must be the draft's copy."""
         deadline = self.now_ms + (member.session_timeout_ms if timeout_ms is None else timeout_ms)
         group.members = {**group.members, member.member_id: replace(member, session_deadline_ms=deadline)}
         self.timers.append(("member", group.group_id, member.member_id))
@@ -148,30 +148,30 @@ class GroupDraft:
         self.timers.append(("sync", group.group_id))
 
     def keep_consumer(self, group: ConsumerGroup) -> ConsumerGroup:
-        """Keep what is not durable about a consumer group."""
+        """Store the state of a consumer group that is not durable."""
         self._consumer_groups = self._consumer_groups.set(group.group_id, group)
         return group
 
     def start_consumer_session(self, group_id: str, member_id: str) -> None:
-        """The member of a consumer group is alive."""
+        """Restart the session of a consumer group member."""
         group = self._consumer_groups[group_id]
         timeout_ms = self.consumer_session_ms(group.members[member_id], group_id)
         self.keep_consumer(replace(group, sessions=group.sessions.set(member_id, self.now_ms + timeout_ms)))
         self.timers.append(("session", group_id, member_id))
 
     def consumer_session_ms(self, member: ConsumerMember, group_id: str) -> int:
-        """How long the session of a member of a consumer group lasts: one of the classic protocol has said it."""
+        """The session timeout of a consumer group member. A classic member sets its own."""
         if member.classic is not None:
             return member.classic.session_timeout_ms
         return self.consumer_configs.settings_of(group_id).session_timeout_ms
 
     def limit_revocation(self, group: ConsumerGroup, member_id: str, deadline: RevocationDeadline) -> None:
-        """The member must have given up its partitions by then."""
+        """Set the deadline for the member's revocation."""
         self.keep_consumer(replace(group, revocations=group.revocations.set(member_id, deadline)))
         self.timers.append(("revocation", group.group_id, member_id))
 
     def tell(self, group_id: str, protocol: str, happened: GroupEvent, deadline: str = "") -> None:
-        """Something that is counted once it is committed."""
+        """Report a group event, counted once the operation is committed."""
         self.effects.append(GroupChange(group_id, protocol, happened, deadline))
 
     def note(self, event: str, **fields: Any) -> None:
@@ -180,7 +180,7 @@ class GroupDraft:
     # Writing records.
 
     def write_group(self, group_id: str, value: GroupMetadataValue) -> ClassicGroup:
-        """Write a GroupMetadata record and replay it; returns the draft's copy of the group it makes."""
+        """Write a GroupMetadata record and replay it. Returns the draft's copy of the resulting group."""
         self.records.append((group_records.group_metadata_key(group_id), group_records.group_metadata_value(value)))
         group = self._edited[group_id] = replay_group(self.group(group_id), group_id, value)
         # The map gets the group already here, so that `_groups` has every id there is.
@@ -197,7 +197,7 @@ class GroupDraft:
             self._groups = self._groups.delete(group_id)
 
     def write_consumer(self, group_id: str, record: ConsumerRecord) -> ConsumerGroup:
-        """Write a record of a consumer group and replay it; returns the group after it."""
+        """Write a record of a consumer group and replay it. Returns the resulting group."""
         self.records.append(record.encode())
         before = self._consumer_groups.get(group_id)
         group = replay_consumer(before, group_id, record)
@@ -212,18 +212,18 @@ class GroupDraft:
         return self.keep_consumer(group)
 
     def write_replayed(self, group: ConsumerGroup, records: Sequence[LogRecord]) -> ConsumerGroup:
-        """Write records of a consumer group that were encoded before; `group` is what replaying them gives."""
+        """Write already encoded records of a consumer group. `group` is the result of replaying them."""
         self.records += records
         return self.keep_consumer(group)
 
     def forget_consumer_group(self, group_id: str) -> None:
-        """Write the tombstone of a consumer group, the last of its records."""
+        """Write the tombstone of a consumer group, which must be the last of its records."""
         self.records.append(group_tombstone(group_id).encode())
         self._consumer_groups = self._consumer_groups.delete(group_id)
 
     def write_offsets(self, group_id: str, commits: Sequence[tuple[TopicPartition, OffsetAndMetadata]]) -> None:
-        """Write an OffsetCommit record for each; in a transaction they count once that is committed. A group that does
-        not exist comes to be as a simple one: offsets without members."""
+        """Write an OffsetCommit record for each commit. In a transaction they take effect when it is committed. A
+        missing group is created as a simple one: offsets without members."""
         self.records += group_records.offset_commit_records(group_id, commits)
         if self.producer is not None:
             for partition, committed in commits:
@@ -240,7 +240,7 @@ class GroupDraft:
             self._groups = self._groups.set(group_id, ClassicGroup(group_id))
 
     def delete_offset(self, group_id: str, partition: TopicPartition) -> None:
-        """Write a tombstone: the offset is forgotten, and what open transactions have committed for the partition."""
+        """Write a tombstone, which deletes the offset and the partition's pending transactional commits."""
         self.records.append((group_records.offset_commit_key(group_id, partition), None))
         offsets = replay_offset(self.offsets(group_id), partition, None)
         self._offsets = set_offsets(self._offsets, group_id, offsets)

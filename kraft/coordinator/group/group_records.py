@@ -1,4 +1,4 @@
-"""The records by which groups are remembered, in the formats and versions that Kafka 4.3 writes.
+"""The records of groups, in the formats and versions that Kafka 4.3 writes.
 
 Key: i16 record type, then the key message at version 0. Value: i16 version, then the message. A null value is a
 tombstone.
@@ -41,8 +41,8 @@ def offset_commit_key(group_id: str, partition: TopicPartition) -> bytes:
 
 
 def offset_commit_value(committed: OffsetAndMetadata) -> bytes:
-    """Version 4, or 1 where the client asked for a retention time of its own (OffsetCommit up to version 4), the
-    only version that has room for it."""
+    """Encode a commit in version 4, or in version 1 if the client set a retention time (OffsetCommit up to version 4).
+    Only version 1 has a field for it."""
     version = (
         OFFSET_COMMIT_VALUE_VERSION
         if committed.expire_timestamp_ms == NO_TIMESTAMP
@@ -62,8 +62,8 @@ def offset_commit_value(committed: OffsetAndMetadata) -> bytes:
 def offset_commit_records(
     group_id: str, commits: Sequence[tuple[TopicPartition, OffsetAndMetadata]]
 ) -> list[LogRecord]:
-    """A record for each commit of the group, by `offset_commit_key` and `offset_commit_value`. What one has in common
-    with the one before it is copied: the topic in its key, all behind offset and leader epoch in its value."""
+    """A record for each commit of the group, as from `offset_commit_key` and `offset_commit_value`. Parts equal to the
+    previous record are copied: the topic in the key, and everything behind offset and leader epoch in the value."""
     records: list[LogRecord] = []
     last_topic = last_metadata = last_topic_id = last_committed_ms = last_expire_ms = None
     key_start = value_end = b""
@@ -103,14 +103,14 @@ def group_metadata_value(value: GroupMetadataValue) -> bytes:
 
 
 def empty_group_metadata(wall_ms: int) -> GroupMetadataValue:
-    """The record that makes a group exist before its first generation."""
+    """The record that creates a group before its first generation."""
     return GroupMetadataValue(
         protocol_type="", generation=0, protocol=None, leader=None, current_state_timestamp=wall_ms, members=[]
     )
 
 
 def group_metadata(group: ClassicGroup, assignments: Mapping[str, bytes]) -> GroupMetadataValue:
-    """The group's present generation with the given assignments; a member without one gets an empty one."""
+    """The record of the group's current generation with these assignments. A member without one gets an empty one."""
     return GroupMetadataValue(
         protocol_type=group.protocol_type or "",
         generation=group.generation,
@@ -134,7 +134,7 @@ def group_metadata(group: ClassicGroup, assignments: Mapping[str, bytes]) -> Gro
 
 
 def record_type(key: bytes) -> int:
-    """The record type that leads every key. Raises ProtocolError on a key too short to have one."""
+    """The record type at the start of every key. Raises ProtocolError if the key is too short."""
     if len(key) < 2:
         raise ProtocolError("a coordinator record's key is shorter than its record type")
     return int(_I16.unpack_from(key)[0])

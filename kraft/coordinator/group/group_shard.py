@@ -1,4 +1,4 @@
-"""The group state machine as the coordinator runtime hosts it: replay, sessions after loading, deadlines."""
+"""The group state machine as hosted by the coordinator runtime: replay, sessions after loading, deadlines."""
 
 from __future__ import annotations
 
@@ -66,9 +66,11 @@ class GroupShard:
         )
 
     def loaded(self, draft: GroupDraft) -> None:
-        """Give every member a whole session to show itself.
+        """Restart every member's session.
 
-        A group over a limit lowered meanwhile rebalances, which lets the surplus commit before it is turned away."""
+        A group above a limit that was lowered meanwhile rebalances, so that surplus members can commit before they are
+        refused.
+        """
         for group_id in draft.group_ids():
             group = draft.group(group_id)
             assert group is not None

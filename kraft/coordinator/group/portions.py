@@ -1,4 +1,4 @@
-"""A shard's groups and offsets, in order and in portions: what one turn of a walk looks at."""
+"""A shard's groups and offsets, sorted and split into portions, one for each step of a sweep."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Portion = list[tuple[str, TopicPartition | None]]
 
 
 def portions(state: GroupShardState, group_ids: Iterable[str]) -> Iterator[Portion]:
-    """Some groups of the state with all offsets they have there, pending ones included. A portion may be empty:
-    putting much in order takes turns too."""
+    """Yield portions of the groups with all their offsets, including pending ones. A portion may be empty, because
+    sorting is also done step by step."""
     entries = _entries(state, group_ids)
     while part := list(islice(entries, PORTION)):
         yield [entry for entry in part if entry is not None]
@@ -40,7 +40,7 @@ def _entries(state: GroupShardState, group_ids: Iterable[str]) -> Iterator[tuple
 
 
 def in_order(keys: Iterable[K]) -> Iterator[K | None]:
-    """The keys sorted a run at a time and merged, with a None for each run that is full."""
+    """Yield the keys sorted, by sorting runs and merging them. Yields None for each full run."""
     unsorted = iter(keys)
     runs: list[list[K]] = []
     while run := list(islice(unsorted, PORTION)):

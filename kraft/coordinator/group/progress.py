@@ -1,9 +1,9 @@
-"""Tells a member that commits nothing, or stands still, from one that is merely slow. Pure.
+"""Detects members that never commit or are stuck, as opposed to slow ones. Pure.
 
-A coordinator knows what a member commits and where its partitions end. It does not know what the member fetches: a
-consumer that stores its offsets elsewhere looks like one that never commits.
+The coordinator knows a member's commits and the ends of its partitions, but not what the member fetches. A consumer
+that stores its offsets elsewhere looks like one that never commits.
 
-The coordinator looks at each assigned partition every few seconds. A `Watch` is what it remembers between two looks.
+The coordinator inspects each assigned partition every few seconds. A `Watch` is the state kept between two inspections.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PARTITIONS_NAMED_MAX: Final = 3
 
 
 class Pace(StrEnum):
-    """How a member gets on with a partition."""
+    """The progress of a member on a partition."""
 
     KEEPS_UP = "keeps_up"
     SLOW = "slow"
@@ -49,8 +49,8 @@ class Owner(NamedTuple):
 
 
 class Look(NamedTuple):
-    """One partition at one moment. `offset` is None where the group has committed none, `commit_ms` the wall clock time
-    of the commit, `end` the high watermark."""
+    """An inspection of one partition. `offset` is None if the group has committed none. `commit_ms` is the wall clock
+    time of the commit, `end` the high watermark."""
 
     member_id: str
     offset: int | None
@@ -59,12 +59,12 @@ class Look(NamedTuple):
 
 
 class Watch(NamedTuple):
-    """What is remembered of one partition of a group. Times are ms of a clock that never goes back.
+    """The state kept for one partition of a group. Times are in monotonic ms.
 
-    Records from `base` on wait: the committed offset, or without one the end at the first look. `still_ms` is when
-    `base` last moved or records began to wait; the partition ended at `still_end` then. `slow_ms` is the beginning of
-    the first of the windows in a row in which the lag grew, `growth` by how many records a second it grew in the last
-    one."""
+    Records from `base` on wait: the committed offset, or without one the end at the first inspection. `still_ms` is
+    when `base` last moved or records began to wait; `still_end` was the end then. `slow_ms` is the start of the first
+    of the consecutive windows in which the lag grew, `growth` the growth in records a second in the last one.
+    """
 
     member_id: str
     offset: int | None
@@ -86,8 +86,8 @@ class Watch(NamedTuple):
 
 
 def watch(before: Watch | None, look: Look, now_ms: float, stuck_ms: int) -> Watch:
-    """The watch after one more look. A new owner, the first commit and a partition that ends earlier than before begin
-    it anew."""
+    """The watch after one more inspection. It restarts on a new owner, on the first commit, and if the partition's end
+    moved back."""
     if (
         before is None
         or before.member_id != look.member_id
@@ -125,7 +125,7 @@ def watch(before: Watch | None, look: Look, now_ms: float, stuck_ms: int) -> Wat
 
 
 def _end_window(watched: Watch, now_ms: float, window_ms: float) -> Watch:
-    """Compare the rates once the window is over, and begin the next one."""
+    """Compare the rates if the window is over, and start the next one."""
     passed_ms = now_ms - watched.mark_ms
     if passed_ms <= 0 or passed_ms < window_ms:
         return watched
@@ -141,7 +141,7 @@ def _end_window(watched: Watch, now_ms: float, window_ms: float) -> Watch:
 
 
 def pace_of(watched: Watch, now_ms: float, stuck_ms: int) -> Pace:
-    """The verdict on one partition. A member is stuck after `stuck_ms` without progress while records wait."""
+    """The pace on one partition. A member is stuck after `stuck_ms` without progress while records wait."""
     has_grown = watched.end > watched.still_end
     if now_ms - watched.still_ms >= stuck_ms and (
         watched.waiting > TRAILING_RECORDS_MAX or (has_grown and watched.waiting)
@@ -152,8 +152,8 @@ def pace_of(watched: Watch, now_ms: float, stuck_ms: int) -> Pace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Laggard:
-    """A member that is stuck or slow in some of its partitions. `since_ms` is for how long, `last_commit_ms` the wall
-    clock time of its latest commit for one of these partitions, -1 for none."""
+    """A member that is stuck or slow on some partitions. `since_ms` is the duration. `last_commit_ms` is the wall clock
+    time of its latest commit for one of these partitions, -1 for none."""
 
     group_id: str
     owner: Owner
@@ -166,7 +166,7 @@ class Laggard:
 
     @property
     def summary(self) -> str:
-        """One sentence."""
+        """A one-sentence summary."""
         who = f"{self.owner.client_id or self.owner.member_id} at {self.owner.host.removeprefix('/')}"
         places = ", ".join(f"{topic}-{index}" for topic, index in self.partitions[:PARTITIONS_NAMED_MAX])
         left = len(self.partitions) - PARTITIONS_NAMED_MAX
@@ -190,7 +190,7 @@ def laggards(
     now_ms: float,
     stuck_ms: int,
 ) -> list[Laggard]:
-    """The members of a group that are stuck or slow, in order of member id; a member that is both is named twice, as
+    """The stuck or slow members of a group, sorted by member id. A member that is both is listed twice, as
     stuck first."""
     by_member: dict[str, dict[Pace, list[TopicPartition]]] = {}
     for place, watched in watches.items():

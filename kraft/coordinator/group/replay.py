@@ -1,9 +1,8 @@
-"""Records to state: the only code that changes what is durable about a group, for records just written and for
-records read back alike.
+"""Applies records to groups. The only code that changes their durable state, for new records and loaded ones alike.
 
-A record replayed onto a living group keeps what only lives in memory (waiting requests, deadlines, protocols other
-than the selected one) for the members it names; replayed onto nothing, it gives a group whose members have yet to
-show that they are alive.
+A record replayed onto an existing group keeps the in-memory state (parked requests, deadlines, protocols other than the
+selected one) of the members it names. Replayed onto nothing, it creates a group whose members have yet to send a
+heartbeat.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from kraft.coordinator.shard import Producer
 def replay_bytes(
     state: GroupShardState, key: bytes, value: bytes | None, producer: Producer | None = None
 ) -> GroupShardState:
-    """The state after one record of the log, written in a transaction of `producer` or outside of any. Types of other
+    """The state after one record of the log, written in a transaction of `producer` or outside of any. Records of other
     group protocols are skipped."""
     kind = record_type(key)
     if kind in (LEGACY_OFFSET_COMMIT, OFFSET_COMMIT):
@@ -73,8 +72,8 @@ def replay_bytes(
 
 
 def _replay_consumer_record(state: GroupShardState, key: bytes, value: bytes | None) -> GroupShardState:
-    """A classic group of the id has become a consumer group before, or was made up for offsets that a compacted log has
-    in front of the group."""
+    """Replay a record of a consumer group. A classic group with the id is removed: it was converted, or was created for
+    offsets that precede the group's records in a compacted log."""
     decoded = GROUP_RECORDS.decode(key, value)
     group_id: str = decoded.key.group_id  # type: ignore[attr-defined]  # Every key of a consumer group has it.
     group = replay_consumer(state.consumer_group(group_id), group_id, ConsumerRecord(decoded.key, decoded.value))
@@ -86,7 +85,7 @@ def _replay_consumer_record(state: GroupShardState, key: bytes, value: bytes | N
 
 
 def replay_marker(state: GroupShardState, producer_id: int, *, committed: bool) -> GroupShardState:
-    """The state after the end of a producer's transaction: its offsets count from now on, or are forgotten."""
+    """The state after a transaction marker: the producer's pending offsets take effect or are dropped."""
     pending, counting = state.pending.settle(producer_id, committed=committed)
     all_offsets = state.offsets
     for (group_id, partition), offset in counting:
@@ -112,14 +111,14 @@ def replay_offset(
 
 
 def set_offsets(all_offsets: Map[str, GroupOffsets], group_id: str, offsets: GroupOffsets) -> Map[str, GroupOffsets]:
-    """A group without offsets has no entry."""
+    """Set a group's offsets. A group without offsets has no entry."""
     if offsets:
         return all_offsets.set(group_id, offsets)
     return all_offsets.delete(group_id) if group_id in all_offsets else all_offsets
 
 
 def replay_group(live: ClassicGroup | None, group_id: str, value: GroupMetadataValue) -> ClassicGroup:
-    """The group after a GroupMetadata record, which may be `live` with a generation settled, or one not seen before."""
+    """The group after a GroupMetadata record: `live` with its generation complete, or a new group."""
     group = ClassicGroup(group_id) if live is None else live.copy()
     group.previous_state = group.state
     group.state = STABLE if value.members else EMPTY

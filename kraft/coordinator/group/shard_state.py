@@ -1,4 +1,4 @@
-"""What one shard of the group coordinator remembers: an immutable value, rebuilt by replaying its partition of
+"""The state of one group coordinator shard: an immutable value, rebuilt by replaying its partition of
 `__consumer_offsets`."""
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ NO_TIMESTAMP = -1
 
 
 class OffsetAndMetadata(NamedTuple):
-    """One committed offset. `leader_epoch` and `expire_timestamp_ms` are -1 where there is none. A zero `topic_id`
-    means that it was never known."""
+    """One committed offset. `leader_epoch` and `expire_timestamp_ms` are -1 if unset. A zero `topic_id` is unknown."""
 
     offset: int
     leader_epoch: int

@@ -1,4 +1,4 @@
-"""What the group coordinator asks about topics: a port onto the metadata image."""
+"""The topics as the group coordinator reads them: a port onto the metadata image."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class TopicDirectory(Protocol):
     def topic_name(self, topic_id: bytes) -> str | None: ...
     def topic_id(self, name: str) -> bytes | None: ...
     def partition_count(self, name: str) -> int:
-        """0 for a topic that does not exist."""
+        """The number of partitions; 0 for a topic that does not exist."""
 
     def version(self) -> object:
-        """Something that is another object whenever any topic has come, gone, grown or been made anew."""
+        """An object that is replaced whenever a topic is created, deleted, recreated or gets partitions."""
 
     def all_names(self) -> TopicNames: ...
     def names_version(self) -> int:
-        """The metadata offset as of which a topic has come or gone for the last time."""
+        """The metadata offset of the last creation or deletion of a topic."""

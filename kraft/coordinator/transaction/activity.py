@@ -1,4 +1,4 @@
-"""How transactions have ended since this node coordinates. For metrics."""
+"""Metrics of ended transactions since this node coordinates."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ ABORTED: Final = "aborted"
 
 
 class TransactionActivity:
-    """Owned by the coordinator. `ended` counts transactions whose markers are all written; `timed_out` those of the
-    aborted that took longer than they may."""
+    """Counters owned by the coordinator. `ended` counts transactions whose markers are all written; `timed_out` those
+    aborted because of their timeout."""
 
     def __init__(self) -> None:
         self.ended = {COMMITTED: 0, ABORTED: 0}

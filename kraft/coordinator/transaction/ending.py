@@ -35,7 +35,7 @@ COMPLETE = {True: State.COMPLETE_COMMIT, False: State.COMPLETE_ABORT}
 
 
 class End(NamedTuple):
-    """What a producer asks for. `version` is the transaction.version that its request speaks."""
+    """An end requested by a producer. `version` is the transaction.version of its request."""
 
     transactional_id: str
     producer_id: int
@@ -45,8 +45,8 @@ class End(NamedTuple):
 
 
 def end_transaction(draft: TransactionDraft, end: End, fresh: FreshId) -> tuple[int, int]:
-    """Decide the outcome. Returns the producer's id and epoch from now on; (-1, -1) for clients that keep theirs.
-    Raises ApiError, ProducerIdNeeded."""
+    """Decide the outcome. Returns the producer's new id and epoch; (-1, -1) for clients that keep theirs. Raises
+    ApiError, ProducerIdNeeded."""
     found = draft.committed(end.transactional_id)
     if found is None:
         raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{end.transactional_id} has no producer")
@@ -105,7 +105,7 @@ def _end_with_new_epoch(draft: TransactionDraft, end: End, found: Transaction, f
 
 
 def told_to_producer(after: Transaction) -> tuple[int, int]:
-    """The id and epoch that the producer goes on with: those after the markers, where its epochs are used up."""
+    """The producer's id and epoch for its next transaction: a new id if its epochs are exhausted."""
     if after.next_producer_id != NO_PRODUCER_ID:
         return after.next_producer_id, 0
     return after.producer_id, after.producer_epoch
@@ -135,8 +135,8 @@ def prepare(
 
 
 def abort_for_producer(draft: TransactionDraft, transactional_id: str, found: Transaction, fresh: FreshId) -> None:
-    """The coordinator aborts an open transaction: a new producer takes the id over, or it took too long. The epoch
-    rises, so whoever had it open is fenced. Raises ProducerIdNeeded."""
+    """Abort an open transaction because a new producer takes over the id, or it timed out. The epoch rises, which
+    fences the old producer. Raises ProducerIdNeeded."""
     if draft.level >= EPOCHS_BUMPED_AT_END:
         prepare(draft, transactional_id, found, committed=False, version=draft.level, fresh=fresh)
         return
@@ -155,7 +155,7 @@ def abort_for_producer(draft: TransactionDraft, transactional_id: str, found: Tr
 
 
 def abort_timed_out(draft: TransactionDraft, transactional_id: str, fresh: FreshId) -> bool:
-    """Abort the transaction if it has been open for too long by now. Raises ProducerIdNeeded."""
+    """Abort the transaction if it has exceeded its timeout. Raises ProducerIdNeeded."""
     found = draft.transaction(transactional_id)
     if found is None or draft.is_in_transition(transactional_id) or not is_timed_out(found, draft.wall_ms):
         return False
@@ -174,7 +174,8 @@ def is_timed_out(found: Transaction, wall_ms: int) -> bool:
 
 
 def complete(draft: TransactionDraft, ending: Ending) -> None:
-    """All markers are written. What has been completed already, or is another transaction by now, stays."""
+    """Complete a transaction whose markers are all written. Ignored if it is already complete or another transaction is
+    open."""
     found = draft.transaction(ending.transactional_id)
     if (
         found is None

@@ -1,5 +1,5 @@
-"""InitProducerId with a transactional id: a producer takes it over, and whoever had it is fenced (KIP-98, KIP-360,
-KIP-588)."""
+"""InitProducerId with a transactional id: a producer takes it over, and the previous producer is fenced (KIP-98,
+KIP-360, KIP-588)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kraft.protocol.error_codes import ErrorCode
 
 
 class Claim(NamedTuple):
-    """The identity that a producer claims (KIP-360): its id and epoch so far."""
+    """The current id and epoch that a producer sends (KIP-360)."""
 
     producer_id: int
     producer_epoch: int
@@ -29,8 +29,8 @@ class Claim(NamedTuple):
 def init_producer(
     draft: TransactionDraft, transactional_id: str, timeout_ms: int, claim: Claim | None, fresh: FreshId
 ) -> Transaction | None:
-    """The producer's identity from now on; None where an open transaction has to be aborted first: the producer comes
-    again. Raises ApiError, ProducerIdNeeded."""
+    """Return the producer's new identity; None if an open transaction must be aborted first, and the producer must
+    retry. Raises ApiError, ProducerIdNeeded."""
     draft.require_settled(transactional_id)
     found = draft.transaction(transactional_id)
     if found is None:
@@ -56,8 +56,8 @@ def init_producer(
 
 
 def _may_be(claim: Claim, found: Transaction) -> bool:
-    """Whether the claim is to the id on record, or to the one before it, whose epochs were used up: the answer that
-    told the new one may have been lost."""
+    """Whether the claim names the recorded id, or the previous one whose epochs are exhausted: the response with the
+    new id may be lost."""
     return claim.producer_id == found.producer_id or (
         claim.producer_id == found.previous_producer_id and is_exhausted(claim.producer_epoch)
     )

@@ -1,4 +1,4 @@
-"""The description of transactions (KIP-664, KIP-994), and the choice of those to abort by timeout or to expire."""
+"""Descriptions of transactions (KIP-664, KIP-994), and the selection of those that time out or expire."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def matching(
     producer_ids: Collection[int],
     open_since_ms: int | None,
 ) -> Iterator[listed.TransactionState | None]:
-    """Transactions in one of the states (None: any), of one of the producers (none named: any), that began before a
-    time. None stands for one that does not match: who asks may pause there."""
+    """Yield the transactions with one of the states (None: any) and producers (empty: any) that began before a time.
+    Yields None for each other one, where the caller may pause."""
     for transactional_id in sorted(state.transactions):
         found = state.transactions[transactional_id]
         if (
@@ -69,18 +69,18 @@ def matching(
 
 
 def named(pattern: RegularExpression, found: Sequence[listed.TransactionState]) -> list[listed.TransactionState]:
-    """Those whose id the pattern matches. May take long: to be done in a thread."""
+    """The transactions whose ids match the pattern. May be slow: run it in a thread."""
     return [each for each in found if pattern.matches(each.transactional_id)]
 
 
 def timed_out(state: TransactionShardState, wall_ms: int) -> Iterator[str | None]:
-    """Transactional ids whose transaction has been open for too long, and a None for every other."""
+    """Yield the transactional ids whose transaction has exceeded its timeout, and None for every other."""
     for transactional_id, found in state.transactions.items():
         yield transactional_id if is_timed_out(found, wall_ms) else None
 
 
 def expiring(retention_ms: int) -> Walk[TransactionShardState]:
-    """The walk that forgets transactional ids that nobody has used for that long (transactional.id.expiration.ms)."""
+    """The sweep that deletes transactional ids unused for `retention_ms` (transactional.id.expiration.ms)."""
 
     def walk(state: TransactionShardState) -> Iterator[Operation]:
         ids = iter(state.transactions)

@@ -19,7 +19,7 @@ def add_partitions(
     partitions: Collection[TopicPartition],
     version: int,
 ) -> None:
-    """The first ones open the transaction. `version`: the transaction.version that the request speaks. Raises
+    """Add partitions; the first ones open the transaction. `version` is the transaction.version of the request. Raises
     ApiError."""
     found = draft.transaction(transactional_id)
     if not _is_opened_by(found, producer_id, producer_epoch):
@@ -41,8 +41,8 @@ def add_partitions(
 
 
 def _is_opened_by(found: Transaction | None, producer_id: int, producer_epoch: int) -> bool:
-    """Whether the producer has it open already. More partitions then join at once, also while the record that opened
-    it is not committed: their answer rests on that record. Kafka has the producer come again."""
+    """Whether the producer has the transaction open. Then partitions are added immediately, even if the record that
+    opened it is not committed: the response waits for that record. Kafka has the producer retry."""
     return (
         found is not None
         and found.state is State.ONGOING
@@ -58,7 +58,7 @@ def missing_partitions(
     producer_epoch: int,
     partitions: Collection[TopicPartition],
 ) -> set[TopicPartition]:
-    """The partitions that do not belong to the producer's transaction. Raises ApiError."""
+    """The partitions that are not in the producer's transaction. Raises ApiError."""
     found = _of_producer(state.transactions.get(transactional_id), producer_id, producer_epoch)
     return set(partitions) - found.partitions
 

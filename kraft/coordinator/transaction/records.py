@@ -44,7 +44,7 @@ def value_of(transaction: Transaction, level: int) -> bytes:
 
 
 def decode(key: bytes, value: bytes | None) -> tuple[str, Transaction | None] | None:
-    """A transactional id and its transaction, None where it was forgotten. None for records of another type. Raises
+    """Decode a transactional id and its transaction (None: deleted). Returns None for records of another type. Raises
     ProtocolError."""
     try:
         record = TRANSACTION_RECORDS.decode(key, value)

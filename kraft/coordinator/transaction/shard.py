@@ -1,4 +1,4 @@
-"""The transactions of one partition of `__transaction_state`, as the coordinator runtime hosts them."""
+"""The transactions of one partition of `__transaction_state`, hosted by the coordinator runtime."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class TransactionShardState:
 
 
 class TransactionDraft:
-    """One decision in the making. `level` is the cluster's transaction.version. `committed` is the state as of the
-    high watermark."""
+    """The draft of one operation. `level` is the cluster's transaction.version. `committed` is the state as of the high
+    watermark."""
 
     def __init__(
         self, state: TransactionShardState, committed: TransactionShardState, level: int, moment: Moment
@@ -52,22 +52,22 @@ class TransactionDraft:
         return TransactionShardState(self._transactions)
 
     def transaction(self, transactional_id: str) -> Transaction | None:
-        """The newest state, which may be lost yet."""
+        """The newest state, which may still be lost."""
         return self._transactions.get(transactional_id)
 
     def committed(self, transactional_id: str) -> Transaction | None:
         return self._committed.get(transactional_id)
 
     def is_in_transition(self, transactional_id: str) -> bool:
-        """Whether the id is on its way to another state: its newest record is not committed, or its markers are not
-        written. Kafka's `pendingTransitionInProgress`."""
+        """Whether the id is in transition: its newest record is not committed, or its markers are not written. Kafka's
+        `pendingTransitionInProgress`."""
         newest = self._transactions.get(transactional_id)
         if newest is not self._committed.get(transactional_id):
             return True
         return newest is not None and newest.state in PREPARED
 
     def require_settled(self, transactional_id: str) -> None:
-        """Raises ApiError(CONCURRENT_TRANSACTIONS) while the id is in transition. Clients try again on it."""
+        """Raises ApiError(CONCURRENT_TRANSACTIONS), which clients retry, while the id is in transition."""
         if self.is_in_transition(transactional_id):
             raise ApiError(
                 ErrorCode.CONCURRENT_TRANSACTIONS,
@@ -75,14 +75,13 @@ class TransactionDraft:
             )
 
     def prepared(self) -> list[str]:
-        """Transactional ids whose markers are to be written."""
+        """Transactional ids whose markers are not written yet."""
         return sorted(
             transactional_id for transactional_id, each in self._transactions.items() if each.state in PREPARED
         )
 
     def write(self, transactional_id: str, after: Transaction) -> Transaction:
-        """Write the state of a transactional id. Where that decides the outcome, its markers follow once it is
-        committed."""
+        """Write the state of a transactional id. If it decides the outcome, the markers follow once it is committed."""
         before = self._transactions.get(transactional_id)
         assert before is None or after.state in TRANSITIONS[before.state], (before, after)
         assert after.producer_id >= 0, after
@@ -103,7 +102,7 @@ class TransactionDraft:
 
 
 class FreshId:
-    """A producer id for a decision that may need one."""
+    """A new producer id for an operation that may need one."""
 
     __slots__ = ("_producer_id",)
 
@@ -111,15 +110,15 @@ class FreshId:
         self._producer_id = producer_id
 
     def take(self) -> int:
-        """Raises ProducerIdNeeded."""
+        """Return the id. Raises ProducerIdNeeded if none was obtained."""
         if self._producer_id is None:
             raise ProducerIdNeeded
         return self._producer_id
 
 
 class TransactionShard:
-    """Implements `CoordinatorShard` for `TransactionShardState`. `level` tells the cluster's transaction.version now.
-    It has no deadlines: what took too long is looked for at times, as in Kafka."""
+    """Implements `CoordinatorShard` for `TransactionShardState`. `level` returns the cluster's current
+    transaction.version. It has no deadlines: timeouts are checked periodically, as in Kafka."""
 
     def __init__(self, level: Callable[[], int]) -> None:
         self._level = level
@@ -154,7 +153,7 @@ class TransactionShard:
         return TransactionDraft(state, state if committed is None else committed, self._level(), moment)
 
     def loaded(self, draft: TransactionDraft) -> None:
-        """What the last coordinator had decided, and not completed, goes on here."""
+        """Resume the transactions that the previous coordinator decided but did not complete."""
         for transactional_id in draft.prepared():
             found = draft.transaction(transactional_id)
             assert found is not None

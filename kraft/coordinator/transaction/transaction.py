@@ -1,4 +1,4 @@
-"""One transactional id: its producer, and the transaction that it has open or had last."""
+"""One transactional id: its producer, and its open or last transaction."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ AT_REST: Final = frozenset((State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_A
 class Transaction(NamedTuple):
     """The producer of a transactional id, and its transaction.
 
-    `previous_producer_id` is whose id it was before this state; `next_producer_id` whose it will be once the markers
-    are written, where the epochs of this one are used up. `last_producer_epoch` lets the producer ask again whose
-    answer was lost: it is not in the log, and forgotten when the coordinator moves. `client_version` is the
-    transaction.version of the client that made the last step.
+    `previous_producer_id` is the producer id before this state. `next_producer_id` is the one used after the markers
+    are written, if the epochs of this one are exhausted. `last_producer_epoch` allows a producer to retry after a lost
+    response: it is not in the log, and is lost when the coordinator moves. `client_version` is the transaction.version
+    of the client that made the last step.
     """
 
     producer_id: int
@@ -73,7 +73,7 @@ class Transaction(NamedTuple):
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether the next epoch may not be given to a producer."""
+        """Whether the next epoch must not be given to a producer."""
         return is_exhausted(self.producer_epoch)
 
 
@@ -82,8 +82,9 @@ def is_exhausted(producer_epoch: int) -> bool:
 
 
 class Ending(NamedTuple):
-    """A transaction whose outcome is committed: its markers are to be written, then it is complete. An effect of
-    `TransactionDraft`. Before transaction.version 2 only `started_ms` tells it from the producer's next one."""
+    """A transaction whose outcome is committed: its markers must be written, then it is complete. An effect of
+    `TransactionDraft`. Before transaction.version 2 only `started_ms` distinguishes it from the producer's next
+    transaction."""
 
     transactional_id: str
     producer_id: int
@@ -108,4 +109,4 @@ def ending_of(transactional_id: str, transaction: Transaction) -> Ending:
 
 
 class ProducerIdNeeded(Exception):
-    """The decision takes a new producer id: get one, and decide again with it."""
+    """Raised when the operation needs a new producer id: get one and run it again."""

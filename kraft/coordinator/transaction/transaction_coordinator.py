@@ -1,7 +1,7 @@
-"""The transaction coordinator: one method for each API, over the shards of `__transaction_state` that this node leads.
+"""The transaction coordinator: one method per API, over the shards of `__transaction_state` that this node leads.
 
-It finds the shard, gets producer ids, and has the markers of decided transactions written. What a transaction may do
-is decided in `transaction/`. Callers are authorized already, and the topics that they name exist.
+It finds the shard, obtains producer ids, and has the markers of ended transactions written. The rules are in
+`transaction/`. Callers are already authorized, and the topics they name exist.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ R = TypeVar("R")
 
 class ProducerIds(Protocol):
     async def next(self) -> int:
-        """A producer id never handed out before. Raises ApiError."""
+        """Return a producer id that was never used. Raises ApiError."""
 
 
 class MarkerWriter(Protocol):
     async def write(self, ending: Ending, coordinator_epoch: int, is_current: Callable[[], bool]) -> bool:
-        """Have every partition of the transaction append its outcome, however long that takes. False where another
-        coordinator has taken over, or `is_current` says so."""
+        """Append the marker to every partition of the transaction, however long that takes. False if another
+        coordinator has taken over, or `is_current` returns False."""
 
 
 class TransactionCoordinator:
-    """See the module. `partition_count` tells how many partitions `__transaction_state` has or would be made with,
-    `level` the cluster's transaction.version."""
+    """The transaction coordinator of a broker. `partition_count` returns the number of partitions that
+    `__transaction_state` has or would be created with, `level` the cluster's transaction.version."""
 
     def __init__(
         self,
@@ -112,8 +112,8 @@ class TransactionCoordinator:
     # Producers.
 
     async def init_producer_id(self, transactional_id: str, timeout_ms: int, claim: Claim | None) -> tuple[int, int]:
-        """The producer's id and epoch from now on. Raises ApiError: CONCURRENT_TRANSACTIONS while a transaction of the
-        one before is being ended."""
+        """Return the producer's new id and epoch. Raises ApiError: CONCURRENT_TRANSACTIONS while the previous
+        producer's transaction is being ended."""
         _require_id(transactional_id)
         if not 0 < timeout_ms <= self._config.transaction_max_timeout_ms:
             raise ApiError(
@@ -142,8 +142,8 @@ class TransactionCoordinator:
         version: int,
         patience_s: float = 0.0,
     ) -> None:
-        """Raises ApiError. While the markers of the producer's last transaction are being written the answer waits for
-        them, at most `patience_s`: who begins the next one right after the last is not told to come again."""
+        """Add partitions to the producer's transaction. While the markers of its last transaction are being written,
+        waits for them for at most `patience_s`, so that the producer need not retry. Raises ApiError."""
         _require_id(transactional_id)
         if patience_s and (ended := self._ended.get(transactional_id)) is not None:
             with self._clock.move_on_after(patience_s):
@@ -160,7 +160,7 @@ class TransactionCoordinator:
         producer_epoch: int,
         partitions: Collection[TopicPartition],
     ) -> set[TopicPartition]:
-        """The partitions that do not belong to the producer's transaction. Raises ApiError."""
+        """The partitions that are not in the producer's transaction. Raises ApiError."""
         _require_id(transactional_id)
         return self.runtime.read(
             self.partition_for(transactional_id),
@@ -168,8 +168,8 @@ class TransactionCoordinator:
         )
 
     async def end_transaction(self, end: End) -> tuple[int, int]:
-        """Returns once the outcome is certain: the producer's id and epoch from now on, (-1, -1) for clients that
-        keep theirs. The markers follow. Raises ApiError."""
+        """End the transaction. Returns once the outcome is committed: the producer's new id and epoch, (-1, -1) for
+        clients that keep theirs. The markers are written afterwards. Raises ApiError."""
         _require_id(end.transactional_id)
 
         def decide(draft: TransactionDraft, fresh: FreshId) -> tuple[int, int]:
@@ -234,8 +234,8 @@ class TransactionCoordinator:
     # The end of transactions.
 
     def _end(self, partition: int, leader_epoch: int, ending: Ending) -> None:
-        """The outcome is committed: the markers may be written. The same effect may come again, where a shard has
-        read its log anew."""
+        """Start writing the markers of a committed outcome. The same effect may arrive again after a shard was
+        reloaded."""
         key = (partition, leader_epoch, ending)
         if self._nursery is not None and key not in self._ending:
             self._ending.add(key)

@@ -1,4 +1,4 @@
-"""How the leader of a partition asks the transaction coordinator: a port, implemented by the server."""
+"""How a partition leader asks the transaction coordinator: a port, implemented by the server."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ class TransactionPartitions(Protocol):
 
     @property
     def is_required(self) -> bool:
-        """Whether transactions have to be verified: transaction.partition.verification.enable."""
+        """Whether transactions must be verified: transaction.partition.verification.enable."""
 
     def confirms(
         self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: Sequence[tuple[str, int]]
     ) -> bool:
-        """Whether this broker's own coordinator says at once that all the partitions (topic, index) belong to the
-        producer's transaction. False where another broker coordinates it, too: then `verify`."""
+        """Whether this broker's own coordinator confirms, without waiting, that all the partitions (topic, index)
+        belong to the producer's transaction. False also if another broker coordinates it: call `verify` then."""
 
     async def verify(
         self,
@@ -31,13 +31,13 @@ class TransactionPartitions(Protocol):
         add: bool,
     ) -> Mapping[tuple[str, int], int]:
         """Have the coordinator confirm that the partitions (topic, index) belong to the producer's transaction, or
-        `add` them to it. Returns the error codes of those that do not, and NETWORK_EXCEPTION, NOT_COORDINATOR,
-        COORDINATOR_NOT_AVAILABLE or COORDINATOR_LOAD_IN_PROGRESS where nobody could say."""
+        `add` them to it. Returns the error codes of those that do not. The code is NETWORK_EXCEPTION, NOT_COORDINATOR,
+        COORDINATOR_NOT_AVAILABLE or COORDINATOR_LOAD_IN_PROGRESS if the coordinator could not be asked."""
 
 
 class TransactionSupport:
-    """What the version of a client's request tells of its transactions: whether what it writes is `added` to its
-    transaction on the way (transaction version 2), and whether it knows TRANSACTION_ABORTABLE (KIP-1050)."""
+    """Transaction features of a client's request version: whether its writes add partitions to the transaction
+    implicitly (`adds`, transaction version 2), and whether it knows TRANSACTION_ABORTABLE (KIP-1050)."""
 
     __slots__ = ("adds", "knows_abortable")
 
@@ -46,7 +46,7 @@ class TransactionSupport:
         self.knows_abortable = knows_abortable
 
     def code_for_client(self, code: int) -> int:
-        """The coordinator's code in the words of such a client."""
+        """Translate the coordinator's code for such a client."""
         if code == ErrorCode.PRODUCER_FENCED:
             return ErrorCode.INVALID_PRODUCER_EPOCH
         if code == ErrorCode.TRANSACTION_ABORTABLE and not self.knows_abortable:

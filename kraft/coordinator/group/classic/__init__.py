@@ -1,5 +1,5 @@
-"""Groups of the classic protocol: members that join and sync, generation by generation. Pure.
+"""Groups of the classic protocol: members join and sync, generation by generation. Pure.
 
-Enters: JoinGroup, SyncGroup, Heartbeat and LeaveGroup over a draft. Leaves: changed groups, answers, callers that are
-parked. Deliberately absent: groups of KIP-848 (`consumer`), and offsets (`offsets`).
+Input: JoinGroup, SyncGroup, Heartbeat and LeaveGroup over a draft. Output: changed groups, responses, parked callers.
+Deliberately absent: groups of KIP-848 (`consumer`), and offsets (`offsets`).
 """

@@ -59,8 +59,9 @@ groups that do not exist."""
 class ClassicMember:
     """One member.
 
-    `awaiting_join` and `awaiting_sync` are the tokens of its parked requests; `session_deadline_ms` is None while
-    nothing will end its session."""
+    `awaiting_join` and `awaiting_sync` are the tokens of its parked requests. `session_deadline_ms` is None while its
+    session cannot expire.
+    """
 
     member_id: str
     group_instance_id: str | None
@@ -84,8 +85,8 @@ class ClassicMember:
 
     @property
     def satisfies_heartbeat(self) -> bool:
-        """Whether the member counts as alive without a heartbeat, because it waits for the others. A new member does
-        not: it has no id to send heartbeats with, so it may still be removed."""
+        """Whether the member counts as alive without a heartbeat, because its request is parked. A new member does not:
+        it has no id to send heartbeats with, so it may be removed."""
         return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)
 
 
@@ -176,8 +177,8 @@ class ClassicGroup:
         return self.leader == member_id
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member may be consuming the topic. A consumer group whose subscriptions cannot be read may be
-        consuming anything."""
+        """Whether a member may be consuming the topic. A consumer group with unreadable subscriptions may be consuming
+        any topic."""
         return self.uses_consumer_protocol if self.subscribed_topics is None else topic in self.subscribed_topics
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
@@ -208,8 +209,8 @@ class ClassicGroup:
         return member
 
     def select_protocol(self) -> str:
-        """The protocol most members prefer among those that all support; ties go to what the longest-standing member
-        prefers."""
+        """The protocol that most members prefer among those all support. In a tie, the preference of the oldest member
+        decides."""
         size = len(self.members)
         votes: dict[str, int] = {}
         for member in self.members.values():
@@ -226,7 +227,7 @@ class ClassicGroup:
         self.state_timestamp_ms = wall_ms
 
     def add(self, member: ClassicMember, protocol_type: str) -> None:
-        """Take a member in. The first one sets the group's protocol type, and leads."""
+        """Add a member. The first one sets the group's protocol type and becomes leader."""
         if member.group_instance_id is not None:
             assert member.group_instance_id not in self.static_members
             self.static_members = {**self.static_members, member.group_instance_id: member.member_id}
@@ -239,13 +240,13 @@ class ClassicGroup:
         self.pending_joins = without(self.pending_joins, member.member_id)
 
     def update(self, member: ClassicMember) -> None:
-        """Put a changed member in the place of the one with its id."""
+        """Replace the member with the same id."""
         self._count(self.members[member.member_id], -1)
         self._count(member, +1)
         self.members = {**self.members, member.member_id: member}
 
     def replace(self, old_member_id: str, member: ClassicMember) -> None:
-        """A static member comes back under a new id: it keeps its place, also as leader."""
+        """Replace a static member that returned with a new id. It keeps its place, including leadership."""
         assert member.group_instance_id is not None
         self._count(self.members[old_member_id], -1)
         self._count(member, +1)
@@ -260,7 +261,7 @@ class ClassicGroup:
             self.leader = member.member_id
 
     def remove(self, member_id: str) -> None:
-        """Drop a member or a pending one. If it led, the longest-standing of the others leads."""
+        """Drop a member or a pending one. If it was leader, the oldest remaining member becomes leader."""
         member = self.members.get(member_id)
         if member is not None:
             self.members = without(self.members, member_id)
@@ -273,7 +274,7 @@ class ClassicGroup:
         self.pending_syncs = without(self.pending_syncs, member_id)
 
     def elect_joined_leader(self) -> bool:
-        """Make sure that the leader takes part in this join phase. False if nobody does."""
+        """Make sure that the leader has joined in this join phase. False if no member has."""
         if self.leader is None:
             return False
         if self.members[self.leader].awaiting_join is not None:
@@ -298,5 +299,5 @@ class ClassicGroup:
 
 
 def without(mapping: Mapping[str, V], key: str) -> Mapping[str, V]:
-    """The mapping less one key, in the same order; itself if the key is not there."""
+    """The mapping without one key, in the same order. Returns the mapping itself if the key is absent."""
     return {other: value for other, value in mapping.items() if other != key} if key in mapping else mapping

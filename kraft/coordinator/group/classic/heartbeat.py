@@ -1,4 +1,4 @@
-"""Heartbeat (versions 0-4): keep a session, and hear of a rebalance."""
+"""Heartbeat (versions 0-4): extends a member's session and reports a rebalance."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kraft.protocol.messages.heartbeat_response import HeartbeatResponse
 
 
 def heartbeat(draft: GroupDraft, request: HeartbeatRequest) -> HeartbeatResponse:
-    """Start a new session for the member. Raises ApiError for one that does not belong to the present generation."""
+    """Restart the member's session. Raises ApiError if the member is not in the current generation."""
     consumer_group = draft.consumer_group(request.group_id)
     if consumer_group is not None:
         return heartbeat_as_classic(draft, consumer_group, request)

@@ -1,9 +1,9 @@
-"""JoinGroup (versions 0-9): become a member, or take part in the next generation.
+"""JoinGroup (versions 0-9): become a member, or rejoin for the next generation.
 
-A dynamic member first gets an id (MEMBER_ID_REQUIRED, KIP-394, from version 4) and joins with it; a static member
-(KIP-345) that comes without an id replaces whoever held its instance id before.
+A dynamic member first gets an id (MEMBER_ID_REQUIRED, KIP-394, from version 4) and joins with it. A static member
+(KIP-345) without an id replaces the previous holder of its instance id.
 
-A consumer group without members becomes a classic group; its offsets stay. One with members takes the member in
+A consumer group without members becomes a classic group and keeps its offsets. One with members adds the member
 (`consumer/classic_members.py`).
 """
 
@@ -43,8 +43,8 @@ SKIP_ASSIGNMENT_VERSION = 9
 
 
 def join(draft: GroupDraft, request: JoinGroupRequest, caller: Caller, new_member_suffix: str) -> JoinAnswer:
-    """Answer at once, or park the caller until the join phase ends. `new_member_suffix` is the random part of the id
-    that a member without one gets. Raises ApiError."""
+    """Respond immediately, or park the caller until the join phase ends. `new_member_suffix` is the random part of the
+    id given to a member without one. Raises ApiError."""
     protocols: Protocols = tuple((protocol.name, bytes(protocol.metadata)) for protocol in request.protocols)
     consumer_group = draft.consumer_group(request.group_id)
     if consumer_group is not None and not consumer_group.is_empty:
@@ -81,8 +81,8 @@ def _joining_member(request: JoinGroupRequest, caller: Caller, protocols: Protoc
 
 
 def _has_room(draft: GroupDraft, group: ClassicGroup, member_id: str) -> bool:
-    """group.max.size. During a join phase those who already wait count, so that after a lowered limit the last to
-    rejoin are turned away."""
+    """Whether group.max.size allows the member. In a join phase the members that already wait are counted, so after the
+    limit was lowered the last ones to rejoin are refused."""
     size = draft.config.group_max_size
     member = group.members.get(member_id)
     if group.state is EMPTY:
@@ -173,8 +173,7 @@ def _renewed(member: ClassicMember, joining: ClassicMember, token: int) -> Class
 
 
 def _supersede_join(draft: GroupDraft, member: ClassicMember) -> None:
-    """A client that asks again has given up on its older request; that one is answered with something it would
-    survive."""
+    """Complete the older JoinGroup of a client that sent another, with a retriable error."""
     draft.complete(member.awaiting_join, join_error(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
 
 
@@ -186,9 +185,10 @@ def _replace_static(
     request: JoinGroupRequest,
     caller: Caller,
 ) -> JoinAnswer:
-    """A static member restarts: the new process takes the place of the old one, which is fenced.
+    """Replace a restarted static member: the new process takes its place and the old one is fenced.
 
-    In a stable group nothing else changes, if the same protocol stays selected (KIP-345, KIP-814)."""
+    In a stable group nothing else changes if the same protocol stays selected (KIP-345, KIP-814).
+    """
     old = group.members[holder]
     old_leader = group.leader or ""
     draft.complete(old.awaiting_join, join_error(ErrorCode.FENCED_INSTANCE_ID, holder))

@@ -1,4 +1,4 @@
-"""LeaveGroup (versions 0-5): members go at once instead of by timeout; an administrator may also remove static
+"""LeaveGroup (versions 0-5): removes members immediately instead of by timeout. An administrator may also remove static
 members by instance id."""
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ BATCH_VERSION = 3
 
 
 def leaving_members(request: LeaveGroupRequest, api_version: int) -> list[MemberIdentity]:
-    """Before version 3 a request names one member, at the top."""
+    """The members named in the request. Before version 3 it names one member, at the top level."""
     return request.members if api_version >= BATCH_VERSION else [MemberIdentity(member_id=request.member_id)]
 
 
 def leave(draft: GroupDraft, group_id: str, leaving: list[MemberIdentity]) -> LeaveGroupResponse:
-    """Remove those who can be removed, and say of each whether it was."""
+    """Remove the members that can be removed, with a result for each."""
     consumer_group = draft.consumer_group(group_id)
     if consumer_group is not None:
         return _leave_consumer_group(draft, consumer_group, leaving)
@@ -42,7 +42,7 @@ def leave(draft: GroupDraft, group_id: str, leaving: list[MemberIdentity]) -> Le
 
 
 def _leave_consumer_group(draft: GroupDraft, group: ConsumerGroup, leaving: list[MemberIdentity]) -> LeaveGroupResponse:
-    """An administrator removes members; they leave with a heartbeat themselves."""
+    """Remove members of a consumer group for an administrator. The members themselves leave with a heartbeat."""
     gone: dict[str, ConsumerMember] = {}
     answers = []
     for identity in leaving:

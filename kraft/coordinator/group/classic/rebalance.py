@@ -1,11 +1,11 @@
-"""The rebalance of a classic group: how one generation ends and the next begins. Shared by joining, syncing, leaving
-and dying.
+"""The rebalance of a classic group: how one generation ends and the next begins. Shared by join, sync, leave and
+session expiry.
 
-Join phase (PreparingRebalance): members hand in their subscriptions with JoinGroup and wait until all are there, or
-the longest rebalance timeout has passed; dynamic members who did not come are out. The first rebalance of an empty
-group waits `group.initial.rebalance.delay.ms` instead, longer while members keep coming. Sync phase
-(CompletingRebalance): everybody sends SyncGroup, the leader's carries the assignment; who has not synced within the
-rebalance timeout is out.
+Join phase (PreparingRebalance): members send their subscriptions with JoinGroup and wait until all have joined or the
+longest rebalance timeout has passed. Dynamic members that have not joined are removed. The first rebalance of an empty
+group waits `group.initial.rebalance.delay.ms` instead, longer while members keep joining. Sync phase
+(CompletingRebalance): every member sends SyncGroup, the leader with the assignment. Members that have not synced within
+the rebalance timeout are removed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from kraft.protocol.messages.sync_group_response import SyncGroupResponse
 
 
 def rebalance_or_complete_join(draft: GroupDraft, group: ClassicGroup, reason: str) -> None:
-    """Start a rebalance where one can start; in one that is under way, see whether that was the last member missing."""
+    """Start a rebalance if possible. If one is in progress, check whether all members have now joined."""
     if group.can_rebalance:
         prepare_rebalance(draft, group, reason)
     else:
@@ -38,7 +38,7 @@ def rebalance_or_complete_join(draft: GroupDraft, group: ClassicGroup, reason: s
 
 
 def prepare_rebalance(draft: GroupDraft, group: ClassicGroup, reason: str) -> None:
-    """Begin the join phase. Members that wait for an assignment are sent back to join."""
+    """Start the join phase. Parked SyncGroup requests are completed with REBALANCE_IN_PROGRESS."""
     if group.state is COMPLETING_REBALANCE:
         send_back_awaiting_sync(draft, group, ErrorCode.REBALANCE_IN_PROGRESS)
     group.pending_syncs = {}
@@ -60,14 +60,14 @@ def prepare_rebalance(draft: GroupDraft, group: ClassicGroup, reason: str) -> No
 
 
 def complete_join_if_all_joined(draft: GroupDraft, group: ClassicGroup) -> None:
-    """End the join phase early when nobody is missing, except that an initial rebalance always waits out its delay."""
+    """End the join phase early once all members have joined. An initial rebalance always waits for its full delay."""
     if group.state is PREPARING_REBALANCE and group.previous_state is not EMPTY and group.all_members_joined:
         complete_join(draft, group)
 
 
 def complete_join(draft: GroupDraft, group: ClassicGroup) -> None:
-    """End the join phase: who has not come is out (static members keep their place until their session ends), and
-    the next generation begins."""
+    """End the join phase and start the next generation. Members that have not joined are removed; static members stay
+    until their session expires."""
     group.join_deadline_ms = None
     group.initial_delay_ms = None
     for member in list(group.members.values()):
@@ -112,7 +112,7 @@ def _begin_sync_phase(draft: GroupDraft, group: ClassicGroup) -> None:
 
 
 def join_response(group: ClassicGroup, member_id: str, *, skip_assignment: bool = False) -> JoinGroupResponse:
-    """The present generation, as a member learns it; the leader also gets everybody's metadata."""
+    """The JoinGroup response for the current generation. The leader's has the metadata of all members."""
     everybody = []
     if group.is_leader(member_id):
         everybody = [
@@ -139,7 +139,7 @@ def join_error(error_code: int, member_id: str = UNKNOWN_MEMBER_ID) -> JoinGroup
 
 
 def remove_member(draft: GroupDraft, group: ClassicGroup, member: ClassicMember) -> None:
-    """Take a member out. If it waits to join it is told, so that a client that is alive after all comes back."""
+    """Remove a member. Its parked requests get UNKNOWN_MEMBER_ID, so that a client that is still alive rejoins."""
     draft.complete(member.awaiting_join, join_error(ErrorCode.UNKNOWN_MEMBER_ID))
     draft.complete(member.awaiting_sync, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
     group.remove(member.member_id)
@@ -149,7 +149,7 @@ def remove_member(draft: GroupDraft, group: ClassicGroup, member: ClassicMember)
 
 
 def expire_session(draft: GroupDraft, group: ClassicGroup, member_id: str) -> None:
-    """Nothing was heard from a member for its session timeout."""
+    """Remove a member that was silent for its session timeout."""
     if member_id in group.pending_joins:
         group.remove(member_id)
         if group.state is PREPARING_REBALANCE and group.all_members_joined:
@@ -172,8 +172,8 @@ def expire_session(draft: GroupDraft, group: ClassicGroup, member_id: str) -> No
 
 
 def expire_join(draft: GroupDraft, group: ClassicGroup) -> None:
-    """The join phase has lasted as long as it may. An initial one is extended while members keep coming, up to the
-    rebalance timeout."""
+    """End a join phase at its deadline. An initial one is extended while members keep joining, up to the rebalance
+    timeout."""
     group.join_deadline_ms = None
     if group.state is not PREPARING_REBALANCE:
         return
@@ -188,7 +188,7 @@ def expire_join(draft: GroupDraft, group: ClassicGroup) -> None:
 
 
 def expire_sync(draft: GroupDraft, group: ClassicGroup) -> None:
-    """Members who have not sent SyncGroup within the rebalance timeout are out, and the rest rebalances."""
+    """Remove members that have not sent SyncGroup within the rebalance timeout; the others rebalance."""
     group.sync_deadline_ms = None
     if group.state not in (COMPLETING_REBALANCE, STABLE) or not group.pending_syncs:
         return
@@ -200,8 +200,8 @@ def expire_sync(draft: GroupDraft, group: ClassicGroup) -> None:
 
 
 def send_back_awaiting_sync(draft: GroupDraft, group: ClassicGroup, error_code: int) -> None:
-    """End the waits for assignments when a generation ends before it is complete. The assignments are void, and the
-    members that waited join again, with a fresh session."""
+    """Complete parked SyncGroup requests when a generation ends early. The assignments are void, and the members rejoin
+    with a restarted session."""
     members: dict[str, ClassicMember] = {}
     for member in group.members.values():
         changed = replace(member, assignment=b"", awaiting_sync=None)

@@ -16,8 +16,8 @@ _I16 = struct.Struct(">h")
 def subscribed_topics(
     protocol_type: str | None, protocol: str | None, members: Iterable[ClassicMember]
 ) -> frozenset[str] | None:
-    """All topics that members subscribe to. None where they cannot be known: the protocol type is another, or the
-    metadata is not that of the consumer protocol."""
+    """All topics that members subscribe to. None if unknown: the protocol type differs, or the metadata is not a
+    consumer subscription."""
     if protocol_type != CONSUMER_PROTOCOL_TYPE:
         return None
     topics: list[str] = []
@@ -31,7 +31,7 @@ def subscribed_topics(
 
 
 def _topics(metadata: bytes) -> list[str]:
-    """Topics come first in every version of the subscription, so whatever follows need not be understood."""
+    """The topics of a subscription. They come first in every version, so later fields need not be understood."""
     if len(metadata) < _I16.size:
         raise ProtocolError("a consumer subscription without a version")
     subscription, _ = ConsumerProtocolSubscription.decode_from(metadata, _I16.size, 0)

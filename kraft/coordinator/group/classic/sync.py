@@ -1,4 +1,4 @@
-"""SyncGroup (versions 0-5): the leader hands in the assignment, everybody gets their part of it."""
+"""SyncGroup (versions 0-5): the leader sends the assignment, and every member gets its part of it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from kraft.protocol.messages.sync_group_response import SyncGroupResponse
 
 
 def sync(draft: GroupDraft, request: SyncGroupRequest) -> SyncGroupResponse | Deferred:
-    """Answer at once, or park the caller until the leader has assigned. The leader's assignment is written before
-    anybody hears of it. Raises ApiError."""
+    """Respond immediately, or park the caller until the leader has assigned. The leader's assignment is written before
+    any member gets it. Raises ApiError."""
     consumer_group = draft.consumer_group(request.group_id)
     if consumer_group is not None and not consumer_group.is_empty:
         return sync_as_classic(draft, consumer_group, request)
@@ -53,8 +53,8 @@ def sync(draft: GroupDraft, request: SyncGroupRequest) -> SyncGroupResponse | De
 
 
 def abandon_assignment(draft: GroupDraft, request: SyncGroupRequest, error_code: int) -> None:
-    """Handle the log's refusal of the leader's assignment. Every member that waits for it gets the same error, and all
-    join again. A generation that has ended, or is complete after all, is left alone."""
+    """Handle an append failure of the leader's assignment. Every member with a parked SyncGroup gets the same error,
+    and all rejoin. Does nothing if the generation has ended or is complete."""
     group = draft.group(request.group_id)
     if (
         group is None
@@ -86,8 +86,7 @@ def _validate(group: ClassicGroup, request: SyncGroupRequest) -> ClassicMember:
 
 
 def _complete_generation(draft: GroupDraft, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
-    """The generation is settled by its record: Stable from here on. Answers wait until the record is committed, like
-    every answer that rests on it."""
+    """Write the generation's record; the group is Stable from here on. Responses wait until the record is committed."""
     group = draft.write_assignments(group, assignments)
     draft.tell(group.group_id, CLASSIC, GroupEvent.SETTLED)
     members: dict[str, ClassicMember] = {}

@@ -1,11 +1,10 @@
-"""When a target assignment is computed, and what comes of it.
+"""When a target assignment is computed, and how it is adopted.
 
-A small group's target is computed in the heartbeat that finds it due. A large group's takes longer than a step of the
-loop may, so the heartbeat asks for a job (`ComputeTarget`). The job takes a snapshot of the group (`snapshot`),
-computes in a thread (`compute`), and hands over what it found (`adopt_target`). Members go on with the previous target
-meanwhile.
+A small group's target is computed in the heartbeat that finds it due. A large group's would block the loop for too
+long, so the heartbeat requests a job (`ComputeTarget`). The job takes a snapshot of the group (`snapshot`), computes in
+a thread (`compute`), and passes on the result (`adopt_target`). Members keep the previous target meanwhile.
 
-What a job found is dropped where the group has changed since. The next heartbeat asks again.
+The result is dropped if the group has changed since the snapshot. The next heartbeat requests another job.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ INLINE_COST_MAX: Final = 5_000
 
 @dataclass(frozen=True, slots=True)
 class ComputeTarget:
-    """An effect: have the group's target computed, and hand it to `adopt_target`."""
+    """An effect: compute the group's target in a job, and pass it to `adopt_target`."""
 
     group_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a target is computed from, beside the topics: a value."""
+    """The input of a target computation, except the topics: a value."""
 
     group: ConsumerGroup
     assignor: str
@@ -45,7 +44,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class ComputedTarget:
-    """The targets that the assignor found for the group as it was, and the records that make them of its own."""
+    """The targets computed for `group` as it was, and the records that store them."""
 
     group: ConsumerGroup
     targets: Map[str, Partitions]
@@ -56,7 +55,7 @@ class ComputedTarget:
 
 
 def assign(draft: GroupDraft, group: ConsumerGroup) -> None:
-    """Compute a new target assignment, or ask for it, if one is due. `group` is as it is in the draft."""
+    """Compute a new target assignment if one is due, or request a job for it. `group` must be the draft's."""
     due = _snapshot_of(draft, group)
     if due is None:
         return
@@ -73,7 +72,7 @@ def assign(draft: GroupDraft, group: ConsumerGroup) -> None:
 
 
 def snapshot(draft: GroupDraft, group_id: str) -> Snapshot | None:
-    """The group as it is, if it has changed since its last target, and that is long enough ago."""
+    """The group, if it has changed since its last target and the assignment interval is over; else None."""
     group = draft.consumer_group(group_id)
     return None if group is None else _snapshot_of(draft, group)
 
@@ -90,14 +89,15 @@ def _snapshot_of(draft: GroupDraft, group: ConsumerGroup) -> Snapshot | None:
 
 
 def _may_assign(draft: GroupDraft, group: ConsumerGroup) -> bool:
-    """Whether the assignment interval is over. A time in the future comes of a clock that was set back."""
+    """Whether the assignment interval is over. A timestamp in the future means that the clock was set back."""
     interval_ms = draft.consumer_configs.settings_of(group.group_id).assignment_interval_ms
     since_ms = draft.wall_ms - group.assignment_timestamp_ms
     return group.assignment_timestamp_ms == NEVER_ASSIGNED_MS or since_ms >= interval_ms or since_ms < 0
 
 
 def _is_small(draft: GroupDraft, group: ConsumerGroup) -> bool:
-    """Stops counting where it is not. A topic counts as one partition at least."""
+    """Whether the target can be computed in the heartbeat. Stops counting at the limit. A topic counts as at least one
+    partition."""
     left = INLINE_COST_MAX // len(group.members)
     for name in group.subscribed_topics():  # unordered: they are counted
         left -= max(1, draft.topics.partition_count(name))
@@ -110,7 +110,7 @@ def _is_small(draft: GroupDraft, group: ConsumerGroup) -> bool:
 
 
 def compute(due: Snapshot, topics: TopicCounts) -> ComputedTarget:
-    """The target, and its records. Pure: it may run in a thread."""
+    """Compute the target and its records. Pure, so it may run in a thread."""
     group = due.group
     found: list[LogRecord] = []
     targets = group.targets
@@ -125,8 +125,8 @@ def compute(due: Snapshot, topics: TopicCounts) -> ComputedTarget:
 
 
 def adopt_target(draft: GroupDraft, computed: ComputedTarget) -> bool:
-    """Write the target, unless the group is another than the one it was computed for. A static member that was replaced
-    has moved a target, and left the epoch as it was."""
+    """Write the target, unless the group has changed since the snapshot. Replacing a static member also counts: it
+    moves a target without raising the epoch."""
     before = computed.group
     group = draft.consumer_group(before.group_id)
     if group is None or group.targets is not before.targets or group.static_members is not before.static_members:

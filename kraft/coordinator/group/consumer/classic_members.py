@@ -1,8 +1,8 @@
-"""Members of the classic protocol within a consumer group: what JoinGroup, SyncGroup and Heartbeat come to there.
+"""Classic members of a consumer group: how JoinGroup, SyncGroup and Heartbeat are handled.
 
-The coordinator assigns, so nobody leads and nobody waits. A member learns by a heartbeat that it has to join anew. Its
-JoinGroup says what it still owns and takes it one step towards the target, as a heartbeat does for others; the
-generation in the answer is its epoch. Its SyncGroup fetches what it has then.
+The coordinator assigns, so there is no leader and no request is parked. A heartbeat tells the member that it must
+rejoin. Its JoinGroup reports the partitions it still owns and takes it one step towards the target, as a heartbeat does
+for other members. The generation in the response is its member epoch. Its SyncGroup then fetches its assignment.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from kraft.protocol.messages.sync_group_response import SyncGroupResponse
 def join_as_classic(
     draft: GroupDraft, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, new_member_id: str
 ) -> JoinGroupResponse:
-    """Answer a JoinGroup to a group that has members. Raises ApiError."""
+    """Handle a JoinGroup to a consumer group that has members. Raises ApiError."""
     if draft.config.group_consumer_migration_policy is MigrationPolicy.DISABLED:
         raise ApiError(
             ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
@@ -89,7 +89,8 @@ def join_as_classic(
 
 
 def _subscription(protocols: Protocols) -> ConsumerProtocolSubscription:
-    """All protocols carry the same. Raises ApiError where it cannot be read, with Kafka's code."""
+    """The subscription of the request. All protocols carry the same one. Raises ApiError with Kafka's code if it is
+    malformed."""
     try:
         return decode_subscription(protocols[0][1])
     except ProtocolError as malformed:
@@ -99,7 +100,7 @@ def _subscription(protocols: Protocols) -> ConsumerProtocolSubscription:
 
 
 def _holder(group: ConsumerGroup, request: JoinGroupRequest, member_id: str) -> ConsumerMember | None:
-    """The member that has the instance id now. A request with a member id must come from that member. Raises
+    """The current holder of the instance id. If the request has a member id, it must be that of the holder. Raises
     ApiError."""
     if request.group_instance_id is None:
         return None
@@ -137,8 +138,8 @@ def _owned(draft: GroupDraft, subscription: ConsumerProtocolSubscription) -> Par
 def _join_last(
     draft: GroupDraft, before: ConsumerGroup, member_id: str, subscription: ConsumerProtocolSubscription
 ) -> ConsumerMember:
-    """The group becomes a classic one, of the generation that it has reached. Its members rebalance, unless all had
-    what they were to have."""
+    """Convert the group to a classic one in the generation it has reached. Its members rebalance, unless all had their
+    targets."""
     group = draft.require_consumer_group(before.group_id)
     stale = group.assignment_epoch < group.group_epoch
     after = group.members[member_id]
@@ -157,7 +158,7 @@ def _join_last(
 
 
 def _await_sync(draft: GroupDraft, group_id: str, member: ConsumerMember) -> None:
-    """The member has joined, and has its rebalance timeout to fetch what it has."""
+    """Set the deadline for the SyncGroup of a member that has joined: its rebalance timeout."""
     draft.start_consumer_session(group_id, member.member_id)
     group = draft.require_consumer_group(group_id)
     deadline_ms = draft.now_ms + max(member.rebalance_timeout_ms, 0)
@@ -172,7 +173,7 @@ def _await_sync(draft: GroupDraft, group_id: str, member: ConsumerMember) -> Non
 
 
 def sync_as_classic(draft: GroupDraft, group: ConsumerGroup, request: SyncGroupRequest) -> SyncGroupResponse:
-    """What the member has. Raises ApiError."""
+    """Return the member's assignment. Raises ApiError."""
     member, classic = _require_classic(group, request.member_id, request.group_instance_id, request.generation_id)
     for asked, actual in (
         (request.protocol_type, CONSUMER_PROTOCOL_TYPE),
@@ -193,8 +194,8 @@ def sync_as_classic(draft: GroupDraft, group: ConsumerGroup, request: SyncGroupR
 
 
 def heartbeat_as_classic(draft: GroupDraft, group: ConsumerGroup, request: HeartbeatRequest) -> HeartbeatResponse:
-    """Start a new session for the member. It has to join anew when there is a new target, when it has partitions to
-    give up, and when those that it waits for are free. Raises ApiError."""
+    """Restart the member's session. It must rejoin if there is a new target, if it has partitions to revoke, or once
+    the partitions it waits for are free. Raises ApiError."""
     member, _ = _require_classic(group, request.member_id, request.group_instance_id, request.generation_id)
     draft.start_consumer_session(group.group_id, member.member_id)
     if group.classic_count == len(group.members):
@@ -214,7 +215,7 @@ def heartbeat_as_classic(draft: GroupDraft, group: ConsumerGroup, request: Heart
 def _require_classic(
     group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int
 ) -> tuple[ConsumerMember, ClassicMembership]:
-    """The member, which must speak the classic protocol and be in this generation. Raises ApiError."""
+    """Return the member, which must use the classic protocol and be in this generation. Raises ApiError."""
     member = group.require_member(member_id) if instance_id is None else group.require_holder(instance_id, member_id)
     if member.classic is None:
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} does not use the classic protocol.")
@@ -228,7 +229,7 @@ def _require_classic(
 
 
 def _await_join(draft: GroupDraft, group: ConsumerGroup, member: ConsumerMember) -> None:
-    """The member was told to join anew, and has its rebalance timeout for it from the first time on."""
+    """Set the deadline for a rejoin: the member's rebalance timeout, counted from the first request to rejoin."""
     if member.member_id not in group.joins:
         deadline_ms = draft.now_ms + max(member.rebalance_timeout_ms, 0)
         draft.keep_consumer(replace(group, joins=group.joins.set(member.member_id, deadline_ms)))

@@ -1,7 +1,7 @@
-"""A consumer group: what the records say of it, and the deadlines of its members.
+"""A consumer group: the state in its records, and the deadlines of its members.
 
-A `ConsumerGroup` is a value. Each change gives a new one that shares what did not change; maps are iterated only in
-key order where the order shows.
+A `ConsumerGroup` is a value. Each change creates a new one that shares the unchanged parts. Maps are iterated in key
+order wherever the order is visible.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ResolvedRegex(NamedTuple):
 
 
 class RevocationDeadline(NamedTuple):
-    """When a member must have given up its partitions: `member_epoch` is the one it would be stuck in."""
+    """The deadline for a member to revoke partitions. `member_epoch` is its epoch when the deadline was set."""
 
     deadline_ms: int
     member_epoch: int
@@ -54,14 +54,14 @@ class RevocationDeadline(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroup:
-    """See the module. `subscribers` and `regex_subscribers` count the members that name a topic or a pattern; `owners`
-    tells which member has a partition (topic id, index), or has yet to give it up. Without a target, a member is to
-    have nothing. `classic_count` members speak the classic protocol; `classic_supporters` counts those of them that
-    support a protocol.
+    """A consumer group. `subscribers` and `regex_subscribers` count the members of a topic or pattern. `owners` maps
+    (topic id, index) to the member that has the partition or has yet to revoke it. A member without a target is
+    assigned nothing. `classic_count` is the number of classic members; `classic_supporters` counts those that support a
+    protocol.
 
-    Not durable: `sessions` (deadline by member id), `revocations`, `joins` and `syncs` (when a member of the classic
-    protocol must have joined anew, or must have fetched its part), and `topics_seen`, the version of the topics for
-    which `metadata_hash` is known to hold."""
+    Not durable: `sessions` (deadline by member id), `revocations`, `joins` and `syncs` (deadlines of classic members to
+    rejoin and to sync), and `topics_seen`, the version of the topics for which `metadata_hash` is known to be current.
+    """
 
     group_id: str
     group_epoch: int = FIRST_EPOCH
@@ -104,7 +104,7 @@ class ConsumerGroup:
         return (self.members[member_id] for member_id in sorted(self.members))
 
     def require_member(self, member_id: str) -> ConsumerMember:
-        """Raises ApiError."""
+        """Return the member. Raises ApiError if it is unknown."""
         member = self.members.get(member_id)
         if member is None:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}.")
@@ -115,7 +115,8 @@ class ConsumerGroup:
         return None if member_id is None else self.members.get(member_id)
 
     def require_holder(self, instance_id: str, member_id: str | None) -> ConsumerMember:
-        """The static member of the instance id, which must be this one unless None is given. Raises ApiError."""
+        """Return the static member of the instance id. Raises ApiError if it is unknown, or is not `member_id` (None:
+        any)."""
         holder = self.static_member(instance_id)
         if holder is None:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
@@ -130,12 +131,12 @@ class ConsumerGroup:
         return self.targets.get(member_id, NO_PARTITIONS)
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
-        """The names that the member subscribes to, those that its pattern matched among them."""
+        """The topic names that the member subscribes to, including those that its pattern matched."""
         resolved = self.regexes.get(member.regex) if member.regex else None
         return member.topics if resolved is None else member.topics | resolved.topics
 
     def subscribed_topics(self) -> set[str]:
-        """All topics that some member subscribes to, whether they exist or not."""
+        """All topics that a member subscribes to, existing or not."""
         topics = set(self.subscribers)
         for resolved in self.regexes.values():  # unordered: their union is taken
             topics |= resolved.topics
@@ -145,11 +146,11 @@ class ConsumerGroup:
         return topic in self.subscribers or any(topic in resolved.topics for resolved in self.regexes.values())
 
     def supports_classic(self, protocols: Iterable[str]) -> bool:
-        """Whether all members of the classic protocol support one of these."""
+        """Whether all classic members support one of these protocols."""
         return any(self.classic_supporters.get(name, 0) == self.classic_count for name in protocols)
 
     def waits_for_others(self, member: ConsumerMember) -> bool:
-        """Whether another still has a partition that the member is to have."""
+        """Whether another member still owns a partition of this member's target."""
         return any(
             partition not in member.assigned.get(topic_id, {}) and (topic_id, partition) in self.owners
             for topic_id, partitions in self.target_of(member.member_id).items()
@@ -157,7 +158,7 @@ class ConsumerGroup:
         )
 
     def assignor(self, default: str) -> str:
-        """The assignor that most members ask for; of two equally wanted ones, the first by name."""
+        """The assignor that most members request; in a tie, the first by name."""
         votes: dict[str, int] = {}
         for member in self.members.values():  # unordered: they are counted
             if member.assignor is not None:
@@ -167,7 +168,7 @@ class ConsumerGroup:
     # Changes.
 
     def with_member(self, member: ConsumerMember) -> ConsumerGroup:
-        """The group with a new member, or with another state of one it has."""
+        """The group with a member added or updated."""
         before = self.members.get(member.member_id)
         static_members = self.static_members
         if member.instance_id is not None and static_members.get(member.instance_id) != member.member_id:
@@ -184,7 +185,7 @@ class ConsumerGroup:
         )
 
     def without_member(self, member_id: str) -> ConsumerGroup:
-        """The group less one of its members, deadlines and all; its target has a record of its own."""
+        """The group without a member and its deadlines. Its target is removed by a record of its own."""
         before = self.members.get(member_id)
         if before is None:
             return self
@@ -208,7 +209,7 @@ class ConsumerGroup:
 
 
 def less(mapping: Map[str, V], key: str) -> Map[str, V]:
-    """The mapping less one key, which may be absent."""
+    """The mapping without one key, which may be absent."""
     return mapping.delete(key) if key in mapping else mapping
 
 
@@ -248,8 +249,8 @@ def _recount(counts: Map[str, int], before: frozenset[str], after: frozenset[str
 def _hand_over(
     owners: Map[tuple[bytes, int], str], before: ConsumerMember | None, after: ConsumerMember | None
 ) -> Map[tuple[bytes, int], str]:
-    """The owners after a member's partitions changed. A record of an earlier owner may be read after one of a later
-    owner, where the log is compacted: nobody loses a partition that another was given since."""
+    """The owners after a member's partitions changed. In a compacted log a record of an earlier owner may be read after
+    one of a later owner, so a partition that was assigned to another member meanwhile stays with that member."""
     if (
         before is not None
         and after is not None

@@ -1,5 +1,4 @@
-"""The deadlines of consumer groups: of each member's session, of members that have to give up partitions, and of
-members of the classic protocol that have to join or sync."""
+"""The deadlines of consumer groups: member sessions, revocations, and the rejoins and syncs of classic members."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ _REASONS: Final = {
 
 
 def start_consumer_deadlines(draft: GroupDraft, group_id: str) -> None:
-    """After loading, every member has a whole session to show itself, and its whole time to give up partitions."""
+    """After loading, restart every member's session and revocation deadline."""
     group = draft.require_consumer_group(group_id)
     draft.keep_consumer(
         replace(
@@ -78,8 +77,8 @@ def consumer_deadline(group: ConsumerGroup | None, key: TimerKey) -> int | None:
 
 
 def expire_consumer(draft: GroupDraft, key: TimerKey) -> None:
-    """A member whose session is over is removed. So is one that did not give up its partitions in time, or that did
-    not join or sync in time, where it speaks the classic protocol."""
+    """Remove a member whose session expired, that did not revoke its partitions in time, or, for a classic member, that
+    did not rejoin or sync in time."""
     kind, group_id, member_id = key
     if kind in _REASONS:
         expire_member(draft, group_id, member_id, kind, _REASONS[kind])

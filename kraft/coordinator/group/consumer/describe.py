@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe (versions 0-1): members, what they have, and what they are to have. Read only."""
+"""ConsumerGroupDescribe (versions 0-1): members, their assignments and their targets. Read only."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CONSUMER_MEMBER_TYPE: Final = 1
 def describe_consumer_group(
     group: ConsumerGroup, topics: TopicDirectory, default_assignor: str
 ) -> Steps[DescribedGroup]:
-    """The group. Topics that do not exist any more are left out. Yields after each member."""
+    """Describe the group. Deleted topics are left out. Yields after each member."""
     described = DescribedGroup(
         group_id=group.group_id,
         group_state=group.state.value,
@@ -55,7 +55,7 @@ def _member(group: ConsumerGroup, member: ConsumerMember, topics: TopicDirectory
 
 
 def _owned_partitions(member: ConsumerMember) -> Mapping[bytes, Iterable[int]]:
-    """The partitions that the member has, including those that it has yet to give up."""
+    """The partitions that the member has, including those it has yet to revoke."""
     return {
         topic_id: member.assigned.get(topic_id, {}).keys() | member.revoking.get(topic_id, {}).keys()
         for topic_id in {**member.assigned, **member.revoking}

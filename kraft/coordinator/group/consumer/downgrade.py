@@ -1,8 +1,8 @@
-"""From a consumer group back to a classic group while its members live on (the migration of KIP-848): as the last
-member of the consumer protocol goes.
+"""Converts a consumer group to a classic group with its members (KIP-848 migration), when the last member of the
+consumer protocol leaves.
 
-The members are told to join anew by their next heartbeat, and one of them leads. A static member that comes back with
-the classic protocol may be the last one; then nothing moves, where everybody had what it was to have.
+The next heartbeat tells the members to rejoin, and one of them becomes leader. If the last consumer member is a static
+one that returns with the classic protocol, and all members had their targets, no partition moves.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from kraft.coordinator.group.draft import GroupDraft
 
 
 def may_downgrade(draft: GroupDraft, group: ConsumerGroup, leaving: Collection[str], *, joining: int = 0) -> bool:
-    """Whether the group becomes a classic one as these members leave, and so many of the classic protocol take their
-    places: some are left, all of the classic protocol, and the policy and group.max.size allow it."""
+    """Whether the group becomes a classic one when these members leave and `joining` classic members take their places:
+    some members remain, all of them classic, and the policy and group.max.size allow it."""
     left = len(group.members) - len(leaving)
     classic_leaving = sum(1 for member_id in leaving if group.members[member_id].classic is not None)
     return (
@@ -37,9 +37,8 @@ def may_downgrade(draft: GroupDraft, group: ConsumerGroup, leaving: Collection[s
 def downgrade(
     draft: GroupDraft, group: ConsumerGroup, leaving: Collection[str], *, generation: int, reason: str | None
 ) -> None:
-    """Turn the group into a classic group of the members that stay. Each is assigned what it has, and the partitions of
-    its last target that are free. A member is not told here to give a partition up. With a reason, the members
-    rebalance."""
+    """Convert the group to a classic group of the remaining members. Each is assigned the partitions it has and the
+    free ones of its last target; no revocation is requested here. With a `reason` the members rebalance."""
     group_id = group.group_id
     draft.note("group_downgraded", group=group_id, generation=generation, members=len(group.members) - len(leaving))
     _forget(draft, group)
@@ -78,7 +77,8 @@ def _converted(member: ConsumerMember) -> ClassicMember:
 
 
 def _assigned(group: ConsumerGroup, member_id: str, leaving: Collection[str]) -> Partitions:
-    """What the member has or has yet to give up, and what it is to have and no other one that stays has."""
+    """The partitions that the member has or has yet to revoke, and those of its target that no other remaining member
+    owns."""
     found: dict[bytes, frozenset[int]] = {}
     for topic_id, partitions in group.target_of(member_id).items():
         owners = {partition: group.owners.get((topic_id, partition)) for partition in partitions}
@@ -93,8 +93,8 @@ def _assigned(group: ConsumerGroup, member_id: str, leaving: Collection[str]) ->
 
 
 def _encoded(draft: GroupDraft, member: ClassicMember, protocol: str, assigned: Partitions) -> bytes:
-    """The member's partitions, in the version of its subscription. One that cannot be read, in a log that another
-    release wrote, gets nothing until it joins anew."""
+    """Encode the member's assignment in the version of its subscription. A member with an unreadable subscription,
+    written by another release, gets nothing until it rejoins."""
     try:
         return encode_assignment(assigned, member.metadata_for(protocol), draft.topics)
     except ProtocolError:

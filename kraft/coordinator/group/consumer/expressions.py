@@ -1,11 +1,11 @@
-"""Patterns that members subscribe to (SubscribedTopicRegex): when they are matched, and what comes of it.
+"""Patterns that members subscribe to (SubscribedTopicRegex): when they are matched, and how the result is used.
 
-A pattern is matched against the names of all topics by a job beside the heartbeats. A heartbeat asks for it
-(`ResolveExpressions`) as a member brings a new pattern, after topics came or went, and from time to time. What the
-patterns match is a record of the group (`adopt_expressions`); the next heartbeats compute a target with it. All of them
-are matched together, so that they cause one rebalance.
+A pattern is matched against all topic names by a job beside the heartbeats. A heartbeat requests the job
+(`ResolveExpressions`) when a member brings a new pattern, after topics were created or deleted, and periodically. The
+result is written as a record of the group (`adopt_expressions`), and the next heartbeats compute a target with it. All
+patterns are matched together, so that they cause one rebalance.
 
-The job matches what the member may describe whose heartbeat asked for it, as Kafka's does.
+As in Kafka, the job matches only topics that the member whose heartbeat requested it may describe.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MayDescribe = Callable[[str], bool]
 
 @dataclass(frozen=True, slots=True)
 class ResolveExpressions:
-    """An effect: have these patterns matched, and hand what they match to `adopt_expressions`."""
+    """An effect: match these patterns in a job, and pass the result to `adopt_expressions`."""
 
     group_id: str
     expressions: tuple[str, ...]
@@ -43,19 +43,20 @@ class ResolveExpressions:
 
 
 def check_expression(group: ConsumerGroup, member: ConsumerMember) -> None:
-    """Raises ApiError INVALID_REGULAR_EXPRESSION for a pattern that cannot be read. One that the group has can be."""
+    """Raises ApiError INVALID_REGULAR_EXPRESSION for an invalid pattern. Patterns that the group already has
+    are valid."""
     if member.regex and member.regex not in group.regex_subscribers:
         RegularExpression(member.regex, "SubscribedTopicRegex")
 
 
 def refresh_expressions(draft: GroupDraft, group: ConsumerGroup, may_describe: MayDescribe) -> None:
-    """Ask for the group's patterns to be matched, if that is due."""
+    """Request a match of the group's patterns if one is due."""
     if group.regex_subscribers and _is_due(draft, group):
         draft.effects.append(ResolveExpressions(group.group_id, tuple(sorted(group.regex_subscribers)), may_describe))
 
 
 def _is_due(draft: GroupDraft, group: ConsumerGroup) -> bool:
-    """A time in the future comes of a clock that was set back."""
+    """Whether the patterns must be matched again. A timestamp in the future means that the clock was set back."""
     if not group.regexes:
         return True
     since_ms = draft.wall_ms - max(resolved.timestamp_ms for resolved in group.regexes.values())
@@ -72,13 +73,13 @@ def _is_due(draft: GroupDraft, group: ConsumerGroup) -> bool:
 
 
 def matching(expression: RegularExpression, names: Sequence[str]) -> list[str]:
-    """The names that the pattern matches whole."""
+    """The names that the whole pattern matches."""
     return [name for name in names if expression.matches(name)]
 
 
 def describable(matched: Mapping[str, Sequence[str]], may_describe: MayDescribe) -> Steps[dict[str, frozenset[str]]]:
-    """What each pattern matched, less the topics that may not be described. Yields after each name. Raises what
-    `may_describe` raises."""
+    """The topics that each pattern matched, without those that may not be described. Yields after each name. Raises
+    what `may_describe` raises."""
     seen: set[str] = set()
     for name in sorted(set().union(*matched.values())):
         if may_describe(name):
@@ -91,8 +92,8 @@ def describable(matched: Mapping[str, Sequence[str]], may_describe: MayDescribe)
 
 
 def adopt_expressions(draft: GroupDraft, group_id: str, resolved: Mapping[str, ResolvedRegex]) -> None:
-    """Write the topics that the patterns match now, for patterns that a member still subscribes to. The group epoch
-    rises where an existing topic has come to a pattern or has gone from it."""
+    """Write the topics that the patterns match now, for patterns that still have a subscriber. The group epoch rises if
+    an existing topic was added to a pattern or removed from it."""
     group = draft.consumer_group(group_id)
     if group is None:
         return

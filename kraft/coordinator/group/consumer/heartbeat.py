@@ -1,7 +1,7 @@
-"""ConsumerGroupHeartbeat (versions 0-1, KIP-848): join, stay, and leave; and hear what to have and what to give up.
+"""ConsumerGroupHeartbeat (versions 0-1, KIP-848): join, stay and leave, and learn the assignment.
 
-A heartbeat writes what has changed about its member, has a new target assignment computed if the group has changed
-since the last, and takes the member one step towards it.
+A heartbeat writes the changes of its member, has a new target assignment computed if the group has changed, and takes
+the member one step towards it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MEMBER_ID_REQUIRED_VERSION = 1
 
 
 def check_request(request: Request, api_version: int, assignors: tuple[str, ...]) -> None:
-    """Check what can be judged of a request without its group. Raises ApiError with Kafka's sentences."""
+    """Check the request without its group. Raises ApiError with Kafka's messages."""
     epoch = request.member_epoch
     if not request.member_id and (
         api_version >= MEMBER_ID_REQUIRED_VERSION or epoch > JOINING_EPOCH or epoch == LEAVING_EPOCH
@@ -82,8 +82,8 @@ def _invalid(message: str) -> ApiError:
 def consumer_heartbeat(
     draft: GroupDraft, request: Request, caller: Caller, new_member_id: str, may_describe: MayDescribe
 ) -> Response:
-    """Answer a request that `check_request` has let pass. `new_member_id` is for a client that leaves the choice to
-    us. Raises ApiError."""
+    """Handle a request that passed `check_request`. `new_member_id` is used if the client sent none. Raises
+    ApiError."""
     if request.member_epoch < JOINING_EPOCH:
         return _leave(draft, request)
     group = _group_for(draft, request)
@@ -118,8 +118,8 @@ def consumer_heartbeat(
 
 
 def _group_for(draft: GroupDraft, request: Request) -> ConsumerGroup:
-    """The group, made anew for its first member. A classic group becomes a consumer group as one joins, with the
-    members that it has; its offsets stay."""
+    """Return the group, created for its first member. A classic group is converted with its members when a consumer
+    member joins; its offsets stay."""
     group_id, joins = request.group_id, request.member_epoch == JOINING_EPOCH
     group = draft.consumer_group(group_id)
     if group is None:
@@ -143,7 +143,7 @@ def _not_consumer(group_id: str) -> str:
 def _member_for(
     draft: GroupDraft, group: ConsumerGroup, request: Request, member_id: str, reported: Partitions | None
 ) -> ConsumerMember:
-    """The member that sends the heartbeat: one that is known, a new one, or one that takes the place of another."""
+    """The member that sends the heartbeat: a known one, a new one, or one that replaces another."""
     joins = request.member_epoch == JOINING_EPOCH
     if request.instance_id is not None:
         holder = group.static_member(request.instance_id)
@@ -165,8 +165,8 @@ def _member_for(
 
 
 def _check_epoch(member: ConsumerMember, epoch: int, reported: Partitions | None) -> None:
-    """A member may come with its epoch; or with the one before, where it lost the answer that raised it. It shows that
-    by having nothing that it was not assigned."""
+    """Check the member's epoch. The previous epoch is accepted too, because the response that raised it may be lost.
+    The member must then own nothing that it was not assigned."""
     if epoch > member.member_epoch:
         raise ApiError(
             ErrorCode.FENCED_MEMBER_EPOCH,
@@ -199,7 +199,7 @@ def _reported(request: Request) -> Partitions | None:
 
 
 def _updated(member: ConsumerMember, request: Request, caller: Caller) -> ConsumerMember:
-    """The member with the changes that the request names. What it does not name stays."""
+    """The member with the changes in the request. Absent fields keep their values."""
     names = request.subscribed_topic_names
     topics = member.topics if names is None else frozenset(names)
     regex = member.regex if request.subscribed_topic_regex is None else request.subscribed_topic_regex
@@ -247,7 +247,7 @@ def _changeable(member: ConsumerMember) -> tuple[object, ...]:
 
 
 def _is_full(request: Request) -> bool:
-    """Whether the member says all about itself, as it does when it may have lost an answer."""
+    """Whether the request has all fields, as a member sends them when it may have lost a response."""
     return (
         request.rebalance_timeout_ms != NO_REBALANCE_TIMEOUT
         and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)

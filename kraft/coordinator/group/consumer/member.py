@@ -27,7 +27,7 @@ NOTHING_OWNED: Owned = {}
 
 
 class MemberState(IntEnum):
-    """Where a member is on its way to the target assignment, as its record has it."""
+    """The state of a member on its way to the target assignment, as stored in its record."""
 
     STABLE = 0
     """It has all that it is to have in its epoch."""
@@ -47,28 +47,28 @@ _KNOWN_STATES = frozenset(int(state) for state in MemberState)
 
 
 class ClassicMembership(NamedTuple):
-    """What a member of the classic protocol said as it joined: it sends JoinGroup, SyncGroup and Heartbeat."""
+    """The JoinGroup data of a classic member. Such a member sends JoinGroup, SyncGroup and Heartbeat."""
 
     session_timeout_ms: int
     protocols: Protocols
 
     @property
     def protocol(self) -> str:
-        """The one that its answers name."""
+        """The protocol named in the member's responses."""
         return self.protocols[0][0]
 
     @property
     def metadata(self) -> bytes:
-        """Its subscription: all of its protocols carry the same."""
+        """The member's subscription. All of its protocols carry the same one."""
         return self.protocols[0][1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerMember:
-    """One member. `member_epoch` is LEAVING_STATIC_EPOCH for a static member that is away; `previous_epoch` is the one
-    before it, which a member whose answer was lost still has. `topics` are the names subscribed to; `regex` is None or
-    empty without a pattern. `assigned` and `revoking` are disjoint, and nobody else has any of them. `classic` is None
-    for a member of the consumer protocol."""
+    """One member. `member_epoch` is LEAVING_STATIC_EPOCH for a static member that has left temporarily. A member that
+    missed a response is still in `previous_epoch`. `topics` are the subscribed names; `regex` is None or empty without
+    a pattern. `assigned` and `revoking` are disjoint, and no other member has any of them. `classic` is None for a
+    member of the consumer protocol."""
 
     member_id: str
     member_epoch: int = JOINING_EPOCH
@@ -87,7 +87,7 @@ class ConsumerMember:
     classic: ClassicMembership | None = None
 
     def has_reached(self, assignment_epoch: int) -> bool:
-        """Whether the member is done with the assignment of that epoch."""
+        """Whether the member has completed the assignment of that epoch."""
         return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
 
     @property

@@ -1,5 +1,5 @@
-"""The removal of members from a consumer group: on their own, by a deadline, or because a static member comes back
-under another id."""
+"""Removal of members from a consumer group: by their request, by a deadline, or because a static member returns with
+another id."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kraft.protocol.error_codes import ErrorCode
 
 
 def bump_epoch(draft: GroupDraft, group_id: str) -> ConsumerGroup:
-    """Raise the group epoch: members, subscriptions or topics are others than those of the target assignment."""
+    """Raise the group epoch, after members, subscriptions or topics changed."""
     group = draft.require_consumer_group(group_id)
     digest = metadata_hash(group.subscribed_topics(), draft.topics)
     group = draft.write_consumer(group_id, records.group_metadata(group_id, group.group_epoch + 1, digest))
@@ -34,7 +34,7 @@ def bump_epoch(draft: GroupDraft, group_id: str) -> ConsumerGroup:
 
 
 def require_room(draft: GroupDraft, group: ConsumerGroup, member_id: str) -> None:
-    """Raises ApiError where the group is full and this is not one of its members."""
+    """Raises ApiError if the group is full and this is not one of its members."""
     size_max = draft.config.group_consumer_max_size
     if len(group.members) >= size_max and member_id not in group.members:
         raise ApiError(
@@ -44,8 +44,8 @@ def require_room(draft: GroupDraft, group: ConsumerGroup, member_id: str) -> Non
 
 
 def remove_members(draft: GroupDraft, group_id: str, members: Sequence[ConsumerMember]) -> None:
-    """Remove members at once. Their partitions are free, and the next heartbeat of another member computes a new
-    target. A group that has only members of the classic protocol left becomes a classic group."""
+    """Remove members immediately. Their partitions are free, and the next heartbeat of another member computes a new
+    target. A group with only classic members left becomes a classic group."""
     group = draft.require_consumer_group(group_id)
     leaving = frozenset(member.member_id for member in members)
     if may_downgrade(draft, group, leaving):
@@ -61,14 +61,14 @@ def remove_members(draft: GroupDraft, group_id: str, members: Sequence[ConsumerM
 
 
 def forget_expression(draft: GroupDraft, group_id: str, regex: str | None) -> None:
-    """A member does without the pattern from now on. What it matched is forgotten with the last of its subscribers."""
+    """Drop a member's pattern. Its matches are removed with the last subscriber."""
     group = draft.require_consumer_group(group_id)
     if regex and regex not in group.regex_subscribers and regex in group.regexes:
         draft.write_consumer(group_id, records.regular_expression_tombstone(group_id, regex))
 
 
 def expire_member(draft: GroupDraft, group_id: str, member_id: str, deadline: str, reason: str) -> None:
-    """A deadline of this kind has passed: the member is removed."""
+    """Remove a member whose deadline of this kind has passed."""
     group = draft.require_consumer_group(group_id)
     draft.note("consumer_group_member_fenced", group=group_id, member=member_id, reason=reason)
     draft.tell(group_id, CONSUMER, GroupEvent.FENCED, deadline)
@@ -76,8 +76,7 @@ def expire_member(draft: GroupDraft, group_id: str, member_id: str, deadline: st
 
 
 def set_aside(draft: GroupDraft, group_id: str, member: ConsumerMember) -> None:
-    """Mark a static member as away. It will be back, so it keeps its partitions, except for those that it was giving
-    up."""
+    """Mark a static member as temporarily gone. It keeps its partitions, except those it was revoking."""
     assigned = {topic_id: dict.fromkeys(epochs, 0) for topic_id, epochs in member.assigned.items()}
     away = replace(member, member_epoch=LEAVING_STATIC_EPOCH, assigned=assigned, revoking=NOTHING_OWNED)
     group = draft.write_consumer(group_id, records.current_assignment(group_id, away))
@@ -85,7 +84,7 @@ def set_aside(draft: GroupDraft, group_id: str, member: ConsumerMember) -> None:
 
 
 def replace_static(draft: GroupDraft, group_id: str, old: ConsumerMember, member_id: str) -> ConsumerMember:
-    """A static member comes back as `member_id` and takes over what the old one had and was to have."""
+    """Replace a static member that returned as `member_id`. It inherits the assignment and the target."""
     member = replace(old, member_id=member_id, member_epoch=JOINING_EPOCH, previous_epoch=JOINING_EPOCH)
     target = draft.require_consumer_group(group_id).target_of(old.member_id)
     _write_removal(draft, group_id, old.member_id)
@@ -102,7 +101,7 @@ def _write_removal(draft: GroupDraft, group_id: str, member_id: str) -> None:
 
 
 def delete_consumer_group(draft: GroupDraft, group: ConsumerGroup) -> None:
-    """Forget a group without members; its offsets have records of their own."""
+    """Delete a group without members. Its offsets have records of their own."""
     assert group.is_empty, f"group {group.group_id} has members"
     group_id = group.group_id
     for regex in sorted(group.regexes):

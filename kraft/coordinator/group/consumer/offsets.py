@@ -1,5 +1,5 @@
-"""The right to commit and fetch offsets of a consumer group. A member needs the current epoch. A member of the classic
-protocol sends it as its generation."""
+"""Checks who may commit and fetch offsets of a consumer group. A member needs the current epoch. A classic member sends
+it as its generation."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ PartitionCheck = Callable[[bytes, int], int]
 
 
 def check_commit(group: ConsumerGroup, member_id: str, epoch: int, api_version: int) -> PartitionCheck:
-    """Whether this may commit; and if so, for which partitions. Raises ApiError.
+    """Check a commit. Returns the check that each partition must pass. Raises ApiError.
 
-    An older epoch than the member's will do for partitions that it has had since (KIP-1251): a commit that was under
-    way when the epoch rose is none the worse for it."""
+    An epoch older than the member's is accepted for partitions that it has owned since (KIP-1251): a commit in flight
+    when the epoch rose is still valid.
+    """
     if epoch < 0 and group.is_empty:
         return _any_partition
     member = group.require_member(member_id)
@@ -38,7 +39,7 @@ def check_commit(group: ConsumerGroup, member_id: str, epoch: int, api_version: 
 def check_transactional_commit(
     group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int
 ) -> PartitionCheck:
-    """Check like `check_commit`, for TxnOffsetCommit, whose clients know generations only."""
+    """Check a TxnOffsetCommit like `check_commit`. Its clients send generations only."""
     if generation < 0 and (group.is_empty or (not member_id and instance_id is None)):
         return _any_partition
     return _check_epoch(group.require_member(member_id), generation, ErrorCode.ILLEGAL_GENERATION)
@@ -66,7 +67,7 @@ def _any_partition(topic_id: bytes, partition: int) -> int:
 
 
 def check_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> int:
-    """The error code for somebody who fetches the group's offsets as this member; anybody may who names none."""
+    """The error code of a fetch of the group's offsets by this member. A request without a member is always allowed."""
     if member_id is None and epoch < 0:
         return ErrorCode.NONE
     member = group.members.get(member_id or "")

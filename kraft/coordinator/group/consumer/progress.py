@@ -1,5 +1,5 @@
-"""What the request of any member brings about, whichever protocol it speaks: the group epoch follows subscriptions and
-topics, and the member takes one step towards its target."""
+"""What a request of any member triggers, in either protocol: the group epoch follows subscriptions and topics, and the
+member takes one step towards its target."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kraft.coordinator.group.draft import GroupDraft
 
 
 def follow_topics(draft: GroupDraft, group_id: str, *, subscription_changed: bool) -> ConsumerGroup:
-    """Raise the group epoch if a subscription has changed, or what the group subscribes to has; the group after it."""
+    """Raise the group epoch if a subscription or a subscribed topic has changed. Returns the group."""
     group = draft.require_consumer_group(group_id)
     if not subscription_changed:
         if group.topics_seen is draft.topics.version():
@@ -30,7 +30,7 @@ def follow_topics(draft: GroupDraft, group_id: str, *, subscription_changed: boo
 def reconcile(
     draft: GroupDraft, group_id: str, member_id: str, reported: Partitions | None, subscription_changed: bool
 ) -> ConsumerMember:
-    """Take the member one step towards its target; the member after it."""
+    """Take the member one step towards its target. Returns the member."""
     group = draft.require_consumer_group(group_id)
     member = group.members[member_id]
     if not subscription_changed and member.has_reached(group.assignment_epoch):
@@ -55,8 +55,8 @@ def reconcile(
 
 
 def _limit_revocation(draft: GroupDraft, group_id: str, member: ConsumerMember) -> None:
-    """A member that has to give up partitions has its rebalance timeout for it. One of the classic protocol has to
-    join anew instead, which has a deadline of its own."""
+    """Set the deadline for a member that must revoke partitions: its rebalance timeout. A classic member has a rejoin
+    deadline instead."""
     if member.classic is not None:
         return
     group = draft.require_consumer_group(group_id)

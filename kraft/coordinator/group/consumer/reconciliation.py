@@ -1,6 +1,6 @@
-"""One member's next step towards the target assignment: give up first, then take the epoch, then get what is free.
+"""One member's next step towards the target assignment: revoke, then adopt the epoch, then get the free partitions.
 
-Pure: the member and what is wanted of it go in, the member after the step comes out.
+Pure: from the member and its target to the member after the step.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from kraft.protocol.error_codes import ErrorCode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciliation:
-    """What a member is to become. `reported` is what the member says that it has, None where it did not say;
-    `is_subscribed` tells by topic id; `is_held` whether any member has a partition, or has yet to give it up."""
+    """The target state of a member. `reported` is what the member says it owns, None if it did not say. `is_subscribed`
+    takes a topic id; `is_held` returns whether any member has a partition or has yet to revoke it."""
 
     target: Partitions
     target_epoch: int
@@ -33,7 +33,7 @@ class Reconciliation:
     subscription_changed: bool = False
 
     def next(self, member: ConsumerMember) -> ConsumerMember:
-        """The member after the step that it can make now; itself if there is none. Raises ApiError."""
+        """The member after the step that is possible now; itself if there is none. Raises ApiError."""
         if member.state is MemberState.STABLE:
             if member.member_epoch != self.target_epoch:
                 return self._step(member)
@@ -49,7 +49,7 @@ class Reconciliation:
         return self._step(member)
 
     def _still_has(self, revoked: Owned) -> bool:
-        """Whether the member may still have any of these: it has, unless it says that it has not."""
+        """Whether the member may still own any of these partitions. It does unless it reports otherwise."""
         reported = self.reported
         if reported is None:
             return True
@@ -81,7 +81,7 @@ class Reconciliation:
         return _moved(member, state, self.target_epoch, kept, NOTHING_OWNED)
 
     def _less_unsubscribed(self, member: ConsumerMember) -> ConsumerMember:
-        """The member with what it does not subscribe to any more taken from it, in its present epoch."""
+        """The member without the partitions it no longer subscribes to, in its current epoch."""
         dropped = {topic_id: epochs for topic_id, epochs in member.assigned.items() if not self.is_subscribed(topic_id)}
         if not dropped:
             return member

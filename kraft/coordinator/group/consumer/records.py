@@ -1,5 +1,5 @@
-"""The records by which a consumer group is remembered, in the formats that Kafka 4.3 writes: a key message with a value
-message, or without one where the record deletes its key."""
+"""The records of a consumer group, in the formats that Kafka 4.3 writes: a key message and a value message, or no value
+for a tombstone."""
 
 from __future__ import annotations
 
@@ -183,8 +183,8 @@ def _owned_topics(owned: Owned) -> list[OwnedTopic]:
 
 
 def owned_of(topics: list[OwnedTopic], member_epoch: int) -> Owned:
-    """What the record of a member's current assignment says. Before 4.3 it had no epochs of partitions: what is
-    assigned then counts as assigned in the member's epoch."""
+    """The partitions in a current assignment record. Before 4.3 the record has no partition epochs; assigned partitions
+    then count as assigned in the member's epoch."""
     owned: dict[bytes, Mapping[int, int]] = {}
     for topic in topics:
         epochs = topic.assignment_epochs

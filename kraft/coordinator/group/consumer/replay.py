@@ -1,5 +1,5 @@
-"""Records to state: the only code that changes what is durable about a consumer group, for records just written and for
-records read back alike."""
+"""Applies records to consumer groups. The only code that changes their durable state, for new records and loaded ones
+alike."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ from kraft.coordinator.records.consumer_group_target_assignment_metadata_value i
 
 
 def replay(group: ConsumerGroup | None, group_id: str, record: ConsumerRecord) -> ConsumerGroup | None:
-    """The group after one record about it; None where there is none. A value makes a group that is not there, because
-    the records of a compacted log come in any order; a tombstone does not."""
+    """The group after one record; None if it does not exist. A value creates a missing group, because the records of a
+    compacted log come in any order. A tombstone does not."""
     key, value = record
     if value is None:
         return None if group is None else _TOMBSTONES[type(key)](group, key)

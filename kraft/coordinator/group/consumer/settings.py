@@ -1,4 +1,4 @@
-"""What can be configured of a consumer group while it lives: a port onto the dynamic configuration."""
+"""The dynamic configuration of consumer groups: a port."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupSettings:
-    """One group's session timeout, heartbeat interval and shortest time between two assignments."""
+    """One group's session timeout, heartbeat interval and minimum time between two assignments."""
 
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 5_000

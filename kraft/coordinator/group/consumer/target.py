@@ -1,4 +1,4 @@
-"""The target assignment: who shall have what, once everybody has reached the epoch for which it was computed."""
+"""The target assignment: the assignment that holds once all members have reached its epoch."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ TopicCounts = dict[str, tuple[bytes, int]]
 
 
 def counted_topics(group: ConsumerGroup, topics: TopicDirectory) -> Steps[TopicCounts]:
-    """The topics that the group subscribes to, by name in order. Those that do not exist are left out. Yields after
-    each name."""
+    """The existing topics that the group subscribes to, sorted by name. Yields after each name."""
     found: TopicCounts = {}
     for name in sorted(group.subscribed_topics()):
         topic_id = topics.topic_id(name)
@@ -36,7 +35,7 @@ def counted_topics(group: ConsumerGroup, topics: TopicDirectory) -> Steps[TopicC
 
 
 def compute_target(group: ConsumerGroup, assignor: str, topics: TopicCounts) -> dict[str, Partitions]:
-    """The assignment of every member, by member id in order."""
+    """The assignment of every member, sorted by member id."""
     seen: dict[frozenset[str], frozenset[bytes]] = {}
     subscribers = []
     for member in group.members_in_order():
@@ -54,8 +53,8 @@ def compute_target(group: ConsumerGroup, assignor: str, topics: TopicCounts) -> 
 
 
 def metadata_hash(names: Iterable[str], topics: TopicDirectory) -> int:
-    """A digest of the topics that a group subscribes to: it differs when one of them comes, goes, grows or is made
-    anew. 0 where none of them exists. Brokers compare it with their own only, so it need not be Kafka's."""
+    """A digest of the topics that a group subscribes to. It changes when one of them is created, deleted, recreated or
+    gets partitions. 0 if none of them exists. Brokers compare it only with their own, so it need not be Kafka's."""
     digest = hashlib.blake2b(digest_size=8)
     found = False
     for name in sorted(names):

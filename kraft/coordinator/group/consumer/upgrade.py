@@ -1,9 +1,8 @@
-"""From a classic group to a consumer group while its members live on (the migration of KIP-848): as the first member
-of the consumer protocol joins.
+"""Converts a classic group to a consumer group with its members (KIP-848 migration), when the first member of the
+consumer protocol joins.
 
-Every member comes along with its epoch (the generation), its static identity, its partitions and its protocols, and
-goes on with JoinGroup, SyncGroup and Heartbeat (`classic_members.py`). The group's offsets have records of their own,
-and stay.
+Every member keeps its epoch (the generation), its static identity, its partitions and its protocols, and continues with
+JoinGroup, SyncGroup and Heartbeat (`classic_members.py`). The group's offsets have records of their own, and stay.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from kraft.protocol.messages.sync_group_response import SyncGroupResponse
 
 
 def upgrade(draft: GroupDraft, classic: ClassicGroup) -> ConsumerGroup:
-    """Turn a classic group with members into a consumer group. Raises ApiError with Kafka's sentences where that may
-    not be."""
+    """Convert a classic group with members to a consumer group. Raises ApiError with Kafka's messages if that is not
+    allowed."""
     _require_upgradable(draft, classic)
     members = _converted_members(draft, classic)
     for waiting in classic.members.values():
@@ -63,7 +62,7 @@ def _refusal(classic: ClassicGroup, reason: str) -> ApiError:
 
 
 def _converted_members(draft: GroupDraft, classic: ClassicGroup) -> list[ConsumerMember]:
-    """The members, by id in order. Raises ApiError where one cannot be understood."""
+    """The converted members, sorted by id. Raises ApiError if one is unreadable."""
     protocol = _protocol(classic)
     taken: set[tuple[bytes, int]] = set()
     try:
@@ -76,8 +75,8 @@ def _converted_members(draft: GroupDraft, classic: ClassicGroup) -> list[Consume
 
 
 def _protocol(classic: ClassicGroup) -> str | None:
-    """The protocol whose subscriptions are read: the generation's, unless a member that is about to join lacks it, or
-    there was no generation yet. A group that all have left while it rebalanced needs none."""
+    """The protocol whose subscriptions are read: the generation's, unless a joining member lacks it or there was no
+    generation yet. A group that lost all members in a rebalance needs none."""
     if not classic.members or classic.supporters.get(classic.protocol or "", 0) == len(classic.members):
         return classic.protocol
     return classic.select_protocol()
@@ -108,9 +107,9 @@ def _converted(
 def _assigned(
     draft: GroupDraft, classic: ClassicGroup, member: ClassicMember, subscription: ConsumerProtocolSubscription
 ) -> Partitions:
-    """The assignment that the leader gave the member. Where it is void because a generation ended before it was
-    complete, the member may still have what it reported as it joined (KIP-429). Raises ApiError where the leader's
-    assignment is more than a consumer group can store."""
+    """The assignment that the leader gave the member. If it is void because the generation ended early, the partitions
+    that the member reported in its JoinGroup (KIP-429). Raises ApiError if the assignment is more than a consumer group
+    can store."""
     if not member.assignment:
         return partitions_by_id([(each.topic, each.partitions) for each in subscription.owned_partitions], draft.topics)
     assignment = decode_assignment(member.assignment)
@@ -124,7 +123,8 @@ def _assigned(
 
 
 def _free(wanted: Partitions, taken: set[tuple[bytes, int]]) -> Partitions:
-    """What no member before has, which is `taken` from then on: a leader may be mistaken."""
+    """The partitions not assigned to an earlier member; they are added to `taken`. A faulty leader may have assigned
+    one twice."""
     found: dict[bytes, frozenset[int]] = {}
     for topic_id, partitions in wanted.items():
         free = frozenset(partition for partition in partitions if (topic_id, partition) not in taken)

@@ -1,5 +1,5 @@
-"""Committed offsets of groups of either kind, in and out of transactions. Pure.
+"""Committed offsets of groups of either kind, with and without transactions. Pure.
 
-Enters: OffsetCommit, TxnOffsetCommit, OffsetFetch, markers. Leaves: records, answers, offsets that wait for a marker.
-Deliberately absent: whose commits a group takes, which the group decides, and expiry (`group/deletion.py`).
+Input: OffsetCommit, TxnOffsetCommit, OffsetFetch, markers. Output: records, responses, pending offsets. Deliberately
+absent: who may commit, which the group decides, and expiry (`group/deletion.py`).
 """

@@ -1,7 +1,7 @@
-"""OffsetCommit (versions 2-10): remember how far a group has come.
+"""OffsetCommit (versions 2-10): stores a group's offsets.
 
-Members commit within their generation or member epoch; anybody may commit for a group without members (generation
--1), which makes a simple group if there is none.
+Members commit in their generation or member epoch. Any client may commit for a group without members (generation -1),
+which creates a simple group if it does not exist.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _WRITTEN_COUNT: Final = len(_WRITTEN)
 
 
 def commit_offsets(draft: GroupDraft, request: OffsetCommitRequest, api_version: int) -> OffsetCommitResponse:
-    """Write the offsets. Raises ApiError when the whole request is refused; topics have been checked against the
-    metadata by then."""
+    """Write the offsets. The caller has checked the topics against the metadata. Raises ApiError if the whole request
+    is refused."""
     check = _validate(draft, request, api_version)
     retention_ms = request.retention_time_ms
     expire_timestamp_ms = (
@@ -75,7 +75,8 @@ def _answer(index: int, error_code: int) -> OffsetCommitResponsePartition:
 
 
 def _validate(draft: GroupDraft, request: OffsetCommitRequest, api_version: int) -> PartitionCheck | None:
-    """Raises ApiError where nothing may be committed; returns what each partition must pass, if anything."""
+    """Check the request. Returns the check that each partition must pass, or None. Raises ApiError if nothing may be
+    committed."""
     generation = request.generation_id_or_member_epoch
     consumer_group = draft.consumer_group(request.group_id)
     if consumer_group is not None:
@@ -115,8 +116,8 @@ def _validate_classic(draft: GroupDraft, request: OffsetCommitRequest, api_versi
 
 
 def metadata_is_too_long(draft: GroupDraft, text: str) -> bool:
-    """Whether the metadata of an offset is longer than offset.metadata.max.bytes, as Java counts, which is what that
-    has always limited."""
+    """Whether the metadata of an offset exceeds offset.metadata.max.bytes. The length is that of the Java string, as in
+    Kafka."""
     bytes_max = draft.config.offset_metadata_max_bytes
     if 2 * len(text) <= bytes_max:
         return False

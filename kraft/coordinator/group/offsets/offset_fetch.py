@@ -1,8 +1,9 @@
-"""OffsetFetch (versions 1-10): what a group has committed.
+"""OffsetFetch (versions 1-10): a group's committed offsets.
 
-Reads only; `state` is the committed one, or the newest where the client requires stable offsets (then the answer
-waits). Who names a topic means the topic that has the name now: offsets of one that was deleted may still be here,
-where its coordinator died before it had forgotten them."""
+Read only. `state` is the committed one, or the newest if the client requires stable offsets (the response then waits).
+A topic name means the topic that has the name now: offsets of a deleted topic may remain if its coordinator failed
+before it deleted them.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ TOPIC_ID_VERSION = 10
 
 
 def requested_groups(request: OffsetFetchRequest, api_version: int) -> Steps[list[OffsetFetchRequestGroup]]:
-    """The request as one entry a group; before version 8 it is about one group, named at the top."""
+    """The request as one entry per group. Before version 8 it has one group, named at the top level."""
     if api_version >= BATCH_VERSION:
         return request.groups
     topics: list[OffsetFetchRequestTopics] | None = None
@@ -54,11 +55,12 @@ def fetch_offsets(
     *,
     require_stable: bool = False,
 ) -> Steps[OffsetFetchResponseGroup]:
-    """Offsets of the partitions asked for (-1 where there is none), or of all that the group has when topics is
-    null. A group that does not exist has none. With `require_stable` a partition that a transaction is committing is
-    answered UNSTABLE_OFFSET_COMMIT. Yields after each partition.
+    """Return the offsets of the requested partitions (-1 if there is none), or all of the group's if topics is null. A
+    missing group has none. With `require_stable` a partition with a pending transactional commit gets
+    UNSTABLE_OFFSET_COMMIT. Yields after each partition.
 
-    `topic_id` tells the id of the topic that has a name now; None where no such topic is known."""
+    `topic_id` returns the id of the topic that has a name now, or None.
+    """
     consumer_group = state.consumer_group(request.group_id)
     if consumer_group is not None:
         refusal = check_fetch(consumer_group, request.member_id, request.member_epoch)
@@ -100,8 +102,8 @@ def fetch_offsets(
 
 
 def _of_topic(committed: OffsetAndMetadata | None, topic_id: bytes | None) -> OffsetAndMetadata | None:
-    """Offsets committed for a deleted topic of the same name are not this topic's. Where either id is not known, the
-    name decides."""
+    """The offset, unless it was committed for a deleted topic of the same name. If either id is unknown, the name
+    decides."""
     if committed is None or topic_id is None or committed.topic_id in (ZERO_UUID, topic_id):
         return committed
     return None
@@ -133,7 +135,7 @@ def topic_error(topic: OffsetFetchRequestTopics, error_code: int) -> Steps[Offse
 
 
 def group_error(group: OffsetFetchRequestGroup, error_code: int, api_version: int) -> Steps[OffsetFetchResponseGroup]:
-    """A group refused whole. Version 1 has no room for that above the partitions."""
+    """The response for a group that is refused as a whole. Version 1 has no field for it above the partitions."""
     response = OffsetFetchResponseGroup(group_id=group.group_id)
     if api_version >= TOP_LEVEL_ERROR_VERSION:
         response.error_code = error_code
@@ -145,8 +147,8 @@ def group_error(group: OffsetFetchRequestGroup, error_code: int, api_version: in
 
 
 def fetch_error(request: OffsetFetchRequest, error_code: int) -> Steps[OffsetFetchResponse]:
-    """A request refused whole, in the shape of its version: for each group; above the partitions before version 8,
-    and in them for version 1."""
+    """The response for a request that is refused as a whole. The error is in each group from version 8 on, above the
+    partitions before that, and in each partition in version 1."""
     version = BATCH_VERSION if request.groups else BATCH_VERSION - 1
     groups = yield from requested_groups(request, version)
     if version >= BATCH_VERSION:
@@ -164,7 +166,7 @@ def fetch_error(request: OffsetFetchRequest, error_code: int) -> Steps[OffsetFet
 
 
 def response_of(groups: list[OffsetFetchResponseGroup], api_version: int) -> Steps[OffsetFetchResponse]:
-    """The answer in the shape of its version."""
+    """The response in the layout of its version."""
     if api_version >= BATCH_VERSION:
         return OffsetFetchResponse(groups=groups)
     (group,) = groups

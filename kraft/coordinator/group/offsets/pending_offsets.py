@@ -1,8 +1,8 @@
-"""Offsets that were committed in transactions which are still open (KIP-98): nobody sees them until a marker decides.
+"""Offsets committed in open transactions (KIP-98). They are invisible until a marker ends the transaction.
 
-Commits of one partition may be pending from several producers at once, and others may be made outside of transactions
-meanwhile. The latest one written wins, whenever its transaction ends: what was written before an offset that counts
-by now is superseded, and only keeps the partition unstable.
+A partition may have pending commits of several producers, and commits outside of transactions may be made meanwhile.
+The latest commit written wins, whenever its transaction ends. A pending commit written before the current offset is
+superseded, and only keeps the partition unstable.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class PendingOffset(NamedTuple):
-    """One producer's commit of one partition; `committed` is None once it is superseded."""
+    """One producer's pending commit of one partition; `committed` is None once it is superseded."""
 
     producer_id: int
     committed: OffsetAndMetadata | None
@@ -39,7 +39,7 @@ NOTHING_PENDING: GroupPending = Map()
 
 @dataclass(frozen=True, slots=True)
 class PendingOffsets:
-    """An immutable value. A group, or a producer, without pending offsets has no entry."""
+    """All pending offsets: an immutable value. A group or producer without any has no entry."""
 
     by_group: Map[str, GroupPending] = field(default_factory=Map)
     by_producer: Map[int, Map[GroupPartition, None]] = field(default_factory=Map)
@@ -48,13 +48,13 @@ class PendingOffsets:
         return self.by_group.get(group_id, NOTHING_PENDING)
 
     def has(self, group_id: str, partition: TopicPartition) -> bool:
-        """Whether a commit of the partition waits for its marker."""
+        """Whether the partition has a pending commit."""
         return partition in self.of_group(group_id)
 
     def add(
         self, group_id: str, partition: TopicPartition, producer_id: int, committed: OffsetAndMetadata
     ) -> PendingOffsets:
-        """The producer has written an offset in its transaction; an earlier one of its own is replaced."""
+        """Add a producer's commit. It replaces an earlier one of the same producer."""
         others = tuple(each for each in self.of_group(group_id).get(partition, ()) if each.producer_id != producer_id)
         written = self.by_producer.get(producer_id, Map()).set(GroupPartition(group_id, partition), None)
         return replace(
@@ -63,14 +63,14 @@ class PendingOffsets:
         )
 
     def supersede(self, group_id: str, partition: TopicPartition) -> PendingOffsets:
-        """An offset was committed outside of transactions: what is pending now is older."""
+        """Mark the partition's pending commits as superseded by a commit outside of transactions."""
         pending = self.of_group(group_id).get(partition)
         if pending is None:
             return self
         return self._with(group_id, partition, tuple(each._replace(committed=None) for each in pending))
 
     def drop(self, group_id: str, partition: TopicPartition) -> PendingOffsets:
-        """The partition's offsets were deleted, pending ones with them."""
+        """Drop the partition's pending commits after its offset was deleted."""
         pending = self.of_group(group_id).get(partition)
         if pending is None:
             return self
@@ -85,8 +85,7 @@ class PendingOffsets:
     def settle(
         self, producer_id: int, *, committed: bool
     ) -> tuple[PendingOffsets, list[tuple[GroupPartition, OffsetAndMetadata]]]:
-        """A marker has ended the producer's transaction: what is pending now, and the offsets that count from now
-        on."""
+        """End the producer's transaction. Returns the remaining pending offsets, and the offsets that take effect."""
         written = self.by_producer.get(producer_id)
         if written is None:
             return self, []

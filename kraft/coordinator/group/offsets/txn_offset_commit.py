@@ -1,7 +1,7 @@
-"""TxnOffsetCommit (versions 0-5, KIP-98, KIP-447): remember how far a group has come, once the producer's transaction
-is committed.
+"""TxnOffsetCommit (versions 0-5, KIP-98, KIP-447): stores a group's offsets when the producer's transaction is
+committed.
 
-Older producers name no member and no generation; they are believed. From version 3 on both must be right.
+Older producers send no member and no generation, and are not checked. From version 3 on both must be valid.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ NO_ERROR_WHILE_LOADING_VERSION = 2
 def commit_transactional_offsets(
     draft: GroupDraft, request: TxnOffsetCommitRequest, topics: TopicDirectory
 ) -> dict[TopicPartition, int]:
-    """Write the offsets in the draft's transaction; error codes by partition. Raises ApiError when the whole request
-    is refused; its topics have been checked against the metadata by then."""
+    """Write the offsets in the draft's transaction. Returns error codes by partition. The caller has checked the topics
+    against the metadata. Raises ApiError if the whole request is refused."""
     check = _validate(draft, request)
     codes: dict[TopicPartition, int] = {}
     commits: list[tuple[TopicPartition, OffsetAndMetadata]] = []
@@ -61,7 +61,8 @@ def commit_transactional_offsets(
 
 
 def _validate(draft: GroupDraft, request: TxnOffsetCommitRequest) -> PartitionCheck | None:
-    """Raises ApiError where nothing may be committed; returns what each partition must pass, if anything."""
+    """Check the request. Returns the check that each partition must pass, or None. Raises ApiError if nothing may be
+    committed."""
     consumer_group = draft.consumer_group(request.group_id)
     if consumer_group is not None:
         return check_transactional_commit(
@@ -91,7 +92,7 @@ def _validate_classic(draft: GroupDraft, request: TxnOffsetCommitRequest) -> Non
 
 
 class TxnOffsetCommitAnswers:
-    """The answer in the making: one for each partition of the request, in its order."""
+    """Collects the result of each partition of the request, in its order."""
 
     __slots__ = ("_codes", "_request")
 
@@ -103,7 +104,7 @@ class TxnOffsetCommitAnswers:
         self._codes.update(codes)
 
     def response(self, api_version: int, otherwise: int = ErrorCode.NONE) -> Steps[TxnOffsetCommitResponse]:
-        """`otherwise` is the code of partitions that were told no other. Yields after each partition."""
+        """Build the response. `otherwise` is the code of partitions without a result. Yields after each partition."""
         response = TxnOffsetCommitResponse()
         for topic in self._request.topics:
             answer = TxnOffsetCommitResponseTopic(name=topic.name)

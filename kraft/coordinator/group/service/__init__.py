@@ -1,6 +1,6 @@
-"""The group coordinator as handlers call it: one method for each group API, over the shards of this node. The part of
-groups that waits.
+"""The group coordinator as handlers call it: one method per group API, over the shards of this node. The asynchronous
+part of groups.
 
-Enters: requests of the group APIs. Leaves: operations on shards, their answers. Deliberately absent: rules, which are
-beside, and the hosting of shards (`kraft/coordinator/runtime.py`).
+Input: requests of the group APIs. Output: operations on shards, and their responses. Deliberately absent: the rules
+(`group/`) and the hosting of shards (`kraft/coordinator/runtime.py`).
 """

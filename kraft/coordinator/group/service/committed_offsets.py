@@ -1,4 +1,4 @@
-"""The committed offsets of all groups of a coordinator, in order, for callers that ask again and again."""
+"""The committed offsets of all groups of a coordinator, sorted, for callers that read them repeatedly."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 class CommittedOffsets:
-    """Offsets are values that change as a whole: those of a group that are the same object as before are not put in
-    order again. Keeps what it told last."""
+    """A cache of sorted offsets. A group's offsets are an immutable value, and are sorted again only if the value
+    changed."""
 
     __slots__ = ("_kept",)
 
@@ -22,7 +22,7 @@ class CommittedOffsets:
         self._kept: dict[str, tuple[GroupOffsets, dict[TopicPartition, OffsetAndMetadata]]] = {}
 
     async def of(self, shards: Sequence[GroupShardState]) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
-        """By group id, both in order. Others are served meanwhile. Whoever asks does not change what it is told."""
+        """Offsets by group id, both sorted. Yields to other tasks meanwhile. The caller must not change the result."""
         kept: dict[str, tuple[GroupOffsets, dict[TopicPartition, OffsetAndMetadata]]] = {}
         turn = Turn()
         for state in shards:

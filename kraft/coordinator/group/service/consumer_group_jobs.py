@@ -1,10 +1,9 @@
-"""What consumer groups need done that takes longer than a step of the loop may: patterns matched against all topics,
-and the targets of large groups.
+"""Jobs of consumer groups that would block the loop for too long: matching patterns against all topics, and the targets
+of large groups.
 
-A heartbeat asks for a job by an effect, and the job hands what it found to the group in an operation of its own. There
-is one job of a kind at a time for a group. Whatever becomes of it, the next heartbeat asks again if there is still
-something to do, so nothing is tried again here. A target that was asked for meanwhile is computed next: its job begins
-with the group as it is then, and ends at once where nothing is due any more.
+A heartbeat requests a job by an effect, and the job passes its result to the group in an operation. A group has one job
+of a kind at a time. Jobs are not retried: the next heartbeat requests one again if needed. A target requested during a
+job is computed next, from the group as it is then; that job ends immediately if no target is due.
 """
 
 from __future__ import annotations
@@ -45,14 +44,14 @@ _Key = tuple[int, str, type]
 
 
 class GroupJob(Protocol):
-    """An effect that asks for a job."""
+    """An effect that requests a job."""
 
     @property
     def group_id(self) -> str: ...
 
 
 class ConsumerGroupJobs:
-    """See the module. `write` runs an operation on a partition of `__consumer_offsets`, and raises ApiError."""
+    """Runs the jobs. `write` runs an operation on a partition of `__consumer_offsets`, and raises ApiError."""
 
     def __init__(
         self,
@@ -71,7 +70,7 @@ class ConsumerGroupJobs:
         self._asked_again: set[_Key] = set()
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Do jobs until cancelled. None is done before."""
+        """Run jobs until cancelled. Jobs requested earlier are ignored."""
         async with trio.open_nursery() as job_nursery:
             self._nursery = job_nursery
             task_status.started()
@@ -81,7 +80,7 @@ class ConsumerGroupJobs:
                 self._nursery = None
 
     def perform(self, partition: int, leader_epoch: int, job: GroupJob) -> None:
-        """What asked for the job is committed. A group that has one of the kind under way gets no other meanwhile."""
+        """Start a job after its request was committed. A job of the same kind for the same group must end first."""
         key = (partition, job.group_id, type(job))
         if self._nursery is None:
             return
@@ -119,7 +118,7 @@ class ConsumerGroupJobs:
             )
 
     async def _compute(self, partition: int, job: ComputeTarget) -> None:
-        """Topics may change while they are counted. A heartbeat sees that, and asks for another target."""
+        """Compute a target. If topics change while they are counted, the next heartbeat requests another target."""
         due = await self._write(partition, partial(snapshot, group_id=job.group_id))
         if due is not None:
             counts = await in_turns(counted_topics(due.group, self._topics), TURN_ITEMS)
@@ -134,7 +133,7 @@ class ConsumerGroupJobs:
         return partial(adopt_expressions, group_id=job.group_id, resolved=resolved)
 
     async def _match(self, text: str, topics: TopicNames) -> list[str]:
-        """What the pattern matches. One that cannot be read, in a log that another release wrote, matches nothing."""
+        """The topics that a pattern matches. An unreadable pattern, written by another release, matches nothing."""
         try:
             expression = RegularExpression(text)
         except ApiError as unreadable:

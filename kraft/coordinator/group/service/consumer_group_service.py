@@ -1,7 +1,7 @@
-"""The APIs that only consumer groups have (KIP-848), over the shards of the group coordinator.
+"""The APIs only consumer groups have (KIP-848), over the shards of the group coordinator.
 
-As `group_coordinator.py`: it finds the shard, checks what needs no group, and puts errors into answers. Callers are
-authorized already.
+Like `group_coordinator.py` it finds the shard, makes the checks that need no group, and puts errors into responses.
+Callers are already authorized.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MEMBERS_A_GROUP = 10
 
 
 class ConsumerGroupService:
-    """See the module. `partition_for` tells the partition of `__consumer_offsets` that a group lives in."""
+    """Serves the consumer group APIs. `partition_for` returns a group's partition of `__consumer_offsets`."""
 
     def __init__(
         self,
@@ -53,7 +53,8 @@ class ConsumerGroupService:
     async def heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, caller: Caller, may_describe: MayDescribe
     ) -> ConsumerGroupHeartbeatResponse:
-        """`may_describe` tells which topics a pattern may match for this caller, now and a little later."""
+        """Handle a heartbeat. `may_describe` returns whether the caller may describe a topic; it is also used later,
+        when patterns are matched."""
         try:
             check_request(request, caller.api_version, self._config.group_consumer_assignors)
             new_member_id = "" if request.member_id else uuid_to_text(self._random.uuid("group-member"))
@@ -72,7 +73,7 @@ class ConsumerGroupService:
         return response
 
     async def describe(self, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
-        """A group that is named twice is described once."""
+        """Describe the groups. A group named twice is described once."""
         response = ConsumerGroupDescribeResponse()
         turn = Turn(GROUPS_A_TURN)
         for group_id in dict.fromkeys(request.group_ids):
@@ -94,7 +95,7 @@ class ConsumerGroupService:
 
 
 def _consumer_group(state: GroupShardState, group_id: str) -> ConsumerGroup:
-    """Raises ApiError."""
+    """Return the consumer group. Raises ApiError."""
     group = state.consumer_group(group_id)
     if group is None:
         what = "not found" if state.group(group_id) is None else "is not a consumer group"

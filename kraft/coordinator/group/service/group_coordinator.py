@@ -1,9 +1,8 @@
-"""The group coordinator: one method for each group API, over the shards of `__consumer_offsets` that this node
-leads.
+"""The group coordinator: one method per group API, over the shards of `__consumer_offsets` that this node leads.
 
-It finds the shard, checks what needs no group (ids, timeouts, which topics exist), and puts errors where each
-version of a response has room for them. What a group decides is in `group/`. What only consumer groups have (KIP-848)
-is in `consumer_group_service.py`. Callers are authorized already.
+It finds the shard, makes the checks that need no group (ids, timeouts, existing topics), and puts errors where each
+version of a response has a field for them. The rules of groups are in `group/`. The APIs only consumer groups have
+(KIP-848) are in `consumer_group_service.py`. Callers are already authorized.
 """
 
 from __future__ import annotations
@@ -90,12 +89,13 @@ MEMBERS_A_GROUP = 10
 
 
 def lacks_protocol(request: SyncGroupRequest, version: int) -> bool:
-    """Whether a SyncGroup does not say which protocol it means, which newer versions have to."""
+    """Whether a SyncGroup lacks the protocol fields that newer versions require."""
     return version >= MANDATORY_PROTOCOL_VERSION and (request.protocol_type is None or request.protocol_name is None)
 
 
 class GroupCoordinator:
-    """See the module. `partition_count` tells how many partitions `__consumer_offsets` has or would be made with."""
+    """The group coordinator of a broker. `partition_count` returns the number of partitions that `__consumer_offsets`
+    has or would be created with."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class GroupCoordinator:
             await self.runtime.run(task_status)
 
     def _perform(self, partition: int, leader_epoch: int, effect: GroupChange | GroupJob) -> None:
-        """What the effect follows from is committed."""
+        """Handle an effect whose operation is committed."""
         if isinstance(effect, GroupChange):
             self.activity.hear(partition, effect, self._world.clock.now())
         else:
@@ -161,7 +161,7 @@ class GroupCoordinator:
         self.runtime.on_resignation(partition, leader_epoch)
 
     def on_topics_deleted(self, topics: Collection[tuple[str, bytes]]) -> None:
-        """Topics (name, id) are gone: so are the offsets committed for them."""
+        """Delete the offsets committed for deleted topics (name, id)."""
         self.runtime.walk_all(forgetting(topics))
 
     # Membership.
@@ -244,7 +244,8 @@ class GroupCoordinator:
     # Offsets.
 
     async def offset_commit(self, request: OffsetCommitRequest, caller: Caller) -> OffsetCommitResponse:
-        """At most PARTITIONS_A_WRITE partitions are written at once, and each portion is refused or taken whole."""
+        """Commit offsets in portions of at most PARTITIONS_A_WRITE partitions. Each portion is accepted or refused as a
+        whole."""
         whole = OffsetCommitResponse()
         merging = offset_requests.Merging(whole.topics)
         for number, portion in enumerate(offset_requests.commit_portions(request, PARTITIONS_A_WRITE)):
@@ -266,8 +267,8 @@ class GroupCoordinator:
         return response
 
     async def txn_offset_commit(self, request: TxnOffsetCommitRequest, caller: Caller) -> TxnOffsetCommitResponse:
-        """Commit offsets like `offset_commit`. The transaction coordinator confirms first that the group's partition of
-        `__consumer_offsets` belongs to the transaction."""
+        """Commit offsets like `offset_commit`, after the transaction coordinator has confirmed that the group's
+        partition of `__consumer_offsets` belongs to the transaction."""
         answers = TxnOffsetCommitAnswers(request)
         otherwise: int = ErrorCode.NONE
         try:
@@ -284,7 +285,7 @@ class GroupCoordinator:
     async def _commit_in_transaction(
         self, request: TxnOffsetCommitRequest, answers: TxnOffsetCommitAnswers, api_version: int
     ) -> None:
-        """Raises ApiError for all partitions that `answers` have no code of by then."""
+        """Commit in a transaction. Raises ApiError, which applies to all partitions without a code in `answers`."""
         partition = self.partition_for(request.group_id)
         producer = Producer(
             request.producer_id, request.producer_epoch, await self._verify(partition, request, api_version)
@@ -296,7 +297,8 @@ class GroupCoordinator:
             answers.update(await self.runtime.write(partition, operation, producer))
 
     async def _verify(self, partition: int, request: TxnOffsetCommitRequest, api_version: int) -> Verification | None:
-        """What the records of the transaction must be appended with. Raises ApiError when they may not be."""
+        """Return the verification with which to append the transaction's records. Raises ApiError if that is not
+        allowed."""
         self.runtime.read(partition, _whole_state)  # Raises where another node coordinates the group.
         support = TransactionSupport(
             adds=api_version >= IMPLICIT_COMMIT_VERSION, knows_abortable=api_version >= ABORTABLE_COMMIT_VERSION
@@ -324,8 +326,8 @@ class GroupCoordinator:
         return verification
 
     async def complete_transaction(self, partition: int, marker: Marker) -> None:
-        """Append the end of a producer's transaction to the partition of `__consumer_offsets`: its offsets count from
-        now on, or are forgotten. Returns once the marker is below the high watermark. Raises ApiError."""
+        """Append a transaction marker to the partition of `__consumer_offsets`: the producer's pending offsets take
+        effect or are dropped. Returns once the marker is below the high watermark. Raises ApiError."""
         await self.runtime.complete_transaction(partition, marker)
 
     async def offset_fetch(self, request: OffsetFetchRequest, caller: Caller) -> OffsetFetchResponse:
@@ -387,7 +389,7 @@ class GroupCoordinator:
     # Administration.
 
     async def describe_groups(self, request: DescribeGroupsRequest, caller: Caller) -> DescribeGroupsResponse:
-        """A group that is named twice is described once."""
+        """Describe the groups. A group named twice is described once."""
         response = DescribeGroupsResponse()
         turn = Turn(GROUPS_A_TURN)
         for group_id in dict.fromkeys(request.groups):
@@ -443,12 +445,12 @@ class GroupCoordinator:
     # For lag, metrics and the HTTP edge.
 
     async def committed_offsets(self) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
-        """Committed offsets of every group coordinated and loaded here as the walk began; see `CommittedOffsets.of`."""
+        """Committed offsets of every group loaded here when the call starts; see `CommittedOffsets.of`."""
         return await self._committed.of(self.snapshots())
 
     def offsets_of(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Committed offsets of one group, in order; empty for a group that has none. Raises ApiError where another
-        node coordinates it."""
+        """Committed offsets of one group, sorted; empty if it has none. Raises ApiError if another node
+        coordinates it."""
 
         def query(state: GroupShardState) -> dict[TopicPartition, OffsetAndMetadata]:
             offsets = state.offsets_of(group_id)
@@ -457,12 +459,12 @@ class GroupCoordinator:
         return self.runtime.read(self.partition_for(group_id), query)
 
     def snapshots(self) -> list[GroupShardState]:
-        """The committed state of every shard loaded here, as values: cheap to take, and to walk at leisure beside
+        """The committed state of every shard loaded here, as immutable values: cheap to get, and safe to iterate during
         changes."""
         return self.runtime.read_loaded(_whole_state)
 
     def group_states(self) -> dict[str, str]:
-        """State name of every group coordinated and loaded here, by group id, in order."""
+        """The state name of every group loaded here, sorted by group id."""
         return dict(
             sorted(
                 (group_id, group.state.value)
@@ -481,11 +483,11 @@ def _view(draft: GroupDraft) -> GroupShardState:
 
 
 def _whole_state(state: GroupShardState) -> GroupShardState:
-    """The state as it is: a value, to be looked through at leisure beside changes."""
+    """The state itself: an immutable value that is safe to iterate during changes."""
     return state
 
 
 def _uuid_text(raw: bytes) -> str:
-    """8-4-4-4-12 hexadecimal digits, as Kafka's member ids end."""
+    """8-4-4-4-12 hexadecimal digits, the suffix of Kafka's member ids."""
     digits = raw.hex()
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

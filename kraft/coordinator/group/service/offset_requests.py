@@ -1,8 +1,7 @@
-"""The partitions of an offset request that exist. This is the part of OffsetCommit, OffsetFetch and OffsetDelete that
-looks at topics instead of groups.
+"""Checks of topics and partitions in OffsetCommit, OffsetFetch and OffsetDelete, independent of groups.
 
-From version 10 on commits and fetches name topics by id; inside, offsets are kept by name with the id beside it,
-which a fetch by name compares as well.
+From version 10 on commits and fetches name topics by id. Offsets are stored by name, with the id beside it, and a fetch
+by name compares the id as well.
 """
 
 from __future__ import annotations
@@ -42,8 +41,8 @@ ResponseTopic = TypeVar("ResponseTopic", OffsetCommitResponseTopic, OffsetDelete
 
 
 class Merging:
-    """Gathers the answers to the portions of one request in `topics`: a topic that a portion ended within goes on in
-    the answer to the next."""
+    """Merges the responses to the portions of one request into `topics`. A topic split between portions
+    appears once."""
 
     def __init__(self, topics: list[Any]) -> None:
         self._topics = topics
@@ -64,7 +63,8 @@ def _topic_key(topic: Any) -> tuple[str, bytes]:
 
 
 def commit_portions(request: OffsetCommitRequest, partitions_max: int) -> Iterator[OffsetCommitRequest]:
-    """The request in portions of at most so many partitions; as it is, if it has no more."""
+    """Split the request into portions of at most `partitions_max` partitions. A smaller request is returned
+    unchanged."""
     portions = _portions(request.topics, partitions_max)
     if portions is None:
         yield request
@@ -97,7 +97,7 @@ def txn_commit_portions(request: TxnOffsetCommitRequest, partitions_max: int) ->
 def split_txn_commit(
     request: TxnOffsetCommitRequest, topics: TopicDirectory
 ) -> Steps[tuple[TxnOffsetCommitRequest, dict[TopicPartition, int]]]:
-    """The request with only partitions that exist; and the error codes of the others. Yields after each topic."""
+    """Return the request with only existing partitions, and the error codes of the others. Yields after each topic."""
     codes: dict[TopicPartition, int] = {}
     valid: list[TxnOffsetCommitRequestTopic] = []
     for topic in request.topics:
@@ -141,7 +141,7 @@ def delete_portions(request: OffsetDeleteRequest, partitions_max: int) -> Iterat
 
 
 def _portions(topics: list[Any], partitions_max: int) -> Iterator[list[tuple[Any, list[Any]]]] | None:
-    """None where one portion has room for all. A topic counts as a partition, too."""
+    """The topics split into portions; None if one portion suffices. A topic counts as a partition, too."""
     if len(topics) + sum(len(topic.partitions) for topic in topics) <= partitions_max:
         return None
     return _split(topics, partitions_max)
@@ -167,7 +167,8 @@ def _split(topics: list[Any], partitions_max: int) -> Iterator[list[tuple[Any, l
 def split_commit(
     request: OffsetCommitRequest, topics: TopicDirectory, api_version: int
 ) -> tuple[OffsetCommitRequest, OffsetCommitResponse]:
-    """The request with only partitions that exist, names and ids filled in; and a response that refuses the others."""
+    """Return the request with only existing partitions, names and ids filled in, and a response with the errors of the
+    others."""
     response = OffsetCommitResponse()
     valid: list[OffsetCommitRequestTopic] = []
     for topic in request.topics:
@@ -212,21 +213,21 @@ def _refused(
 
 
 def commit_error(request: OffsetCommitRequest, error_code: int) -> OffsetCommitResponse:
-    """There is no room for an error of the whole request, so every partition carries it."""
+    """The error response for a whole request. It has no top-level field, so every partition carries the error."""
     return OffsetCommitResponse(
         topics=[_refused(topic, topic.name, topic.topic_id, topic.partitions, error_code) for topic in request.topics]
     )
 
 
 def merge_commit(response: OffsetCommitResponse, answer: OffsetCommitResponse) -> None:
-    """Add the coordinator's answers to the refusals; a topic appears once."""
+    """Add the coordinator's results to the errors. A topic appears once."""
     _merge(response.topics, answer.topics)
 
 
 def resolve_fetch(
     group: OffsetFetchRequestGroup, topics: TopicDirectory, api_version: int
 ) -> Steps[tuple[OffsetFetchRequestGroup, list[OffsetFetchResponseTopics]]]:
-    """The group's request by name, and answers for ids that no topic has."""
+    """Return the group's request by topic name, and error results for unknown ids."""
     if api_version < FETCH_TOPIC_ID_VERSION or group.topics is None:
         return group, []
     known: list[OffsetFetchRequestTopics] = []
@@ -249,7 +250,7 @@ def resolve_fetch(
 def complete_fetch(
     answer: OffsetFetchResponseGroup, errors: list[OffsetFetchResponseTopics], topics: TopicDirectory, api_version: int
 ) -> Steps[None]:
-    """Add the refusals, and ids where the version wants them; a topic without one cannot be told."""
+    """Add the errors, and topic ids if the version has them. A topic without an id is left out."""
     if api_version >= FETCH_TOPIC_ID_VERSION:
         for topic in answer.topics:
             yield None
@@ -262,7 +263,7 @@ def complete_fetch(
 def split_delete(
     request: OffsetDeleteRequest, topics: TopicDirectory
 ) -> tuple[OffsetDeleteRequest, OffsetDeleteResponse]:
-    """The request with only partitions that exist, and a response that refuses the others."""
+    """Return the request with only existing partitions, and a response with the errors of the others."""
     response = OffsetDeleteResponse()
     valid: list[OffsetDeleteRequestTopic] = []
     for topic in request.topics:

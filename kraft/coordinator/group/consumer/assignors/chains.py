@@ -1,8 +1,8 @@
-"""Chains of moves: a member gives a partition to another, which gives one of another topic to a third, and so on.
+"""Chains of moves: a member gives a partition to a second one, which gives one of another topic to a third, and so on.
 
-The first of a chain has one partition less then, the last one more, and the others as many as before. Loads are as even
-as the subscriptions allow when no chain leads to a member that has at least two partitions less than its first
-(Harvey, Ladner, Lovász and Tamir, "Semi-matchings for bipartite graphs and load balancing").
+The first member of a chain ends with one partition less, the last with one more, and the others with as many as before.
+Loads are as even as the subscriptions allow when no chain leads to a member with at least two partitions less than its
+first (Harvey, Ladner, Lovász and Tamir, "Semi-matchings for bipartite graphs and load balancing").
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ _Came = dict[int, tuple[int, int]]
 
 
 def even_out(shares: Shares) -> None:
-    """Move along chains until no chain makes the loads more even. Each makes the sum of their squares smaller."""
+    """Move along chains until no chain makes the loads more even. Each move lowers the sum of the squared loads, so
+    this ends."""
     loads = shares.loads
     closed: set[int] = set()
     most = [(-load, member) for member, load in enumerate(loads)]
@@ -44,7 +45,7 @@ def even_out(shares: Shares) -> None:
 
 
 def _find_last(shares: Shares, first: int, closed: set[int], came: _Came) -> int | None:
-    """The end of a shortest chain to a member that has at least two partitions less."""
+    """The last member of a shortest chain to a member with at least two partitions less; None if there is none."""
     loads, enough = shares.loads, shares.loads[first] - 2
     if enough < 0:
         return None

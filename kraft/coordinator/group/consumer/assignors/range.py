@@ -1,9 +1,8 @@
-"""The range assignor: each topic is cut into one run of partitions for each of its subscribers.
+"""The range assignor: each topic is cut into one range of partitions for each of its subscribers.
 
-Subscribers are taken in an order that does not change while nobody comes or goes: static members by instance id, then
-the others by member id. So the same subscriber gets the same run of each topic with the same number of partitions and
-the same subscribers, which is what joining co-partitioned topics needs, and a static member that restarts under
-another member id gets what it had.
+The order of subscribers is stable while membership is: static members by instance id, then the others by member id. So
+a subscriber gets the same range of every topic with the same partition count and subscribers, which joins of
+co-partitioned topics need. A static member that restarts with another member id keeps its partitions.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ NAME = "range"
 
 
 def assign(subscribers: Sequence[Subscriber], partition_counts: Mapping[bytes, int]) -> Assignment:
-    """See `subscriber.Assign`."""
+    """Assign by ranges. Implements `subscriber.Assign`."""
     assignment: Assignment = {subscriber.member_id: {} for subscriber in subscribers}
     for topic_id, member_ids in subscribers_of_topics(sorted(subscribers, key=_rank)).items():
         share, extra = divmod(partition_counts[topic_id], len(member_ids))

@@ -1,12 +1,11 @@
-"""Undo moves that evenness does not need: find partitions that can go back to members that had them.
+"""Undoes moves that balance does not need: returns partitions to members that had them.
 
-Who takes a partition of a topic of which it has less than it had keeps one more; who gives one of which it has more
-than it had loses nothing. So a ring of moves, each from one member to the next, may let more partitions stay in place
-while all loads stay as they are. A ring may also lead from a member to another that has one partition more: those two
-change their loads. Where the loads are as even as they can be, and no such ring is left, no assignment of these loads
-moves less.
+A member that receives a partition of a topic of which it lost some retains one more. A member that gives one of a topic
+of which it gained some retains as many. So a cycle of moves from member to member may retain more partitions while all
+loads stay equal. A cycle may also go from a member to one that has one partition more; those two swap loads. If the
+loads are as even as possible and no such cycle is left, no assignment with these loads moves fewer partitions.
 
-The rings are the cycles of negative cost in the residual network of a flow of partitions from topics to members (Ahuja,
+The cycles are those of negative cost in the residual network of a flow of partitions from topics to members (Ahuja,
 Magnanti and Orlin, "Network Flows", chapter 9), found by relaxing distances.
 """
 
@@ -25,7 +24,7 @@ STEPS_A_PARTITION: Final = 20
 
 
 def bring_back(shares: Shares) -> None:
-    """Move along rings until there is none, or the steps are used up. Loads must be as even as they can be."""
+    """Move along cycles until there is none, or the step limit is reached. Loads must be as even as possible."""
     search = _Search(shares)
     while (ring := search.find_ring()) is not None:
         for node, after in zip(ring, [*ring[1:], ring[0]], strict=True):
@@ -33,12 +32,14 @@ def bring_back(shares: Shares) -> None:
 
 
 class _Search:
-    """Nodes are numbers: the members, then the topics, then the loads. A ring goes from a member to a topic of which it
-    gives one, and from a topic to a member that takes one. From a member that takes and gives nothing it goes to its
-    load, and from a load to a member that has one more, gives one, and takes nothing.
+    """The search for cycles. Nodes are numbers: members, then topics, then loads. A cycle goes from a member to a topic
+    of which it gives a partition, and from a topic to a member that receives one. From a member that neither gives nor
+    receives it goes to its load, and from a load to a member with one partition more, which gives one and receives
+    none.
 
-    `wanting` are the members that had more of a topic; `laden` those that have each load; `gained` the members and
-    topics of which they had less."""
+    `wanting` are the members that lost partitions of a topic; `laden` the members of each load; `gained` the members
+    and topics with more partitions than before.
+    """
 
     def __init__(self, shares: Shares) -> None:
         self._shares = shares
@@ -55,7 +56,7 @@ class _Search:
                 self._note(topic, member)
 
     def _note(self, topic: int, member: int) -> None:
-        """Whether the member has less of the topic than it had, or more."""
+        """Record whether the member has fewer or more partitions of the topic than before."""
         more = self._shares.has[member].get(topic, 0) - self._shares.had[member].get(topic, 0)
         if more > 0:
             self._gained[member, topic] = None
@@ -67,7 +68,7 @@ class _Search:
             self._wanting[topic].pop(member, None)
 
     def move(self, node: int, after: int) -> None:
-        """Do the step of a ring from one node to the one after it."""
+        """Apply one step of a cycle, from a node to the next."""
         if node < self._first_topic <= after < self._first_load:
             self._change(self._shares.take, after - self._first_topic, node)
         elif after < self._first_topic <= node < self._first_load:
@@ -80,7 +81,7 @@ class _Search:
         self._note(topic, member)
 
     def find_ring(self) -> list[int] | None:
-        """The nodes of a ring that lets more partitions stay, in order."""
+        """The nodes, in order, of a cycle that lets more partitions stay; None if there is none."""
         if not any(self._wanting):
             return None
         distances: dict[int, int] = {}
@@ -106,7 +107,8 @@ class _Search:
         return None
 
     def _steps(self, node: int, distance: int) -> Iterator[tuple[int, int]]:
-        """Where a ring may go on, and how many partitions that moves. Only what may make a distance less than 0."""
+        """The next nodes of a cycle, with the number of partitions moved. Only steps that may bring a distance
+        below 0."""
         if node < self._first_topic:
             had = self._shares.had[node]
             for topic, has in self._shares.has[node].items():
@@ -124,7 +126,7 @@ class _Search:
                 yield member, 0
 
     def _back(self, came: dict[int, int], node: int, after: int) -> list[int]:
-        """The way by which `node` was reached, from `after` on; empty if it did not come through there."""
+        """The path to `node` from `after` on; empty if the search did not pass there."""
         way = [node]
         while node != after:
             self._steps_left -= 1

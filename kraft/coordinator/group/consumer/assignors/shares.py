@@ -1,5 +1,5 @@
-"""How many partitions of each topic each member has. The partitions of a topic are alike to an assignor that balances
-numbers, so it counts here, and names partitions in the end (`uniform.py`)."""
+"""How many partitions of each topic each member has. The balance depends on counts only, so the assignor works with
+counts and selects partitions at the end (`uniform.py`)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Final
 
 
 class Shares:
-    """Members and topics are numbers. `takers` are the subscribers of each topic. Of each topic a member had `had`
-    partitions and has `has`; topics of which it has none are absent. `loads` are what members have in all."""
+    """Partition counts. Members and topics are numbers. `takers` are the subscribers of each topic. `had` and `has`
+    count a member's partitions of each topic before and now; topics with none are absent. `loads` are the members'
+    totals."""
 
     __slots__ = ("had", "has", "loads", "takers")
 
@@ -21,13 +22,13 @@ class Shares:
         self.loads: Final = [sum(topics.values()) for topics in had]
 
     def give(self, topic: int, member: int) -> None:
-        """One more for the member."""
+        """Give the member one more partition of the topic."""
         has = self.has[member]
         has[topic] = has.get(topic, 0) + 1
         self.loads[member] += 1
 
     def take(self, topic: int, member: int) -> None:
-        """One less for the member."""
+        """Take one partition of the topic from the member."""
         has = self.has[member]
         has[topic] -= 1
         if not has[topic]:
@@ -35,8 +36,8 @@ class Shares:
         self.loads[member] -= 1
 
     def fill(self, free: Sequence[int]) -> None:
-        """Give out the free partitions, so many of each topic, to the subscribers that have least; topics with few
-        subscribers first."""
+        """Assign the free partitions, `free[topic]` of each topic, to the least loaded subscribers. Topics with few
+        subscribers come first."""
         loads = self.loads
         for topic in sorted(range(len(free)), key=lambda topic: (len(self.takers[topic]), topic)):
             if not free[topic]:
@@ -49,8 +50,8 @@ class Shares:
                 self.give(topic, member)
 
     def level(self) -> None:
-        """Move partitions from those who have most to those who have least, topic after topic, until nothing moves.
-        Each move makes the sum of the squares of all loads smaller, so there is an end."""
+        """Move partitions from the most to the least loaded subscribers, topic by topic, until nothing moves. Each move
+        lowers the sum of the squared loads, so this ends."""
         shared = [topic for topic, takers in enumerate(self.takers) if len(takers) > 1]
         moved = True
         while moved:

@@ -1,4 +1,4 @@
-"""A member as an assignor sees it, and what it gives back."""
+"""The input and output types of assignors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from kraft.coordinator.group.consumer.member import Partitions
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """`topic_ids` are topics that exist; `current` is what the previous target gave the member."""
+    """A member as an assignor sees it. `topic_ids` are existing topics; `current` is the member's part of the previous
+    target."""
 
     member_id: str
     instance_id: str | None
@@ -27,7 +28,7 @@ partition goes to exactly one of its topic's subscribers; every subscriber has a
 
 
 def subscribers_of_topics(subscribers: Sequence[Subscriber]) -> dict[bytes, list[str]]:
-    """The ids of each topic's subscribers in the order of `subscribers`; topics in order."""
+    """The member ids subscribed to each topic, in the order of `subscribers`; topics sorted."""
     found: dict[bytes, list[str]] = {}
     for subscriber in subscribers:
         for topic_id in subscriber.topic_ids:  # unordered: the topics are sorted below

@@ -1,9 +1,9 @@
-"""The uniform assignor: as many partitions for each member as for any other, moving no more of them than that takes.
+"""The uniform assignor: balances the number of partitions per member, with as few moves as possible.
 
-Where all members subscribe to the same topics, the shares differ by at most one partition. Where they do not, they
-differ as little as the subscriptions allow: no chain of moves leads from a member to another that has at least two
-partitions less. Of all assignments of which that is true, one is found that lets most partitions stay. (Only very large
-groups may move a few more: the search for them is bounded.)
+If all members subscribe to the same topics, the shares differ by at most one partition. Otherwise they differ as little
+as the subscriptions allow: no chain of moves leads from a member to one with at least two partitions less. Among such
+assignments, one that moves the fewest partitions is chosen. (Very large groups may move a few more, because the search
+is bounded.)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NAME = "uniform"
 
 
 def assign(subscribers: Sequence[Subscriber], partition_counts: Mapping[bytes, int]) -> Assignment:
-    """See `subscriber.Assign`."""
+    """Assign uniformly. Implements `subscriber.Assign`."""
     if not subscribers:
         return {}
     assignment, free = _keep(subscribers, partition_counts)
@@ -33,8 +33,8 @@ def assign(subscribers: Sequence[Subscriber], partition_counts: Mapping[bytes, i
 def _keep(
     subscribers: Sequence[Subscriber], partition_counts: Mapping[bytes, int]
 ) -> tuple[Assignment, list[tuple[bytes, int]]]:
-    """The current partitions that each member keeps because it still subscribes to them, and the partitions without an
-    owner."""
+    """Return the current partitions that each member keeps because it still subscribes to them, and the partitions
+    without an owner."""
     taken: dict[bytes, set[int]] = {topic_id: set() for topic_id in partition_counts}
     assignment: Assignment = {}
     for subscriber in subscribers:
@@ -57,7 +57,8 @@ def _keep(
 
 
 def _share_out(assignment: Assignment, free: list[tuple[bytes, int]], total: int) -> None:
-    """Equal shares for all: who has more gives up its last partitions. The odd ones stay with those who have them."""
+    """Balance equal subscriptions. Members above their share give up their last partitions. The remainder stays with
+    members that have it."""
     share, extra = divmod(total, len(assignment))
     loads = {member_id: _load(parts) for member_id, parts in assignment.items()}
     quotas = dict.fromkeys(assignment, share)
@@ -74,7 +75,8 @@ def _share_out(assignment: Assignment, free: list[tuple[bytes, int]], total: int
 def _balance(
     assignment: Assignment, free: Sequence[tuple[bytes, int]], by_topic: Mapping[bytes, Sequence[str]]
 ) -> None:
-    """Count first who shall have how many of each topic, then move."""
+    """Balance different subscriptions: first compute how many partitions of each topic each member gets, then move
+    them."""
     topics = {topic_id: number for number, topic_id in enumerate(by_topic)}
     members = {member_id: number for number, member_id in enumerate(assignment)}
     left: list[list[int]] = [[] for _ in topics]
@@ -92,8 +94,8 @@ def _balance(
 
 
 def _move(assignment: Assignment, left: list[list[int]], shares: Shares, topic_ids: Sequence[bytes]) -> None:
-    """Move partitions between members. A member with too many gives up its last ones. These are assigned together with
-    those `left` of each topic."""
+    """Move partitions to match the shares. A member with too many gives up its last ones. These and the partitions
+    `left` of each topic are assigned."""
     for parts, had, has in zip(assignment.values(), shares.had, shares.has, strict=True):
         for topic, before in had.items():
             less = before - has.get(topic, 0)
@@ -124,7 +126,7 @@ def _take(parts: dict[bytes, set[int]], topic_id: bytes, partition: int) -> None
 
 
 def _take_last(parts: dict[bytes, set[int]], count: int) -> list[tuple[bytes, int]]:
-    """Take away the last `count` partitions, in order of topics and numbers. Each topic is sorted once."""
+    """Remove the last `count` partitions, by topic and number. Each topic is sorted once."""
     taken: list[tuple[bytes, int]] = []
     for topic_id in sorted(parts, reverse=True):
         if len(taken) >= count:
