@@ -1,2 +1,2 @@
-"""The small Kafka client that brokers, the kraft command, tests and the simulator use. Enters: request messages.
-Leaves: response messages, or typed errors."""
+"""The small Kafka client that brokers, the kraft command, tests and the simulator use. Input: request messages. Output:
+response messages, or typed errors."""

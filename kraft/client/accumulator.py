@@ -1,4 +1,4 @@
-"""Records that wait to be sent: a queue of batches for each partition, bounded in bytes all together."""
+"""Records waiting to be sent: a queue of batches for each partition, with one limit on their total bytes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VALUE_OVERHEAD_BYTES = 20
 
 
 class Delivery:
-    """What comes of one record, or of several values that travel together."""
+    """The outcome of one record, or of several values that are sent together."""
 
     __slots__ = ("_done", "_error", "_left", "count", "is_done", "last_offset", "offset", "partition", "timestamp")
 
@@ -42,7 +42,7 @@ class Delivery:
         self._error: KraftError | None = None
 
     async def settled(self) -> None:
-        """Until it is acknowledged or given up."""
+        """Wait until the delivery is acknowledged or has failed."""
         if self._done is None:
             self._done = trio.Event()
             if self.is_done:
@@ -50,19 +50,19 @@ class Delivery:
         await self._done.wait()
 
     async def wait(self) -> Delivery:
-        """Until it is acknowledged. Raises ApiError or DeadlinePassed when it was given up."""
+        """Wait until the delivery is acknowledged, and return it. Raises ApiError or DeadlinePassed if it failed."""
         await self.settled()
         return self.outcome()
 
     def outcome(self) -> Delivery:
-        """The same for one that `is_done`, without waiting."""
+        """Return or raise as `wait`, without waiting. The delivery must be done."""
         assert self.is_done
         if self._error is not None:
             raise self._error
         return self
 
     def succeed(self, offset: int, log_append_time_ms: int, count: int = 1) -> None:
-        """So many of its records are acknowledged, the first of them at `offset` (-1: nobody said)."""
+        """Mark `count` of its records as acknowledged, the first of them at `offset` (-1: unknown)."""
         if offset >= 0:
             self.offset = offset if self.offset < 0 else min(offset, self.offset)
             self.last_offset = max(self.last_offset, offset + count - 1)
@@ -71,7 +71,7 @@ class Delivery:
         self._count_down(count)
 
     def fail(self, error: KraftError, count: int = 1) -> None:
-        """So many of its records are given up."""
+        """Mark `count` of its records as failed."""
         self._error = error
         self._count_down(count)
 
@@ -84,8 +84,7 @@ class Delivery:
 
 
 class Batch(Protocol):
-    """What travels together to one partition. Its bytes are made when it is sent first, and stay the same when it is
-    sent again."""
+    """Records that are sent together to one partition. It is encoded at the first send; retries reuse the bytes."""
 
     deadline: float
     bytes_estimated: int
@@ -96,27 +95,27 @@ class Batch(Protocol):
 
     @property
     def count(self) -> int:
-        """The number of its records."""
+        """The number of records in the batch."""
 
     @property
     def last_delivery(self) -> Delivery:
-        """The one that is settled last."""
+        """The delivery that is settled last."""
 
     def build(self, codec: int, *, is_transactional: bool) -> bytes:
-        """Its bytes, for `producer_id`, `epoch` and `sequence`."""
+        """Encode the batch with its `producer_id`, `epoch` and `sequence`."""
 
     def halves(self) -> tuple[Batch, Batch]:
-        """The same records in two batches, not made into bytes yet. There are two records at least."""
+        """Split the batch, of at least two records, into two batches that are not encoded yet."""
 
     def succeed(self, base_offset: int, log_append_time_ms: int) -> None:
-        """It is acknowledged. `base_offset` -1: nobody said where."""
+        """Mark the batch as acknowledged. `base_offset` is -1 if unknown."""
 
     def fail(self, error: KraftError) -> None:
-        """It is given up."""
+        """Mark the batch as failed."""
 
 
 class PendingValues:
-    """A `Batch` of values without keys and headers: nothing is made for each of them."""
+    """A `Batch` of values without keys and headers. No object is created per value."""
 
     __slots__ = ("_delivery", "_values", "bytes_estimated", "deadline", "encoded", "epoch", "producer_id", "sequence")
 
@@ -165,7 +164,7 @@ class PendingValues:
 
 
 class PendingBatch:
-    """A `Batch` of records that come one by one."""
+    """A `Batch` to which records are added one by one."""
 
     __slots__ = (
         "_deliveries",
@@ -197,8 +196,8 @@ class PendingBatch:
         return self._deliveries[-1]
 
     def takes(self, size: int, batch_bytes: int) -> bool:
-        """Whether a record may join. None may once the batch was sent, also when it waits to be sent again: its
-        bytes are made."""
+        """Whether a record of `size` bytes can be added. A batch that was sent once is encoded, so nothing can be
+        added, not even while it waits for a retry."""
         return self.encoded is None and self.bytes_estimated + size <= batch_bytes
 
     def add(self, delivery: Delivery, key: bytes | None, value: bytes | None, headers: Headers, size: int) -> None:
@@ -234,8 +233,7 @@ class PendingBatch:
 
 
 class PartitionQueue:
-    """Batches of one partition, oldest first. At most one is on its way, so order is kept whatever has to be sent
-    again."""
+    """The batches of one partition, oldest first. At most one is in flight, so retries keep the order."""
 
     __slots__ = ("batches", "in_flight", "is_aside", "next_sequence", "partition", "producer_epoch", "producer_id")
 
@@ -253,12 +251,13 @@ class PartitionQueue:
         return bool(self.batches) and self.in_flight is None
 
     def is_ready(self, producer: tuple[int, int] | None) -> bool:
-        """Whether its oldest batch may be sent by `producer` (id and epoch; None: not idempotent). A new one waits
-        while there is no id."""
+        """Whether the oldest batch can be sent by `producer` (id and epoch; None: not idempotent). A batch that was
+        never sent waits until there is a producer id."""
         return self.is_waiting and (producer is None or producer[0] >= 0 or self.batches[0].encoded is not None)
 
     def take(self, producer: tuple[int, int] | None, codec: int, *, is_transactional: bool = False) -> bytes:
-        """The oldest batch goes on its way, as what it was if it was sent before."""
+        """Put the oldest batch in flight and return its bytes. A retried batch keeps its producer id, epoch and
+        sequence."""
         batch = self.in_flight = self.batches.popleft()
         if batch.encoded is None:
             if producer is not None:
@@ -275,7 +274,7 @@ class PartitionQueue:
 
 
 class Accumulator:
-    """All queues of one producer. Whoever adds waits for `room` first."""
+    """All queues of one producer. Callers wait for `room` before they add."""
 
     def __init__(self, batch_bytes: int, bytes_max: int) -> None:
         self._batch_bytes = batch_bytes
@@ -285,8 +284,8 @@ class Accumulator:
         self.queues: dict[TopicPartition, PartitionQueue] = {}
 
     async def room(self, size: int) -> None:
-        """Wait until `size` more bytes are within the bound; a record greater than the bound waits until it is
-        alone."""
+        """Wait until `size` more bytes are within the limit. A record larger than the limit waits until the queues are
+        empty."""
         while self._bytes > 0 and self._bytes + size > self._bytes_max:
             await self._freed.wait()
 
@@ -300,7 +299,7 @@ class Accumulator:
         size: int,
         deadline: float,
     ) -> bool:
-        """Whether a new batch began with it."""
+        """Queue a record. Returns whether it started a new batch."""
         batches = self._queue(partition).batches
         last = batches[-1] if batches else None
         begins = not isinstance(last, PendingBatch) or not last.takes(size, self._batch_bytes)
@@ -313,12 +312,12 @@ class Accumulator:
 
     @staticmethod
     def check(values: Sequence[bytes]) -> None:
-        """Raises TypeError for values that are not of bytes."""
+        """Raise TypeError for values that are not bytes."""
         if not {bytes}.issuperset(map(type, values)):
             _require_bytes(*values)
 
     def add_values(self, delivery: Delivery, values: Sequence[bytes], size: int, deadline: float) -> None:
-        """A batch of its own, which has to be small enough for one."""
+        """Queue the values as a batch of their own. They must fit into one."""
         self._queue(delivery.partition).batches.append(PendingValues(deadline, delivery, values, size))
         self._bytes += size
 
@@ -329,13 +328,13 @@ class Accumulator:
         return queue
 
     def release(self, batch: Batch) -> None:
-        """The batch is done, one way or the other."""
+        """Subtract a finished batch from the buffered bytes, and wake callers that wait for room."""
         self._bytes -= batch.bytes_estimated
         self._freed.set()
         self._freed = trio.Event()
 
     def last_deliveries(self) -> list[Delivery]:
-        """The delivery of each batch that ends last."""
+        """Return, for each batch, the delivery that is settled last."""
         waiting = [
             batch for queue in self.queues.values() for batch in (queue.in_flight, *queue.batches) if batch is not None
         ]
@@ -343,7 +342,8 @@ class Accumulator:
 
 
 def record_size(key: bytes | None, value: bytes | None, headers: Headers) -> int:
-    """Raises TypeError for what no record can hold, ValueError for a header's name that is no Unicode."""
+    """Return the approximate size of a record in bytes. Raises TypeError for a wrong type, and ValueError for a header
+    name that is not valid Unicode."""
     if type(value) is not bytes or (key is not None and type(key) is not bytes):
         _require_bytes(key, value)
     size = RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"")
@@ -354,7 +354,7 @@ def record_size(key: bytes | None, value: bytes | None, headers: Headers) -> int
 
 
 def _require_bytes(*contents: bytes | None) -> None:
-    """Raises TypeError where there is anything else: in a batch it would be the end of all that are beside it."""
+    """Raise TypeError for contents that are not bytes. In a batch, such a value would fail all other records."""
     for content in contents:
         if content is not None and not isinstance(content, bytes | bytearray | memoryview):
             raise TypeError(f"keys, values and contents of headers are bytes, not {type(content).__name__}")

@@ -1,5 +1,4 @@
-"""How long to wait before the next attempt (KIP-580): twice as long each time up to a bound, and never in step with
-other clients."""
+"""The wait before the next attempt (KIP-580): doubled each time up to a maximum, with jitter between clients."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ JITTER = 0.2
 
 
 class Backoff:
-    """The waits of one operation. `chance` varies each by a fifth either way."""
+    """The waits of one operation. `chance` varies each wait by up to a fifth."""
 
     __slots__ = ("_chance", "_most", "_next")
 
@@ -21,7 +20,7 @@ class Backoff:
         self._most = most
 
     def next(self) -> float:
-        """Seconds to wait now."""
+        """Return the seconds to wait before the next attempt."""
         wait = self._next * self._chance.uniform(1 - JITTER, 1 + JITTER)
         self._next = min(self._most, self._next * 2)
         return wait

@@ -1,5 +1,5 @@
-"""The names of Kafka's client keys (producer, consumer and admin client of 4.4), to tell a misspelt key from one that
-a file has for other programs. Keys that begin with `ssl.` or `sasl.` are judged by themselves."""
+"""The names of Kafka's client keys (producer, consumer and admin client of 4.4). They distinguish a misspelt key from a
+key that is in the file for other programs. Keys with the prefix `ssl.` or `sasl.` are checked separately."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ CLIENT_KEY_NAMES: Final = tuple(_NAMES.split())
 
 
 def misspelt(name: str) -> str | None:
-    """The key that somebody meant who wrote this one; None for a key of Kafka's, and for one that is like none."""
+    """Return the key of Kafka that a misspelt key probably means. None for a valid key, and for one that resembles
+    none."""
     import difflib  # A rare path that should not slow down every start.
 
     if name in CLIENT_KEY_NAMES:

@@ -1,5 +1,5 @@
-"""How a client reaches nodes, from Kafka's own client keys: security.protocol, sasl.jaas.config,
-ssl.truststore.location and others."""
+"""Parse Kafka's client keys for the connection to nodes: security.protocol, sasl.jaas.config, ssl.truststore.location
+and others."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _SASL_KEYS: Final = (_MECHANISM, _JAAS, *CLIENT_KEYS, "sasl.oauthbearer.header.u
 
 
 class ClientSecurity(NamedTuple):
-    """How a client reaches nodes: encrypted or not, with a login or without."""
+    """The security of a client's connections: TLS and login, each optional."""
 
     tls: Tls | None = None
     login: Login | None = None
 
 
 def security_of(path: str, values: Mapping[str, str]) -> ClientSecurity:
-    """Raises ConfigurationError with every problem."""
+    """Parse the client keys of `path`. Raises ConfigurationError with every problem."""
     problems = [
         f"{path}: {key} is not served yet" for key in values if key.startswith("sasl.") and key not in _SASL_KEYS
     ]
@@ -67,7 +67,7 @@ def security_of(path: str, values: Mapping[str, str]) -> ClientSecurity:
 
 
 def _login(values: Mapping[str, str]) -> Login:
-    """Raises ValueError with a sentence."""
+    """Parse the login. Raises ValueError with a full sentence."""
     mechanism = values.get(_MECHANISM, "GSSAPI").strip().upper()
     if mechanism not in SERVED_MECHANISMS:
         raise ValueError(f"{_MECHANISM}={mechanism} is not served, only {', '.join(SERVED_MECHANISMS)}")
@@ -89,7 +89,7 @@ def _login(values: Mapping[str, str]) -> Login:
 
 
 def _token_login(values: Mapping[str, str]) -> Login:
-    """Raises ValueError with a sentence."""
+    """Parse an OAUTHBEARER login. Raises ValueError with a full sentence."""
     options: Mapping[str, str] = {}
     if _JAAS in values:
         try:

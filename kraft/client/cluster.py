@@ -1,10 +1,10 @@
-"""A cluster as a client sees it: found by any of its nodes, asked at the right one, asked again when that may help.
+"""A client's view of a cluster: discovery through any node, routing of requests, and retries.
 
-Every request goes to one of three places: any node (which forwards what only the controller may decide), the leader
-of a partition, or the coordinator of a group. What is cached - addresses, leaders, coordinators - is forgotten when
-an answer or a broken connection shows that it is stale, topics after some minutes. `retrying` is the one loop that
-tries again: on connections that break, on requests that are not answered, and on Kafka's retriable codes, with a
-growing pause, until a deadline.
+Every request goes to one of three places: any node (which forwards requests for the controller), the leader of a
+partition, or the coordinator of a group. Addresses, leaders and coordinators are cached. A cached entry is dropped when
+a response or a broken connection shows that it is stale; topics also expire after some minutes. `retrying` is the only
+retry loop. It retries after broken connections, timeouts and Kafka's retriable codes, with a growing pause, until a
+deadline.
 """
 
 from __future__ import annotations
@@ -51,11 +51,12 @@ _asked_once: ContextVar[int | None] = ContextVar("broker_asked_once", default=No
 
 
 class SilentBroker(KraftError):
-    """A broker did not answer the one attempt that `ask_brokers` gives it. The cause is what went wrong."""
+    """Raised when a broker did not answer the single attempt of `ask_brokers`. The cause is the original error."""
 
 
 class Cluster:
-    """Used by any number of tasks of one trio loop. Close it at the end, or use it with `async with`."""
+    """A client of one cluster. Any number of tasks of one trio loop may use it. Close it at the end, or use `async
+    with`."""
 
     def __init__(
         self,
@@ -68,9 +69,9 @@ class Cluster:
         operation_seconds: float = OPERATION_SECONDS,
         absent_seconds: float = math.inf,
     ) -> None:
-        """`bootstrap` are addresses of which one must answer. `operation_seconds` bound a call with all its
-        attempts, `request_seconds` one attempt. When none has ever been reached, `absent_seconds` bound how long
-        addresses that all refuse connections are tried; names that do not resolve are told at once then."""
+        """`bootstrap` are addresses, of which one must answer. `operation_seconds` limits a call with all its attempts,
+        and `request_seconds` one attempt. If no address was ever reached, `absent_seconds` limits how long refused
+        connections are retried. Host names that do not resolve are then reported immediately."""
         assert bootstrap, "at least one bootstrap server"
         self.world = world
         self.bootstrap = tuple(bootstrap)
@@ -110,14 +111,14 @@ class Cluster:
         self._connections.clear()
 
     def close_lane(self, lane: object) -> None:
-        """End the connections that `begin` has opened for it."""
+        """Close the connections that `begin` opened for this lane."""
         for address, connection in self._lanes.pop(lane, {}).items():
             connection.close()
             self._opening.pop((lane, address), None)
 
     def apart(self) -> Cluster:
-        """The same cluster over connections of its own, for what a node answers late: until then it reads no other
-        request from that connection."""
+        """Return a client of the same cluster with its own connections. Use it for requests that a node answers late,
+        because the node reads no other request from that connection until then."""
         other = Cluster(
             self.world,
             tuple(dict.fromkeys(self._addresses())),
@@ -135,8 +136,8 @@ class Cluster:
     async def call(
         self, request: Any, *, node_id: int | None = None, version: int | None = None, seconds: float | None = None
     ) -> Any:
-        """One attempt, at node `node_id` or at any. Raises Disconnected, TimeoutError, NoBroker, UnsupportedApi,
-        ProtocolError; SilentBroker within `ask_brokers`."""
+        """Make one attempt, at node `node_id` or at any node. Raises Disconnected, TimeoutError, NoBroker,
+        UnsupportedApi, ProtocolError; SilentBroker within `ask_brokers`."""
         try:
             return await self._call(request, node_id=node_id, version=version, seconds=seconds)
         except (Disconnected, TimeoutError, NoBroker) as problem:
@@ -164,14 +165,14 @@ class Cluster:
         version: int | None = None,
         seconds: float | None = None,
     ) -> R:
-        """Call like `call`, for the operations of `kraft.admin`."""
+        """Call as `call` does, with a checked response type. Used by the operations of `kraft.admin`."""
         response = await self.call(request, node_id=node_id, version=version, seconds=seconds)
         assert isinstance(response, answer)
         return response
 
     async def of_each(self, ask: Callable[[K], Awaitable[T]], items: Iterable[K]) -> list[T]:
-        """What `ask` gives for each, in order, of AT_ONCE_MAX at a time. The first failure ends them all and is
-        raised."""
+        """Run `ask` for each item, AT_ONCE_MAX at a time, and return the results in order. The first failure cancels
+        the others and is raised."""
         room = trio.Semaphore(AT_ONCE_MAX)
         answers: dict[int, T] = {}
         failures: list[KraftError | TimeoutError] = []
@@ -192,8 +193,8 @@ class Cluster:
         return [answers[index] for index in sorted(answers)]
 
     async def ask_brokers(self, ask: Callable[[int], Awaitable[T]], broker_ids: Iterable[int]) -> list[T]:
-        """Ask like `of_each`, but leave out the brokers that do not answer: each has one attempt, also within
-        `retrying`. Those are in `silent` afterwards. Raises NotAdmitted."""
+        """Run `ask` for each broker as `of_each` does, but leave out brokers that do not answer. Each has one attempt,
+        also within `retrying`. Afterwards `silent` holds the brokers without an answer. Raises NotAdmitted."""
 
         async def one(broker_id: int) -> list[T]:
             _asked_once.set(broker_id)  # `of_each` runs this in a task of its own.
@@ -209,42 +210,42 @@ class Cluster:
         return [answer for answers in await self.of_each(one, broker_ids) for answer in answers]
 
     async def begin(self, request: Any, *, node_id: int, seconds: float, lane: object) -> PendingCall:
-        """Send to a node what is answered within `seconds` of waiting, now or later. Until then the node reads
-        nothing else from that connection, so each `lane` has its own. Raises Disconnected, TimeoutError, NoBroker,
-        UnsupportedApi."""
+        """Send a request to a node, and return the call to await. `seconds` limits the time spent waiting for the
+        response. Until the node answers, it reads nothing else from that connection, so each `lane` has its own. Raises
+        Disconnected, TimeoutError, NoBroker, UnsupportedApi."""
         connection = await self._connection_to(node_id, lane)
         return PendingCall(connection, await connection.begin(request), self.world.clock, seconds)
 
     async def send_only(self, request: Any, *, node_id: int) -> None:
-        """Send what is not answered (Produce with acks=0). Raises Disconnected, TimeoutError, NoBroker,
+        """Send a request that has no response (Produce with acks=0). Raises Disconnected, TimeoutError, NoBroker,
         UnsupportedApi."""
         await (await self._connection_to(node_id)).send_only(request)
 
     async def version_of(self, key: int, *, node_id: int | None = None) -> int:
-        """The version in which `call` would send this API. Raises as `call`."""
+        """Return the version in which `call` would send this API. Raises as `call`."""
         connection = await (self._any_connection() if node_id is None else self._connection_to(node_id))
         return connection.version_of(key)
 
     async def versions(self, node_id: int) -> dict[int, tuple[int, int]]:
-        """What a node serves: API key to first and last version. Raises Disconnected, TimeoutError, NoBroker."""
+        """Return the APIs that a node serves: API key to first and last version. Raises Disconnected, TimeoutError,
+        NoBroker."""
         return dict((await self._connection_to(node_id)).versions)
 
     async def features(self) -> dict[str, int]:
-        """Finalized features and their levels. Raises Disconnected, TimeoutError, NoBroker."""
+        """Return the finalized features and their levels. Raises Disconnected, TimeoutError, NoBroker."""
         return dict((await self._any_connection()).features)
 
     async def call_coordinator(self, group_id: str, request: Any, *, seconds: float | None = None) -> Any:
-        """One attempt at the coordinator of a group. Raises as `call`, and ApiError when nobody knows the
-        coordinator."""
+        """Make one attempt at the coordinator of a group. Raises as `call`, and ApiError if that is unknown."""
         return await self.call(request, node_id=await self.coordinator(group_id), seconds=seconds)
 
     async def retrying(
         self, operation: Callable[[], Awaitable[T]], *, seconds: float | None = None, final: Iterable[int] = ()
     ) -> T:
-        """What `operation` returns at the first attempt that succeeds.
+        """Return the result of the first attempt of `operation` that succeeds.
 
-        Raises what it raised, if trying again cannot help or the code is in `final`, or `is_hopeless`; DeadlinePassed
-        after `seconds`, with the last failure as its cause.
+        Raises the operation's error if a retry cannot help, if its code is in `final`, or if it `is_hopeless`. Raises
+        DeadlinePassed after `seconds`, with the last failure as its cause.
         """
         backoff = Backoff(self._chance)
         seconds = self.operation_seconds if seconds is None else seconds
@@ -265,8 +266,8 @@ class Cluster:
         ) from last
 
     def is_hopeless(self, problem: BaseException | None) -> bool:
-        """Whether nobody needs to wait for the cluster: none of its addresses has ever been reached, and their names
-        do not resolve, or all of them have refused connections for `absent_seconds`."""
+        """Whether waiting for the cluster is useless: no address was ever reached, and either no name resolves, or all
+        addresses have refused connections for `absent_seconds`."""
         if isinstance(problem, DeadlinePassed):
             problem = problem.__cause__
         if self._was_reached or self.absent_seconds == math.inf or not isinstance(problem, NoBroker):
@@ -285,21 +286,21 @@ class Cluster:
     # Knowing
 
     def forget(self) -> None:
-        """What is cached may be wrong: ask again, and somebody else if that is possible, for a node that is cut off
-        goes on telling what it knew."""
+        """Drop the cached leaders and coordinators, which may be stale. The next metadata request goes to another node
+        if possible, because a node that is cut off keeps its old metadata."""
         self._is_doubted = True
         self._topics.clear()
         self._coordinators.clear()
 
     def forget_topics(self, names: Iterable[str]) -> None:
-        """The same for topics alone: one that was deleted may have been made anew, under another id."""
+        """Drop the cached entries of these topics. A deleted topic may have been recreated with another id."""
         self._is_doubted = True
         for name in names:
             self._topics.pop(name, None)
 
     async def metadata(self, topics: Sequence[str] | None = (), *, create: bool = False) -> ClusterMetadata:
-        """Ask any node. `topics` None means all; `create` lets the cluster create the ones that it does not have, if
-        it does such things. Raises as `call`."""
+        """Request metadata from any node. `topics` None means all. With `create`, the cluster may create missing
+        topics, if it is configured to. Raises as `call`."""
         wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         found = read_metadata(await self.call(MetadataRequest(topics=wanted, allow_auto_topic_creation=create)))
         self._known = found
@@ -314,15 +315,15 @@ class Cluster:
         return self._topics.get(name)
 
     async def topic(self, name: str, *, create: bool = False) -> Topic:
-        """From the cache, else from any node. Raises as `call`, and ApiError, with UNKNOWN_TOPIC_OR_PARTITION when
-        there is none."""
+        """Return a topic from the cache, or else from any node. Raises as `call`, and ApiError, such as
+        UNKNOWN_TOPIC_OR_PARTITION for a missing topic."""
         topic = self.cached_topic(name)
         return (await self.metadata((name,), create=create)).topic(name) if topic is None else topic
 
     async def topic_made_lately(self, name: str, *, seconds: float | None = None) -> Topic:
-        """Make the topic, where nodes do that by themselves. One that the node asked does not know is asked for again
-        for two seconds: it may have been made on another node just now. `seconds` bound how long brokers that are away
-        are waited for. Raises as `topic` and `retrying`."""
+        """Return the topic, and let brokers with automatic creation create it. If the node does not know the topic,
+        retry for two seconds: another node may just have created it. `seconds` limits the wait for brokers that are
+        unreachable. Raises as `topic` and `retrying`."""
 
         async def attempt() -> Topic:
             return await self.topic(name, create=True)
@@ -339,10 +340,10 @@ class Cluster:
     async def by_leader(
         self, partitions: Iterable[TopicPartition], unled: dict[TopicPartition, ApiError] | None = None
     ) -> dict[int, list[TopicPartition]]:
-        """The partitions that each node leads, in order of node. Raises as `call`.
+        """Group the partitions by their leader's node id, sorted by node. Raises as `call`.
 
-        Raises ApiError also for the first partition that nobody leads (LEADER_NOT_AVAILABLE) or that there is not;
-        with `unled` all those are put there.
+        Also raises ApiError for the first partition without a leader (LEADER_NOT_AVAILABLE) or that does not exist. If
+        `unled` is given, such partitions are added to it instead.
         """
         wanted = sorted(partitions)
         known = {partition.topic: self.cached_topic(partition.topic) for partition in wanted}
@@ -363,7 +364,7 @@ class Cluster:
         return dict(sorted(grouped.items()))
 
     async def coordinator(self, key: str, kind: int = COORDINATOR_OF_GROUP) -> int:
-        """The node that coordinates the group, or the transactional id. Raises as `call`, and ApiError
+        """Return the node id of the coordinator of a group or transactional id. Raises as `call`, and ApiError
         COORDINATOR_NOT_AVAILABLE."""
         node_id = self._coordinators.get((kind, key))
         if node_id is None:
@@ -375,27 +376,29 @@ class Cluster:
         return node_id
 
     async def broker_ids(self) -> list[int]:
-        """Every live broker, by a fresh answer. Raises as `call`."""
+        """Return the ids of all live brokers, from a new request. Raises as `call`."""
         return sorted((await self.metadata()).brokers)
 
     async def give_way(self) -> None:
-        """Let other tasks have a turn."""
+        """Yield to other tasks."""
         await trio.lowlevel.checkpoint()
 
     async def salted_password(self, mechanism: ScramMechanism, password: str, iterations: int) -> tuple[bytes, bytes]:
-        """A new salt, and the password with it, as SCRAM keeps it. Takes milliseconds of the caller's loop."""
+        """Return a new salt, and the password salted with it, as SCRAM stores it. Blocks the caller's loop for
+        milliseconds."""
         salt = self.world.random.stream("scram-salt").randbytes(SALT_BYTES)
         return salt, salted_password(mechanism, password, salt, iterations)
 
     # Connections
 
     def _addresses(self) -> tuple[tuple[str, int], ...]:
-        """Where nodes are to be found, as far as that is known; some perhaps twice."""
+        """Return all known addresses of nodes, possibly with duplicates."""
         known = () if self._known is None else self._known.brokers.values()
         return (*self.bootstrap, *((broker.host, broker.port) for broker in known))
 
     async def _any_connection(self) -> ClientConnection:
-        """Raises NotAdmitted where some node does not admit us and none does, NoBroker."""
+        """Return a connection to any node. Raises NoBroker; NotAdmitted if a node rejects this client and none accepts
+        it."""
         opened = [address for address, connection in self._connections.items() if connection.is_open]
         addresses = list(dict.fromkeys((*opened, *self._addresses())))
         if self._any in opened:
@@ -417,7 +420,7 @@ class Cluster:
         raise NoBroker("; ".join(str(each) for each in failures), failures)
 
     async def _choose_another(self, others: Sequence[tuple[str, int]], opened: Sequence[tuple[str, int]]) -> None:
-        """One to which there is a connection, or else one try, and a short one, to open one."""
+        """Choose another node: a connected one, or else make one short attempt to connect."""
         self._is_doubted = False
         near = [address for address in others if address in opened]
         if near:

@@ -1,8 +1,8 @@
-"""One connection to a node: versions negotiated, requests pipelined, answers matched by correlation id.
+"""One connection to a node: versions negotiated, requests pipelined, responses matched by correlation id.
 
-There is no background task: whoever waits for an answer reads for all, and hands the reading on when its own answer
-has come. A large answer is received into a buffer of its own, once; who is done with it may give that buffer back
-for the next one (`recycle`).
+There is no background task. A task that waits for a response reads for all waiting tasks, and passes the reading on
+when its own response has arrived. A large response is received into its own buffer, without a copy. A caller that has
+finished with it can return that buffer for the next response (`recycle`).
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ _LOGIN_KEYS: Final = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 
 
 class Disconnected(KraftError):
-    """The connection broke, or never came about. What was under way may or may not have happened."""
+    """Raised when a connection broke or could not be opened. Requests in flight may or may not have been executed."""
 
 
 class NotAdmitted(Disconnected):
-    """The two sides do not go together as they are set up: no waiting mends it. The login is refused, the node does not
-    serve its mechanism, TLS finds no agreement or no trust, or the node is older than all versions that we know."""
+    """Raised when client and node cannot work together as configured, so that retries are useless. Either the login is
+    rejected, the node lacks its mechanism, TLS fails, or the node is older than all supported versions."""
 
 
 class UnsupportedApi(KraftError):
-    """The node does not serve this API in any version that we know."""
+    """Raised when the node does not serve this API in any version that the client supports."""
 
 
 class Pending:
-    """A request whose answer somebody waits for, now or later."""
+    """A request in flight whose response will be awaited."""
 
     __slots__ = ("correlation_id", "event", "frame", "is_awaited", "key", "version")
 
@@ -66,7 +66,7 @@ class Pending:
 
 
 class ClientConnection:
-    """Made by `connect`. May be used by many tasks at once."""
+    """One connection, opened by `connect`. Many tasks may use it at the same time."""
 
     def __init__(self, world: World, stream: Stream, client_id: str) -> None:
         self._world = world
@@ -89,7 +89,7 @@ class ClientConnection:
         self.features: dict[str, int] = {}
 
     async def negotiate(self) -> None:
-        """Learn the node's versions (KIP-511). Raises Disconnected, NotAdmitted."""
+        """Request the node's API versions (KIP-511). Raises Disconnected, NotAdmitted."""
         version = 3
         request = ApiVersionsRequest(client_software_name="kraft", client_software_version="1")
         response: ApiVersionsResponse = await self.call(request, version=version)
@@ -99,7 +99,7 @@ class ClientConnection:
         self.features = {feature.name: feature.max_version_level for feature in response.finalized_features}
 
     async def log_in(self) -> None:
-        """Prove who we are, where the world says how. Raises Disconnected, NotAdmitted, and closes the connection."""
+        """Authenticate, if a login is configured. Raises Disconnected, NotAdmitted, and closes the connection then."""
         login = self._world.login
         if login is None:
             return
@@ -118,7 +118,7 @@ class ClientConnection:
             self._session_ends = self._clock.now() + lasts_ms / 1000 * RENEWED_AFTER
 
     async def _renew_session(self) -> None:
-        """Log in again before the node closes the connection (KIP-368); no other request is sent meanwhile."""
+        """Authenticate again before the node closes the connection (KIP-368). No other request is sent meanwhile."""
         async with self._renewing:
             if self._session_is_over:
                 await self.log_in()
@@ -128,7 +128,7 @@ class ClientConnection:
         return self._session_ends != math.inf and self._clock.now() >= self._session_ends
 
     def version_of(self, key: int) -> int:
-        """The highest version that both sides know. Raises UnsupportedApi."""
+        """Return the highest version that both sides support. Raises UnsupportedApi."""
         ours = api_keys.request_class(key).VALID_VERSIONS
         theirs = self.versions.get(key)
         if theirs is None or min(ours[1], theirs[1]) < max(ours[0], theirs[0]):
@@ -138,15 +138,15 @@ class ClientConnection:
         return min(ours[1], theirs[1])
 
     async def call(self, request: Any, *, version: int | None = None, timeout: float = 30.0) -> Any:
-        """Send `request` and wait for its answer. Raises Disconnected, TimeoutError after `timeout` seconds,
+        """Send `request` and wait for its response. Raises Disconnected, TimeoutError after `timeout` seconds,
         UnsupportedApi, ProtocolError."""
         return (await self.exchange(request, version=version, timeout=timeout))[0]
 
     async def exchange(
         self, request: Any, *, version: int | None = None, timeout: float = 30.0
     ) -> tuple[Any, memoryview]:
-        """Call like `call`, and also return the frame that the answer was decoded from. The answer's records are views
-        of it."""
+        """Call as `call` does, and also return the frame of the response. The response's records are views of the
+        frame."""
         key = request.API_KEY
         if version is None:
             version = self.version_of(key)
@@ -163,14 +163,14 @@ class ClientConnection:
         return _decode(key, version, frame), frame
 
     async def begin(self, request: Any, *, version: int | None = None) -> Pending:
-        """Send `request`; `finish` waits for its answer, now or later. Raises Disconnected, UnsupportedApi."""
+        """Send `request`; `finish` waits for its response. Raises Disconnected, UnsupportedApi."""
         pending = Pending(request.API_KEY, self.version_of(request.API_KEY) if version is None else version)
         pending.is_awaited = False  # Also while it is sent: reading is handed on to nobody who may not take it up.
         pending.correlation_id = await self._send(pending.key, pending.version, request, pending)
         return pending
 
     async def finish(self, pending: Pending) -> Any:
-        """The answer. Whoever is cancelled meanwhile may call it again later, or `abandon`. Raises Disconnected,
+        """Wait for the response. A cancelled caller may call it again later, or call `abandon`. Raises Disconnected,
         ProtocolError."""
         pending.is_awaited = True
         try:
@@ -182,11 +182,11 @@ class ClientConnection:
         return _decode(pending.key, pending.version, pending.frame)
 
     def abandon(self, pending: Pending) -> None:
-        """Nobody wants the answer any more."""
+        """Discard the response when it arrives."""
         self._waiters.pop(pending.correlation_id, None)
 
     def recycle(self, frame: memoryview) -> None:
-        """Receive a later answer where this one is: nobody looks at it, or at a view of it, any more."""
+        """Reuse the frame's buffer for a later response. Neither the frame nor a view of it may be used any more."""
         if type(frame.obj) is not bytes:
             self._keep(frame.obj, len(frame))  # type: ignore[arg-type]  # Then the view's owner is a buffer of ours.
 
@@ -195,7 +195,8 @@ class ClientConnection:
             self._spare = buffer
 
     def _buffer_of(self, size: int) -> LargeBuffer:
-        """The spare one, unless it is too small, or so large that a small answer would keep it from a large one."""
+        """Return the spare buffer, or a new one if the spare is too small, or so large that a larger response should
+        get it."""
         spare = self._spare
         if spare is None or not size <= len(spare) <= 4 * size:
             return new_buffer(size)
@@ -203,7 +204,7 @@ class ClientConnection:
         return spare
 
     async def send_only(self, request: Any, *, version: int | None = None) -> None:
-        """Send a request that is not answered (Produce with acks=0)."""
+        """Send a request that has no response (Produce with acks=0)."""
         key = request.API_KEY
         await self._write(
             encode_request(
@@ -274,14 +275,14 @@ class ClientConnection:
                 self._hand_on(waiter)
 
     def _hand_on(self, me: Pending) -> None:
-        """If my answer is here, somebody else must go on reading."""
+        """Wake another waiting task to read, after this task's response has arrived."""
         for waiter in self._waiters.values():
             if waiter is not me and waiter.frame is None and waiter.is_awaited:
                 waiter.event.set()
                 return
 
     def _refuse_reading(self, me: Pending) -> None:
-        """I give up; the reading may have been handed to me at this very moment."""
+        """Pass the reading on, in case this task was chosen to read just as it stopped waiting."""
         if not self._reading:
             self._hand_on(me)
 
@@ -345,7 +346,7 @@ def _decode(key: int, version: int, frame: memoryview) -> Any:
 async def connect(
     world: World, host: str, port: int, *, client_id: str = "kraft", timeout: float = 10.0
 ) -> AsyncIterator[ClientConnection]:
-    """A connection with its versions negotiated, closed on the way out. Raises Disconnected, TimeoutError."""
+    """Open a connection with negotiated versions, and close it on exit. Raises Disconnected, TimeoutError."""
     connection = await open_connection(world, host, port, client_id=client_id, timeout=timeout)
     try:
         yield connection
@@ -356,8 +357,8 @@ async def connect(
 async def open_connection(
     world: World, host: str, port: int, *, client_id: str = "kraft", timeout: float = 10.0
 ) -> ClientConnection:
-    """Open a connection like `connect`, which the caller closes. Raises TimeoutError, and Disconnected, whose cause
-    tells a refusal from other failures; NotAdmitted where no waiting helps."""
+    """Open a connection as `connect` does; the caller closes it. Raises TimeoutError; Disconnected, whose cause
+    distinguishes a refused connection from other failures; and NotAdmitted if a retry is useless."""
     connection: ClientConnection | None = None
     with world.clock.move_on_after(timeout):
         try:

@@ -1,16 +1,16 @@
-"""Reading records of assigned partitions, in order, from positions that the caller owns.
+"""Read records of assigned partitions, in order, from positions that the caller owns.
 
-`poll` asks the leaders of all assigned partitions at the same time and returns what the first answers hold; the
-others' answers are left to the next poll. No task runs between two polls, and a position is exactly what the caller
-has been given: it moves as the records are returned, and not if something fails before that. An answer to a position
-that is another by now is dropped: that costs bandwidth, never records.
+`poll` sends a Fetch to the leaders of all assigned partitions in parallel, and returns the records of the first
+responses. Later responses are returned by the next poll. No task runs between polls. A position advances exactly when
+records are returned, and not if something fails before that. A response for a position that has changed meanwhile is
+dropped: this costs bandwidth, never records.
 
-Beside a position stands the leader epoch of the record before it, as far as it is known. Each Fetch tells it, so
-that a leader whose log differs from what was read (an unclean election lost records) says where they part, instead
-of serving other records under offsets that we seem to have read (KIP-320, KIP-595).
+With each position the leader epoch of the record before it is kept, if known. Each Fetch carries it. A leader whose log
+differs from the records that were read (an unclean election lost records) then reports where the logs diverge. Without
+it, the leader would return other records under offsets that were already read (KIP-320, KIP-595).
 
-Beside a topic stands the id under which it was asked for first. A topic that was deleted rests, while the others are
-read. One that was made anew under the same name has another id: its partitions begin where `reset` says.
+With each topic the topic id of the first Fetch is kept. A deleted topic is paused while the others are read. A
+recreated topic of the same name has another id: its partitions start where `reset` says.
 """
 
 from __future__ import annotations
@@ -49,11 +49,12 @@ class ConsumedRecord(NamedTuple):
 
 @dataclass(slots=True)
 class _Answers:
-    """What came of asking every leader once.
+    """The results of one round of requests to every leader.
 
-    `moved` has the next offset, the epoch of the record before it, and the end of each partition that answered;
-    `cut` the epoch and offset where a log parts from what was read; `placed` the offset where a partition begins that
-    had none; `troubles` what may pass by itself, `failures` what may not.
+    - `moved`: the next offset, the epoch of the record before it, and the end, for each partition that answered
+    - `cut`: the epoch and offset where a log diverges from the records that were read
+    - `placed`: the start offset of each partition that had no position
+    - `troubles`: errors that may pass; `failures`: errors that may not
     """
 
     found: list[ConsumedRecord] = field(default_factory=list)
@@ -72,8 +73,9 @@ class _Answers:
 
 
 class Consumer:
-    """Owned by one task. `poll` raises on the first thing that trying again cannot help. What may pass is waited for:
-    brokers that are away, partitions without a leader, topics that do not exist (any more, or yet)."""
+    """Reads assigned partitions. Owned by one task. `poll` raises the first error for which a retry is useless. It
+    waits out other problems: unreachable brokers, partitions without a leader, topics that do not exist (any more, or
+    yet)."""
 
     def __init__(
         self,
@@ -84,11 +86,11 @@ class Consumer:
         max_bytes: int = MAX_BYTES,
         partition_bytes: int = PARTITION_BYTES,
     ) -> None:
-        """`reset` is EARLIEST or LATEST: where to go on when a position is no longer in the log, or the topic was
-        deleted and made anew; None raises ApiError OFFSET_OUT_OF_RANGE or TopicRecreated instead.
+        """`reset` is EARLIEST or LATEST: where reading continues when a position is no longer in the log, or the topic
+        was deleted and recreated. With None, `poll` raises ApiError OFFSET_OUT_OF_RANGE or TopicRecreated instead.
 
-        Where a log was cut below a position, reading goes on at the first offset that differs, as Java's does; None
-        raises LogTruncated.
+        If a log was truncated below a position, reading continues at the first offset that differs, as in Java's
+        consumer. With None, `poll` raises LogTruncated.
         """
         assert reset in (None, EARLIEST, LATEST)
         self.cluster = cluster
@@ -112,27 +114,27 @@ class Consumer:
 
     @property
     def positions(self) -> Mapping[TopicPartition, int]:
-        """The offset that comes next, for each assigned partition; without those whose begin is not known yet."""
+        """The next offset of each assigned partition. A partition whose start is not known yet is not included."""
         return self._positions
 
     @property
     def obstacle(self) -> Exception | None:
-        """What kept all partitions from being read at the end of the last `poll`; None when some could be."""
+        """The error because of which no partition could be read at the end of the last `poll`, else None."""
         return self._obstacle
 
     @property
     def epochs(self) -> Mapping[TopicPartition, int]:
-        """The leader epoch of the record before each position; partitions of which it is not known are not there."""
+        """The leader epoch of the record before each position, for partitions where it is known."""
         return self._epochs
 
     @property
     def topic_ids(self) -> Mapping[str, bytes]:
-        """The ids of the topics that the positions are of, as far as they are known."""
+        """The ids of the topics to which the positions belong, where known."""
         return self._ids
 
     @property
     def ends(self) -> Mapping[TopicPartition, int]:
-        """Where each partition ended for a reader (high watermark, or last stable offset) when it was fetched last."""
+        """The end of each partition (high watermark, or last stable offset) at its last Fetch."""
         return self._ends
 
     def assign(
@@ -143,12 +145,12 @@ class Consumer:
         unplaced: Iterable[TopicPartition] = (),
         topic_ids: Mapping[str, bytes] | None = None,
     ) -> None:
-        """Read exactly these partitions, from these offsets on. `epochs` as the property of that name; those below 0
-        are unknown. `unplaced` begin where `reset` says. `topic_ids` are the ids of the topics that the positions are
-        of; without one it is the topic that has the name now.
+        """Read exactly these partitions, from these offsets on. `epochs` is as in the property; values below 0 mean
+        unknown. `unplaced` partitions start where `reset` says. `topic_ids` are the ids of the topics to which the
+        positions belong. A topic without an id there is the one that has the name now.
 
-        A consumer that is no longer used, while its cluster is, is assigned nothing: what it asked for and has not
-        taken is kept until then, and its connections.
+        To release a consumer while its cluster is still in use, assign nothing: pending responses and connections are
+        kept until then.
         """
         self._unplaced = dict.fromkeys(sorted(unplaced))
         assert not self._unplaced or self._reset is not None, "without a reset each partition needs a position"
@@ -169,16 +171,16 @@ class Consumer:
 
     @property
     def assigned(self) -> list[TopicPartition]:
-        """All that is read, or waits to be, in order."""
+        """All assigned partitions, sorted, with or without a position."""
         return sorted((*self._positions, *self._unplaced))
 
     def add(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these as well, from where `reset` says."""
+        """Read these partitions too, from where `reset` says."""
         assert self._reset is not None, "without a reset each partition needs a position"
         self._unplaced.update({each: None for each in partitions if each not in self._positions})
 
     def unassign(self, partition: TopicPartition) -> None:
-        """Stop reading this one. KeyError when it is not assigned."""
+        """Stop reading this partition. Raises KeyError if it is not assigned."""
         if partition in self._unplaced:
             del self._unplaced[partition]
         else:
@@ -194,9 +196,9 @@ class Consumer:
         self._epochs.pop(partition, None)
 
     async def poll(self, seconds: float) -> list[ConsumedRecord]:
-        """The next records, waiting at most about `seconds` for some; each partition's in order. Empty when none
-        came in time; `obstacle` tells then whether that had a reason. Raises what trying again cannot help, and
-        NoBroker for a cluster that has never been reached (`Cluster.is_hopeless`)."""
+        """Return the next records, in order within each partition, waiting about `seconds` at most. Returns an empty
+        list if none arrived in time; `obstacle` then holds the reason, if there is one. Raises errors for which a retry
+        is useless, and NoBroker for a cluster that was never reached (`Cluster.is_hopeless`)."""
         clock = self.cluster.world.clock
         deadline = clock.now() + seconds
         backoff = Backoff(self._chance)
@@ -222,14 +224,15 @@ class Consumer:
         return []
 
     async def poll_or_tell(self, seconds: float) -> list[ConsumedRecord]:
-        """Poll like `poll`, but raise the `obstacle` at the end of the time."""
+        """Poll as `poll` does, but raise the `obstacle` at the end of the time."""
         found = await self.poll(seconds)
         if self._obstacle is not None:
             raise self._obstacle
         return found
 
     async def _round(self, deadline: float) -> list[ConsumedRecord]:
-        """Ask every leader for what does not rest; the first answer with records ends the waiting for the others."""
+        """Send a Fetch to the leader of every partition that is not backing off. The first response with records ends
+        the wait."""
         clock = self.cluster.world.clock
         now = clock.now()
         ready = self._resting.ready((*self._positions, *self._unplaced), now)
@@ -263,7 +266,8 @@ class Consumer:
         return answers.found
 
     def _forget(self, problems: Iterable[Exception]) -> None:
-        """What is cached may be wrong. Topics that do not exist say nothing of the others."""
+        """Drop cached metadata that may be stale. If all problems are missing topics, drop only the entries of the
+        assigned topics."""
         told = list(problems)
         missing = [each for each in told if isinstance(each, ApiError) and each.code in UNKNOWN_TOPIC]
         self.missed = missing[0] if missing else self.missed
@@ -304,8 +308,8 @@ class Consumer:
         await self._fetches.gather(placed, ask, take)
 
     def _notice_recreated(self, wanted: Iterable[TopicPartition]) -> None:
-        """Positions of a topic that was deleted mean nothing in the one made anew under its name. Raises
-        TopicRecreated where no reset says where to begin there."""
+        """Drop the positions of topics that were deleted and recreated: they mean nothing in the new topic. Raises
+        TopicRecreated without a `reset`."""
         for name in sorted({each.topic for each in wanted}):
             topic = self.cluster.cached_topic(name)
             if topic is None or not any(topic.topic_id):
@@ -320,7 +324,8 @@ class Consumer:
                 self._unplaced[partition] = None
 
     async def _question(self, partitions: Sequence[TopicPartition], wait_ms: int) -> Question:
-        """Partitions take turns at the front, for the first ones fill the answer (KIP-74)."""
+        """Build the Fetch for one leader. The first partition rotates, because the first ones fill the response
+        (KIP-74)."""
         self._turn += 1
         turn = self._turn % len(partitions)
         topics: dict[str, FetchTopic] = {}
@@ -373,7 +378,8 @@ class Consumer:
                     self._take_partition(partition, data, answers)
 
     def _take_partition(self, partition: TopicPartition, data: PartitionData, answers: _Answers) -> None:
-        """Raises CorruptBatch when that is what comes next; what lies before a damaged batch is taken."""
+        """Accept the response of one partition. Records before a damaged batch are accepted. Raises CorruptBatch if the
+        damaged batch comes first."""
         committed = self._isolation == READ_COMMITTED
         position, epoch = self._positions[partition], -1
         end = data.last_stable_offset if committed else data.high_watermark
@@ -396,7 +402,7 @@ class Consumer:
         answers.moved[partition] = position, epoch, end
 
     async def _place(self, partitions: Sequence[TopicPartition], answers: _Answers) -> None:
-        """Ask once where they begin by `reset`."""
+        """Look up once where the partitions start by `reset`."""
         if self._reset is None:
             partition = partitions[0]
             raise Refused(
@@ -416,8 +422,8 @@ class Consumer:
             answers.note(problem, [partition])
 
     def _go_back(self, partition: TopicPartition, epoch: int, end: int) -> None:
-        """Go back to where the leader's log diverges from what we read. `epoch` is the last epoch that both share, and
-        it ends at `end` in the leader's log."""
+        """Go back to where the leader's log diverges from the records that were read. `epoch` is the last common epoch,
+        and it ends at `end` in the leader's log."""
         position = self._positions[partition]
         if self._reset is None:
             raise LogTruncated(partition, position, self._epochs[partition], end, epoch)
@@ -427,11 +433,11 @@ class Consumer:
 async def start_positions(
     cluster: Cluster, partitions: Iterable[TopicPartition], time: int, *, isolation: int = READ_UNCOMMITTED
 ) -> dict[TopicPartition, int]:
-    """Where to begin: EARLIEST, LATEST, or at a time in ms since 1970 (the end of a partition that has no record as
+    """Return start offsets: EARLIEST, LATEST, or at a time in ms since 1970 (the partition's end if no record is that
     late).
 
-    With READ_COMMITTED the end is before the first transaction that is open: its records, if it commits, come after
-    this.
+    With READ_COMMITTED the end is before the first open transaction. If it commits, its records come after this
+    position.
     """
     partitions = list(partitions)
     found = await offsets_at(cluster, partitions, time, isolation=isolation)

@@ -1,9 +1,9 @@
-"""Membership of a consumer group with the protocol of KIP-848: one request, ConsumerGroupHeartbeat, says who we are and
-what we hold, and its answer what we should hold. The coordinator assigns.
+"""Membership of a consumer group with the protocol of KIP-848. Its one request, ConsumerGroupHeartbeat, carries the
+member and its current assignment; the response has the target assignment. The coordinator assigns.
 
-As with the classic protocol one task calls `join` and `leave`; `heartbeat` runs beside it and notes in `must_join` when
-something else should be held: what is taken away is held until that task has committed and comes to `join`, so nobody
-else reads it before.
+As with the classic protocol, one task calls `join` and `leave`. `heartbeat` runs beside it, and sets `must_join` when
+the assignment should change. A revoked partition is kept until that task has committed and calls `join`, so no other
+member reads it before.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Held = dict[bytes, tuple[int, ...]]
 
 
 class ConsumerMembership:
-    """`generation` is the member's epoch, -1 while it is no member. As `GroupMembership` otherwise."""
+    """A membership. `generation` is the member epoch; -1 while not a member. Otherwise as `GroupMembership`."""
 
     join_again = JOIN_AGAIN
 
@@ -49,8 +49,8 @@ class ConsumerMembership:
         assignor: str | None = None,
         max_poll_seconds: float = MAX_POLL_SECONDS,
     ) -> None:
-        """`pattern` (RE2/J, as the coordinator takes it) chooses topics by name besides `topics`; `assignor` is one of
-        the coordinator's, its own choice without."""
+        """`pattern` (RE2/J, as the coordinator requires) selects topics by name in addition to `topics`. `assignor` is
+        one of the coordinator's; None means the coordinator's default."""
         self.cluster = cluster.apart()
         self.group_id = group_id
         self.instance_id = instance_id
@@ -73,8 +73,8 @@ class ConsumerMembership:
         """Whether the coordinator may lack what the last heartbeat said: the next one says all."""
 
     async def join(self) -> None:
-        """Become a member, or hold what the coordinator wants by now: whoever calls has committed, and reads nothing.
-        Raises ApiError, DeadlinePassed."""
+        """Become a member, or adopt the coordinator's target assignment. The caller has committed and reads nothing
+        meanwhile. Raises ApiError, DeadlinePassed."""
         self._is_joining = True
         try:
             if self.generation < 0:
@@ -93,17 +93,18 @@ class ConsumerMembership:
             self._is_joining = False
 
     async def _begin(self) -> None:
-        """Join with nothing in hand. One attempt."""
+        """Join without assigned partitions. Makes one attempt."""
         self.forget()
         await self._beat(JOINING, says_all=True)
 
     async def _tell(self) -> None:
-        """Say what is held now. One attempt."""
+        """Report the current assignment to the coordinator. Makes one attempt."""
         if self.generation >= 0:
             await self._beat(self.generation, says_all=True)
 
     async def _named(self) -> tuple[TopicPartition, ...]:
-        """What is held, by name. One attempt. Raises Refused while a topic is not known at the node that is asked."""
+        """Return the current assignment with topic names. Makes one attempt. Raises Refused while the node does not
+        know a topic."""
         unknown = [each for each in self._held if each not in self._names]
         if unknown:
             found = await self.cluster.metadata(None if self._pattern is not None else self._topics)
@@ -120,8 +121,8 @@ class ConsumerMembership:
         )
 
     async def _beat(self, epoch: int, *, says_all: bool) -> None:
-        """One heartbeat, and what its answer says. Raises ApiError for what joining again cannot help, and what
-        `Cluster.call` raises."""
+        """Send one heartbeat and apply its response. Raises ApiError if rejoining cannot help, and the errors of
+        `Cluster.call`."""
         request = ConsumerGroupHeartbeatRequest(
             group_id=self.group_id, member_id=self.member_id, member_epoch=epoch, instance_id=self.instance_id
         )
@@ -165,16 +166,15 @@ class ConsumerMembership:
             self.must_join = True
 
     def look_at_topics(self) -> None:
-        """Nothing to do: the coordinator sees which topics come and go."""
+        """Do nothing: the coordinator watches the topics."""
 
     def forget(self) -> None:
-        """The group does not know us any more."""
+        """Reset the membership: the group does not know this member any more."""
         self.generation, self.assigned, self.must_join = -1, (), True
         self._held, self._wanted = {}, {}
 
     async def heartbeat(self) -> None:
-        """Tell the coordinator that we live, until cancelled, or until the group does not want us: then `failure` says
-        why."""
+        """Send heartbeats until cancelled, or until the group rejects this member: then `failure` holds the reason."""
         while self.failure is None:
             await self.cluster.world.clock.sleep(self._seconds)
             if self.generation < 0 or self._is_joining:
@@ -197,7 +197,7 @@ class ConsumerMembership:
                 self.failure = problem
 
     async def leave(self) -> None:
-        """Say good-bye; a static member may come back. Raises as `Cluster.call`."""
+        """Leave the group. A static member may come back. Raises as `Cluster.call`."""
         if self.generation < 0:
             return
         self.forget()

@@ -1,4 +1,4 @@
-"""What can go wrong between a client and a cluster, beside what the nodes answer (`ApiError`, with Kafka's codes)."""
+"""Errors between a client and a cluster, besides the nodes' error codes (`ApiError`, with Kafka's codes)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kraft.common.ids import TopicPartition
 
 
 class NoBroker(KraftError):
-    """No node of the cluster can be reached. `reasons` has why, for each address that was tried."""
+    """Raised when no node of the cluster can be reached. `reasons` has the error of each address that was tried."""
 
     def __init__(self, message: str, reasons: Sequence[Exception] = ()) -> None:
         super().__init__(message)
@@ -17,7 +17,7 @@ class NoBroker(KraftError):
 
 
 class TopicRecreated(KraftError):
-    """The topic that was read has been deleted, and another one has its name now."""
+    """Raised when the topic being read was deleted and recreated with the same name."""
 
     def __init__(self, topic: str) -> None:
         super().__init__(
@@ -28,8 +28,8 @@ class TopicRecreated(KraftError):
 
 
 class LoginFailed(KraftError):
-    """The node did not take our login (SASL), or is not the node that it should be. `may_pass`: trying again may help,
-    as where who gives out tokens is away."""
+    """Raised when a SASL login failed: the node rejected it, or is not the expected node. `may_pass`: a retry may help,
+    for example if the token endpoint is unreachable."""
 
     def __init__(self, message: str, *, may_pass: bool = False) -> None:
         super().__init__(message)
@@ -37,11 +37,11 @@ class LoginFailed(KraftError):
 
 
 class DeadlinePassed(KraftError):
-    """What was asked did not come about in time. The cause is the last thing that went wrong, if anything did."""
+    """Raised when an operation did not complete in time. The cause is the last error, if there was one."""
 
 
 class LogTruncated(KraftError):
-    """What was read is no longer what the log holds: an election lost records (KIP-320)."""
+    """Raised when the log no longer holds the records that were read: an election lost them (KIP-320)."""
 
     def __init__(
         self, partition: TopicPartition, position: int, position_epoch: int, end_offset: int, end_epoch: int
@@ -57,7 +57,7 @@ class LogTruncated(KraftError):
 
 
 def not_acknowledged(seconds: float, last: Exception | None) -> DeadlinePassed:
-    """What is told of a record that had its time; `last` is what went wrong at the last attempt."""
+    """Return the error of a record that was not acknowledged in time. `last` is the error of the last attempt."""
     late = DeadlinePassed(
         f"not acknowledged within {seconds:g} s" + (f"; the last attempt: {last}" if last is not None else "")
     )

@@ -1,4 +1,4 @@
-"""What of a Fetch answer a reader may see: no control batches, and with read_committed nothing of aborted
+"""The part of a Fetch response that a reader may see: no control batches, and with read_committed no aborted
 transactions (KIP-98)."""
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from kraft.protocol.records.record_batch import Buffer, RecordBatch, batches
 def visible_batches(
     records: Buffer, aborted: Sequence[AbortedTransaction] | None
 ) -> Iterator[tuple[RecordBatch, bool]]:
-    """Each whole batch, checked, and whether its records are for the reader. `aborted` None: transactions don't matter.
+    """Yield each whole batch, CRC checked, and whether its records are for the reader. With `aborted` None,
+    transactions are ignored.
 
-    A producer's transaction is aborted from its first offset in `aborted` until its abort marker. Raises CorruptBatch.
+    A producer's transaction is aborted from its first offset in `aborted` up to its abort marker. Raises CorruptBatch.
     """
     waiting = sorted(aborted or (), key=lambda transaction: transaction.first_offset)
     aborting: set[int] = set()

@@ -1,4 +1,4 @@
-"""Reading as a member of a group: partitions come and go with rebalances, positions are committed to the group."""
+"""Read as a member of a group. Rebalances change the assigned partitions; positions are committed to the group."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ CLASSIC, CONSUMER = "classic", "consumer"
 
 
 class GroupConsumer:
-    """Made by `open_group_consumer`; owned by one task. What `poll` returned is taken as done when `poll` is called
-    again."""
+    """A consumer in a group, opened by `open_group_consumer`. Owned by one task. The records that `poll` returned count
+    as processed when `poll` is called again."""
 
     def __init__(
         self,
@@ -69,17 +69,17 @@ class GroupConsumer:
 
     @property
     def is_done(self) -> bool:
-        """Whether all that `poll` has returned is taken as done."""
+        """Whether all records that `poll` has returned count as processed."""
         return self._is_done
 
     @property
     def obstacle(self) -> Exception | None:
-        """What kept the last `poll` from joining or from reading all partitions; None when nothing did."""
+        """The error that kept the last `poll` from joining or from reading all partitions; None if there was none."""
         return self._obstacle
 
     @property
     def is_at_end(self) -> bool:
-        """Whether it is assigned something, and has read all of that as far as it was there at the last Fetch."""
+        """Whether partitions are assigned, and all are read up to their end at the last Fetch."""
         positions, ends = self.consumer.positions, self.consumer.ends
         assigned = self.membership.assigned
         return bool(assigned) and all(
@@ -87,15 +87,16 @@ class GroupConsumer:
         )
 
     def rewind(self) -> None:
-        """Go back to what is committed with the next poll: what was read since then is read again."""
+        """Return to the committed offsets at the next poll. Records read since then are read again."""
         self._lacks_positions = True
 
     async def poll(self, seconds: float) -> list[ConsumedRecord]:
-        """Poll like `Consumer.poll`, but take part in a pending rebalance first, which may take longer than `seconds`.
+        """Poll as `Consumer.poll` does, but first take part in a pending rebalance, which may take longer than
+        `seconds`.
 
-        Brokers that are away are waited for, with the next poll as well. A topic that was deleted is waited for, too,
-        while the others are read: made anew, it is read from where `reset` says. Raises also the error of a heartbeat
-        when the group has removed this member.
+        Unreachable brokers are waited for, across polls. A deleted topic is waited for too, while the others are read.
+        If it is recreated, it is read from where `reset` says. Also raises the heartbeat's error if the group has
+        removed this member.
         """
         self.membership.idle_since = math.inf
         self._is_done = True
@@ -107,7 +108,7 @@ class GroupConsumer:
             self.membership.idle_since = self._cluster.world.clock.now()
 
     async def poll_or_tell(self, seconds: float) -> list[ConsumedRecord]:
-        """Poll like `poll`, but raise the `obstacle` at the end of the time."""
+        """Poll as `poll` does, but raise the `obstacle` at the end of the time."""
         found = await self.poll(seconds)
         if self._obstacle is not None:
             raise self._obstacle
@@ -138,7 +139,7 @@ class GroupConsumer:
         return []
 
     async def _take_part(self) -> None:
-        """Join where that is due, and find where to read. Raises ApiError, DeadlinePassed."""
+        """Join if a rebalance is due, and find the start positions. Raises ApiError, DeadlinePassed."""
         if self.membership.must_join:
             if self._commits:
                 await self.commit()
@@ -150,8 +151,8 @@ class GroupConsumer:
             self._lacks_positions = False
 
     async def commit(self) -> bool:
-        """Commit the positions. False when a rebalance came in between: others may read those records again. Those of
-        a topic that was deleted are left out. Raises ApiError, DeadlinePassed."""
+        """Commit the positions. Returns False if a rebalance intervened: other members may read those records again.
+        Positions of a deleted topic are left out. Raises ApiError, DeadlinePassed."""
         member = self.membership
         if member.generation < 0:
             return False
@@ -187,7 +188,7 @@ class GroupConsumer:
             )
 
     async def _existing(self) -> dict[TopicPartition, int]:
-        """The positions in topics that exist, and are those that were read. Raises DeadlinePassed."""
+        """Return the positions whose topics still exist with the same id. Raises DeadlinePassed."""
         positions, ids = self.consumer.positions, self.consumer.topic_ids
         names = sorted({each.topic for each in positions})
         known = (await self._cluster.retrying(lambda: self._cluster.metadata(names))).topics
@@ -200,7 +201,7 @@ class GroupConsumer:
         }
 
     async def _find_positions(self) -> None:
-        """Where the group is, once no transaction is about to move it (KIP-447)."""
+        """Read the group's committed offsets, after pending transactional commits have ended (KIP-447)."""
         assigned = self.membership.assigned
         committed = await groups.committed_offsets(
             self._cluster, self.membership.group_id, assigned, require_stable=True
@@ -214,7 +215,8 @@ class GroupConsumer:
         )
 
     async def close(self, *, commit: bool = True) -> None:
-        """Commit, unless what was polled last was not done, and leave, as far as the cluster answers in time."""
+        """Commit the positions (unless `commit` is False) and leave the group. Gives up if the cluster does not answer
+        in time."""
         steps: list[Callable[[], Awaitable[object]]] = (
             [self.commit, self.membership.leave] if commit and self._commits else [self.membership.leave]
         )
@@ -243,15 +245,14 @@ async def open_group_consumer(
     pattern: str | None = None,
     assignor: str | None = None,
 ) -> AsyncIterator[GroupConsumer]:
-    """A member of the group while the block runs. `reset` (EARLIEST or LATEST) is where partitions begin that have
-    nothing committed. With `protocol` CONSUMER the coordinator assigns (KIP-848), by its own `assignor` if one is
-    named, and `pattern` chooses topics by their names besides `topics`. Raises ValueError for what does not go
-    together.
+    """Join the group while the block runs. `reset` (EARLIEST or LATEST) is where a partition without a committed offset
+    starts. With `protocol` CONSUMER the coordinator assigns (KIP-848): `assignor` names one of its assignors, and
+    `pattern` selects topics in addition to `topics`. Raises ValueError for a combination that is not allowed.
 
-    Who does not come back to `poll` within `max_poll_seconds` is a member no more: others read from what was
-    committed last, and the next `poll` joins again. Positions are committed when the block ends, unless it fails, or is
-    cancelled outside of `poll`: then what was read since the last commit is read again. With `commits` False only
-    `commit` does, or a transaction (`Transaction.commit_positions`).
+    A member that does not call `poll` within `max_poll_seconds` leaves the group. Other members then read from the last
+    commit, and the next `poll` joins again. Positions are committed when the block ends. They are not committed if the
+    block fails, or is cancelled outside `poll`: records since the last commit are then read again. With `commits`
+    False, only `commit` or a transaction (`Transaction.commit_positions`) commits.
     """
     assert reset in (EARLIEST, LATEST)
     if protocol not in (CLASSIC, CONSUMER):

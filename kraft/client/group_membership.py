@@ -1,9 +1,9 @@
-"""Membership of a consumer group with the classic protocol (JoinGroup, SyncGroup, Heartbeat, LeaveGroup) and the
-range assignor.
+"""Membership of a consumer group with the classic protocol (JoinGroup, SyncGroup, Heartbeat, LeaveGroup) and the range
+assignor.
 
-One task calls `join` and `leave`; `heartbeat` runs beside it and notes in `must_join` when the group wants everybody
-to join again. Heartbeats go on until that task does, so that it may finish what it has been given; but if it does
-not come back within the poll interval, the member leaves (KIP-62).
+One task calls `join` and `leave`. `heartbeat` runs beside it, and sets `must_join` when the group rebalances.
+Heartbeats continue until that task joins, so that it can finish the records it has. If it does not come back within the
+poll interval, the member leaves (KIP-62).
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ JOIN_AGAIN = frozenset((ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENER
 
 
 class GroupMembership:
-    """`generation` is -1 and `assigned` empty while it is no member. `idle_since` is when its user was last heard
-    of, infinity while one is in `poll`."""
+    """A membership. While it is not a member, `generation` is -1 and `assigned` is empty. `idle_since` is when the last
+    `poll` ended; infinity during a poll."""
 
     join_again = JOIN_AGAIN
     """Refused with these, a member joins anew."""
@@ -85,7 +85,7 @@ class GroupMembership:
             self._is_joining = False
 
     async def _attempt(self) -> bool:
-        """One JoinGroup and SyncGroup. False when it has to begin anew at once."""
+        """Send one JoinGroup and SyncGroup. Returns False if the join has to be repeated immediately."""
         seconds = self._max_poll_seconds + self.cluster.request_seconds
         joined: JoinGroupResponse = await self.cluster.call_coordinator(
             self.group_id, self._join_request(), seconds=seconds
@@ -115,7 +115,7 @@ class GroupMembership:
         return True
 
     def _goes_on(self, code: int) -> bool:
-        """Raises ApiError for what joining again cannot help."""
+        """Whether the code is no error. False if the member has to rejoin. Raises ApiError if rejoining cannot help."""
         if code in JOIN_AGAIN:
             if code != ErrorCode.REBALANCE_IN_PROGRESS:
                 self.forget()
@@ -124,7 +124,7 @@ class GroupMembership:
         return True
 
     def forget(self) -> None:
-        """The group does not know us any more."""
+        """Reset the membership: the group does not know this member any more."""
         self.member_id, self.generation, self.assigned, self.must_join, self._counts = "", -1, (), True, None
 
     def _join_request(self) -> JoinGroupRequest:
@@ -140,7 +140,7 @@ class GroupMembership:
         )
 
     async def _assignments(self, joined: JoinGroupResponse) -> list[SyncGroupRequestAssignment]:
-        """What every member gets, when we lead."""
+        """Compute the assignment of every member, as the group's leader."""
         subscribers = [
             Subscriber(member.member_id, member.group_instance_id, _subscribed_topics(member.metadata))
             for member in joined.members
@@ -153,8 +153,8 @@ class GroupMembership:
         ]
 
     async def _count(self, names: Sequence[str]) -> dict[str, int]:
-        """How many partitions each topic has now, 0 where there is no such topic. Raises ApiError for one that this
-        member may not see."""
+        """Return the current number of partitions of each topic; 0 for a missing topic. Raises ApiError for a topic
+        that this member is not authorized to describe."""
         found = await self.cluster.metadata(names)
         for name, code in found.errors.items():
             if code not in UNKNOWN_TOPIC and not is_retriable(code):
@@ -165,12 +165,11 @@ class GroupMembership:
         return counts
 
     def look_at_topics(self) -> None:
-        """A topic is missing: see with the next heartbeat whether partitions have to be assigned anew."""
+        """Count partitions at the next heartbeat, because a topic is missing: a new assignment may be needed."""
         self._counts_end = 0.0
 
     async def _count_again(self) -> None:
-        """Count the partitions again, and rejoin when there are more or fewer: the group's leader then assigns them
-        anew."""
+        """Count the partitions, and rejoin if a number has changed, so that the group's leader assigns again."""
         counts = self._counts
         if counts is not None and self.cluster.world.clock.now() >= self._counts_end:
             changed = await self._count(sorted(counts)) != counts
@@ -178,8 +177,8 @@ class GroupMembership:
                 self.must_join = True
 
     async def heartbeat(self) -> None:
-        """Tell the coordinator that we live, until cancelled, or until the group does not want us (as
-        FENCED_INSTANCE_ID): then `failure` says why."""
+        """Send heartbeats until cancelled, or until the group rejects this member (for example with
+        FENCED_INSTANCE_ID): then `failure` holds the reason."""
         while self.failure is None:
             await self.cluster.world.clock.sleep(HEARTBEAT_SECONDS)
             if self.generation < 0 or self._is_joining:
@@ -222,8 +221,8 @@ class GroupMembership:
             check(code, f"group {self.group_id}")
 
     async def leave(self, reason: str = "the consumer is closing") -> None:
-        """Say good-bye, so that others need not wait for the session to end. Static members stay (KIP-345). Raises
-        as `Cluster.call`."""
+        """Leave the group, so that the others need not wait for the session timeout. Static members do not leave
+        (KIP-345). Raises as `Cluster.call`."""
         if self.generation < 0 or self.instance_id is not None:
             return
         request = LeaveGroupRequest(
@@ -234,7 +233,7 @@ class GroupMembership:
 
 
 def _versioned(message: Any) -> bytes:
-    """The consumer protocol's messages begin with their version."""
+    """Encode a message of the consumer protocol, which starts with its version."""
     return PROTOCOL_VERSION.to_bytes(2, "big") + bytes(message.encode(PROTOCOL_VERSION))
 
 

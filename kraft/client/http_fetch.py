@@ -1,5 +1,4 @@
-"""One document over HTTP, for what nodes and commands read of other services. Bounded in size and time; redirects are
-not followed."""
+"""Fetch one document over HTTP from another service. Size and time are limited. Redirects are not followed."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ _OK: Final = 200
 
 
 class FetchFailed(Exception):
-    """The document could not be had. The sentence tells why."""
+    """Raised when the document could not be fetched. The message gives the reason."""
 
 
 class HttpAnswer(NamedTuple):
@@ -27,7 +26,7 @@ class HttpAnswer(NamedTuple):
 
 
 class HttpQuestion(NamedTuple):
-    """What is asked of a service. `headers` stand beside Host, Accept and Connection."""
+    """An HTTP request. `headers` are added to Host, Accept and Connection."""
 
     method: str = "GET"
     headers: Sequence[tuple[str, str]] = ()
@@ -35,7 +34,7 @@ class HttpQuestion(NamedTuple):
 
 
 async def fetch_document(world: World, url: str, tls: Tls) -> bytes:
-    """The body of an answer 200 to a GET; `tls` counts for https. Raises FetchFailed."""
+    """GET a URL and return the body of a 200 response. `tls` applies to https. Raises FetchFailed."""
     answer = await ask_service(world, url, tls, HttpQuestion())
     if answer.status != _OK:
         raise FetchFailed(f"the answer has the status {answer.status}")
@@ -51,7 +50,7 @@ async def ask_service(
     connect_seconds: float = FETCH_SECONDS_MAX,
     answer_seconds: float = FETCH_SECONDS_MAX,
 ) -> HttpAnswer:
-    """The answer, whatever its status; `tls` counts for https. Raises FetchFailed."""
+    """Send an HTTP request and return the response, whatever its status. `tls` applies to https. Raises FetchFailed."""
     parts = urlsplit(url)
     is_encrypted = parts.scheme == "https"
     host, port = parts.hostname or "", parts.port or (443 if is_encrypted else 80)

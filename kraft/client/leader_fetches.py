@@ -1,5 +1,5 @@
-"""A Fetch at each leader, which goes on when nobody waits for it: a leader that answers late has its turn beside
-those that answer at once."""
+"""One Fetch in flight at each leader, which continues between polls. So a slow leader's response is used later, and
+does not delay the fast leaders."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ GRACE_EVERY_SECONDS = 10.0
 
 
 class Question(NamedTuple):
-    """What is asked of one leader: the request, its topics' names by id and ids by name, and the position of each
-    partition in it."""
+    """A Fetch for one leader: the request, topic names by id, ids by name, and the partitions' positions."""
 
     request: FetchRequest
     names: Mapping[bytes, str]
@@ -37,8 +36,8 @@ Take = Callable[[Sequence[TopicPartition], Question | None, Answer], bool]
 
 
 class LeaderFetches:
-    """Owned by a consumer. At most one request is under way at each leader, over a connection of its own: what others
-    ask of the same cluster does not wait behind it."""
+    """The Fetches of one consumer. At most one is in flight at each leader, on a connection of its own, so that other
+    requests to the same cluster do not wait behind it."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -46,18 +45,18 @@ class LeaderFetches:
         self._grace_again: dict[int, float] = {}
 
     def abandon(self, but: Mapping[int, object] | None = None) -> None:
-        """Nobody wants what is under way any more, at leaders other than those."""
+        """Abandon the Fetches in flight, except at the leaders in `but`."""
         for leader in [each for each in self._under_way if each not in (but or {})]:
             self._under_way.pop(leader)[1].abandon()
 
     def close(self) -> None:
-        """Abandon all, and end the connections; there will be new ones if it goes on."""
+        """Abandon all Fetches and close the connections. Later Fetches open new ones."""
         self.abandon()
         self._cluster.close_lane(self)
 
     async def gather(self, by_leader: Mapping[int, Sequence[TopicPartition]], ask: Ask, take: Take) -> None:
-        """Ask each leader that is not being asked, and give the answers to `take`, or what went wrong; until that
-        returns True, or all have answered."""
+        """Send a Fetch to each leader without one in flight, and pass each response or error to `take`. Ends when
+        `take` returns True, or all leaders have answered."""
         self.abandon(but=by_leader)
         waiting = {leader: trio.CancelScope() for leader in by_leader}
         enough = trio.Event()
@@ -93,7 +92,7 @@ class LeaderFetches:
             gathering_nursery.cancel_scope.cancel()
 
     async def _end(self, enough: trio.Event, waiting: Mapping[int, trio.CancelScope]) -> None:
-        """Wait no longer than for `enough`; but now and then give those who are still connecting the time for that."""
+        """Stop waiting once `enough` is set. Now and then, leaders still connecting get time to finish."""
         await enough.wait()
         now = self._cluster.world.clock.now()
         for leader, scope in waiting.items():

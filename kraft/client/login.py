@@ -25,7 +25,7 @@ HANDSHAKE_VERSION: Final = 1
 
 
 async def log_in(connection: ClientConnection, login: Login, world: World) -> int:
-    """Prove who we are. For how many ms the node takes that (0: for ever). Raises LoginFailed, Disconnected."""
+    """Authenticate. Returns the session lifetime in ms; 0 means unlimited. Raises LoginFailed, Disconnected."""
     try:
         handshake: SaslHandshakeResponse = await connection.call(
             SaslHandshakeRequest(mechanism=login.mechanism), version=HANDSHAKE_VERSION

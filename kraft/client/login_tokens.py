@@ -1,8 +1,9 @@
-"""The tokens by which this process logs in (OAUTHBEARER): fetched from an authority or read from a file, kept, and
-replaced before they end.
+"""The tokens for this process's OAUTHBEARER logins: fetched from a token endpoint or read from a file, cached, and
+renewed before they expire.
 
-A token is fetched when one is wanted and none is there, or the one that is there is due. A node also renews ahead, so
-that no login waits for the authority; while the authority is away, the token from before serves until it ends.
+A token is fetched when a login needs one and none is cached, or the cached one is due for renewal. A node also renews
+ahead of time, so that no login waits for the endpoint. While the endpoint is down, the old token is used until it
+expires.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ RENEWALS_APART_SECONDS = 1.0
 
 
 class NoLoginToken(OSError):
-    """There is no token to log in by."""
+    """Raised when there is no token for a login."""
 
 
 class FetchedTokens:
-    """Those of one endpoint. Used by any number of tasks of one loop; one of them fetches for all."""
+    """The tokens of one endpoint. Any number of tasks of one loop may use it; one of them fetches for all."""
 
     def __init__(self, endpoint: TokenEndpoint) -> None:
         self.endpoint = endpoint
@@ -57,12 +58,12 @@ class FetchedTokens:
         return self.endpoint.extensions
 
     async def token(self, world: World) -> str:
-        """See `LoginTokens`. Raises NoLoginToken. Tries for `retry_seconds_max` at least, and is cancelled by whom it
-        takes too long."""
+        """See `LoginTokens`. Raises NoLoginToken. Retries for at least `retry_seconds_max`; a caller that cannot wait
+        that long cancels it."""
         return (await self.current(world)).text
 
     async def current(self, world: World) -> ClientToken:
-        """The same token as `token`, with its claims."""
+        """Return the same token as `token`, with its claims."""
         kept = self._valid(world)
         if kept is not None and (self._is_renewed_ahead or world.clock.wall_ms() < self._due_at_ms):
             return kept
@@ -75,7 +76,7 @@ class FetchedTokens:
             raise NoLoginToken(f"no token can be had from {self.endpoint.url}: {problem}") from problem
 
     async def renew(self, world: World, log: Logger) -> None:
-        """Have a token ready, for ever."""
+        """Keep a valid token cached. Runs until cancelled."""
         self._is_renewed_ahead = True
         clock, pause = world.clock, self.endpoint.retry_seconds
         while True:
@@ -91,7 +92,7 @@ class FetchedTokens:
                 pause = min(2 * pause, self.endpoint.retry_seconds_max)
 
     async def _renewed(self, world: World, log: Logger) -> bool:
-        """Whether there is another token now. The one from before may be all that there is yet."""
+        """Try to get a new token; return whether there is one. Otherwise the old token stays in use."""
         before = self._kept
         try:
             async with self._fetching:
@@ -121,7 +122,7 @@ class FetchedTokens:
             return await self._fetch(world)
 
     async def _fetch(self, world: World) -> ClientToken:
-        """Try again where that may help, as Kafka's clients do. Raises NoToken."""
+        """Fetch a token, with retries for errors that may pass, as Kafka's clients do. Raises NoToken."""
         clock, pause = world.clock, self.endpoint.retry_seconds
         give_up_at = clock.now() + self.endpoint.retry_seconds_max
         while True:
@@ -134,7 +135,7 @@ class FetchedTokens:
             pause *= 2
 
     async def _fetch_once(self, world: World) -> ClientToken:
-        """Raises NoToken."""
+        """Fetch and parse a token once. Raises NoToken."""
         endpoint, wall_ms = self.endpoint, world.clock.wall_ms
         try:
             token = read_token(await self._text(world), endpoint.subject_claim, wall_ms())
@@ -147,7 +148,7 @@ class FetchedTokens:
         return token
 
     async def _text(self, world: World) -> str:
-        """Raises NoToken."""
+        """Return the token's text. Raises NoToken."""
         endpoint, read = self.endpoint, partial(_read, world.files)
         try:
             if endpoint.path is not None:

@@ -1,4 +1,4 @@
-"""Partitions that cannot be read for now: each waits for itself, so that none of them slows the others."""
+"""Backoff for partitions that cannot be read now. Each has its own, so that none delays the others."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class _Pause:
 
 
 class PartitionBackoff:
-    """Owned by a consumer. A partition that fails is asked for again at once, for its leader may have moved, and
-    then after pauses that grow."""
+    """The backoffs of one consumer. A failed partition is retried immediately, because its leader may have moved, and
+    then after growing pauses."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
@@ -35,7 +35,7 @@ class PartitionBackoff:
         self._pauses.clear()
 
     def end(self, partition: TopicPartition) -> None:
-        """It has been read, or is not read any more."""
+        """End the partition's backoff: it was read, or is no longer assigned."""
         self._pauses.pop(partition, None)
 
     def begin(self, partition: TopicPartition, problem: Exception, now: float) -> None:
@@ -46,7 +46,7 @@ class PartitionBackoff:
             pause.until, pause.problem = now + pause.backoff.next(), problem
 
     def ready(self, partitions: Iterable[TopicPartition], now: float) -> list[TopicPartition]:
-        """Those that may be asked for now."""
+        """Return the partitions that may be fetched now."""
         return [
             partition
             for partition in partitions
@@ -54,11 +54,11 @@ class PartitionBackoff:
         ]
 
     def next_ready(self, now: float) -> float:
-        """When the next one may be that may not now; infinity when there is none."""
+        """Return when the next backoff ends; infinity if there is none."""
         return min((pause.until for pause in self._pauses.values() if pause.until > now), default=math.inf)
 
     def problem_of_all(self, partitions: Iterable[TopicPartition]) -> Exception | None:
-        """What went wrong with one of them, if something did with each."""
+        """Return one partition's error if every partition is failing, else None."""
         problem = None
         for partition in partitions:
             if partition not in self._pauses:
@@ -68,13 +68,15 @@ class PartitionBackoff:
 
 
 def may_pass(problem: Exception) -> bool:
-    """Whether trying again may help: nodes are away or slow, leaders move. It does not where we are not admitted,
-    not authorized, or not understood. A topic that there is not is said at once."""
+    """Whether a retry may help: nodes are down or slow, or leaders moved. It does not help if this client is not
+    admitted, not authorized, or not understood. A missing topic is reported immediately, so it counts as an error that
+    does not pass."""
     if isinstance(problem, ApiError):
         return is_retriable(problem.code) and problem.code not in UNKNOWN_TOPIC
     return isinstance(problem, Disconnected | TimeoutError | NoBroker) and not isinstance(problem, NotAdmitted)
 
 
 def is_worth_waiting(problem: Exception) -> bool:
-    """Whether somebody who reads on and on waits for it to pass: a topic that does not exist may be made."""
+    """Whether a continuous reader should wait for the error to pass. Unlike in `may_pass`, a missing topic may be
+    created."""
     return may_pass(problem) or (isinstance(problem, ApiError) and problem.code in UNKNOWN_TOPIC)

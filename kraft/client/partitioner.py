@@ -1,5 +1,4 @@
-"""The partition of a record that names none. It is chosen as Java clients do, so that clients of every language agree
-on keys."""
+"""The partition of a record that does not name one, chosen as in Java clients, so that all clients agree on keys."""
 
 from __future__ import annotations
 
@@ -28,20 +27,20 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_for_key(key: bytes, partitions: int) -> int:
-    """Where a record with this key belongs: the hash made positive, modulo the number of partitions."""
+    """Return the partition of a key: the hash without its sign bit, modulo the number of partitions."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions
 
 
 class Partitioner(Protocol):
-    """Chooses where records go."""
+    """Chooses the partitions of records."""
 
     def choose(self, topic: str, key: bytes | None, size: int, partitions: int) -> int:
-        """From 0 to `partitions` - 1, of which there are so many. `size` is the record's bytes."""
+        """Return a partition, from 0 to `partitions` - 1. `size` is the record's size in bytes."""
 
 
 class DefaultPartitioner:
-    """By key where there is one; records without one stay with a partition for some KiB, then go to another at
-    random, so that batches fill."""
+    """Partitions by key. Records without a key go to one partition for some KiB, then to another random one, so that
+    batches fill."""
 
     __slots__ = ("_chance", "_current")
 
@@ -50,7 +49,7 @@ class DefaultPartitioner:
         self._current: dict[str, tuple[int, int]] = {}  # Topic to partition and bytes sent there.
 
     def choose(self, topic: str, key: bytes | None, size: int, partitions: int) -> int:
-        """`size` is the record's bytes, `partitions` how many there are."""
+        """Return the partition. `size` is the record's size in bytes; `partitions` is the number of partitions."""
         if key is not None:
             return partition_for_key(key, partitions)
         partition, sent = self._current.get(topic, (-1, STICKY_BYTES))

@@ -1,4 +1,4 @@
-"""A request under way whose answer may be waited for in several goes."""
+"""A request in flight whose response may be awaited repeatedly."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from kraft.world.ports import Clock
 
 
 class PendingCall:
-    """Made by `Cluster.begin`. Only time that somebody waits counts against its timeout: nobody else reads from a
-    connection."""
+    """A call started by `Cluster.begin`. Only time spent waiting counts against its timeout, because a connection is
+    read only by waiting tasks."""
 
     def __init__(self, connection: ClientConnection, pending: Pending, clock: Clock, seconds: float) -> None:
         self._connection = connection
@@ -19,8 +19,7 @@ class PendingCall:
         self._seconds_left = seconds
 
     async def wait(self) -> Any:
-        """The answer. Whoever is cancelled meanwhile may wait again. Raises Disconnected, TimeoutError,
-        ProtocolError."""
+        """Wait for the response. May be repeated if cancelled. Raises Disconnected, TimeoutError, ProtocolError."""
         began = self._clock.now()
         answer = None
         try:
@@ -35,5 +34,5 @@ class PendingCall:
         return answer
 
     def abandon(self) -> None:
-        """Nobody wants the answer any more."""
+        """Discard the response when it arrives."""
         self._connection.abandon(self._pending)

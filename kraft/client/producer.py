@@ -1,11 +1,12 @@
-"""Sending records: batches form for each partition while earlier ones are on their way, and are sent again until
-they are acknowledged or too old.
+"""Send records. New batches fill for each partition while earlier ones are in flight. A batch is retried until it is
+acknowledged or times out.
 
-One task, `run`, sends. Of each partition one batch at most is under way, so retries never reorder; of each node one
-request at most, which carries a batch of every partition that is ready; one that nobody leads waits alone. With
-`idempotent` a batch has a producer id, epoch and sequence (KIP-98), so that one that is sent again is stored once.
-When a batch fails that was sent, a new producer id begins: it may be stored all the same, and the next one, under
-its sequence, would be taken for it and acknowledged unstored. Java's producer begins a new epoch then.
+One task, `run`, sends. At most one batch per partition is in flight, so retries never reorder. At most one request per
+node is in flight, with a batch of every ready partition. A partition without a leader waits without delaying others.
+With `idempotent` a batch has a producer id, epoch and sequence (KIP-98), so a retried batch is stored once. When a
+batch fails after it was sent, the producer gets a new id. The reason: the failed batch may be stored, and the broker
+would take the next batch under its sequence for a duplicate, and acknowledge it unstored. Java's producer raises its
+epoch in this case.
 """
 
 from __future__ import annotations
@@ -45,36 +46,38 @@ ALL = -1
 
 
 class ProducerIdentity(Protocol):
-    """The identity under which a producer sends batches: a producer id and epoch, and what depends on them."""
+    """The producer id and epoch under which batches are sent, and the rules that depend on them."""
 
     @property
     def producer(self) -> tuple[int, int]:
-        """Id and epoch of new batches; (-1, -1) while there is none."""
+        """The id and epoch of new batches; (-1, -1) while there are none."""
 
     @property
     def transactional_id(self) -> str | None:
-        """None: batches belong to no transaction."""
+        """The transactional id; None if batches are not transactional."""
 
     @property
     def produce_version_max(self) -> int | None:
-        """The last version of Produce that means what it should; None: any."""
+        """The highest usable version of Produce; None for no limit."""
 
     @property
     def failure(self) -> KraftError | None:
-        """Why nothing more may be sent; what waits fails with it."""
+        """The error after which nothing more may be sent; queued batches fail with it. None while there is none."""
 
     async def prepare(self) -> None:
-        """See to it that there is an id. Makes one attempt. Raises ApiError, and what `Cluster.call` raises."""
+        """Get a producer id if there is none. Makes one attempt. Raises ApiError, and the errors of `Cluster.call`."""
 
     async def admit(self, partitions: Sequence[TopicPartition]) -> None:
-        """Called before batches for these are sent. Makes one attempt. Raises as `prepare`."""
+        """Prepare sending to these partitions; called before their batches are sent. Makes one attempt. Raises as
+        `prepare`."""
 
     def batch_failed(self, producer: tuple[int, int], problem: KraftError) -> None:
-        """A batch of this id and epoch was given up: it may be stored, or not."""
+        """Handle the failure of a batch with this id and epoch, which may be stored or not."""
 
 
 class Producer:
-    """Made by `open_producer`, or as part of a `TransactionalProducer`. `send` may be called by any number of tasks."""
+    """Sends records. Opened by `open_producer`, or part of a `TransactionalProducer`. Any number of tasks may call
+    `send`."""
 
     def __init__(
         self,
@@ -88,8 +91,8 @@ class Producer:
         delivery_seconds: float = DELIVERY_SECONDS,
         partitioner: Partitioner | None = None,
     ) -> None:
-        """`acks` is 0, 1 or ALL (which an `identity` needs; without one, a batch that is sent again may be stored
-        twice). `delivery_seconds` bound the time from `send` to the outcome."""
+        """`acks` is 0, 1 or ALL. An `identity` requires ALL; without an identity a retried batch may be stored twice.
+        `delivery_seconds` limits the time from `send` to the outcome."""
         assert acks in (0, 1, ALL)
         assert acks == ALL or identity is None, "an idempotent producer needs all acks"
         self.cluster = cluster
@@ -119,11 +122,11 @@ class Producer:
         headers: Headers = (),
         timestamp: int | None = None,
     ) -> Delivery:
-        """Queue a record, waiting for room if need be. `timestamp` is ms since 1970, by default now. One that is
-        cancelled has queued nothing.
+        """Queue a record, waiting for buffer space if necessary. `timestamp` is ms since 1970; the default is now. A
+        cancelled call has queued nothing.
 
-        Raises ApiError for a topic or partition that there is not, KraftError for a timestamp that no record can have,
-        TypeError where a key, value or header is not of bytes; what happens later is told by the `Delivery`.
+        Raises ApiError for a topic or partition that does not exist, KraftError for a timestamp out of range, TypeError
+        for a key, value or header that is not bytes. The `Delivery` reports later errors.
         """
         if timestamp is not None and not (isinstance(timestamp, int) and -TIMESTAMP_END <= timestamp < TIMESTAMP_END):
             raise KraftError(f"a timestamp is a number of ms of 64 bits, not {timestamp!r}")
@@ -150,12 +153,12 @@ class Producer:
         return delivery
 
     async def send_values(self, topic: str, values: Sequence[bytes], *, partition: int | None = None) -> list[Delivery]:
-        """Queue many values without keys and headers, waiting for room if need be: the same as `send` for each, at a
-        fraction of its cost. Each delivery is of some of them, all in one partition, in order. One that is cancelled
-        while it waits for room may have queued the first of them.
+        """Queue many values without keys and headers, waiting for buffer space if necessary. The result is as with
+        `send` for each value, at a fraction of the cost. Each delivery covers some of the values, all in one partition,
+        in order. A call that is cancelled while it waits for space may have queued the first values.
 
-        Raises ApiError for a topic or partition that there is not, TypeError where a value is not of bytes; what
-        happens later is told by the deliveries.
+        Raises ApiError for a topic or partition that does not exist, TypeError for a value that is not bytes. The
+        deliveries report later errors.
         """
         self._accumulator.check(values)
         await trio.lowlevel.checkpoint_if_cancelled()
@@ -177,12 +180,12 @@ class Producer:
         return deliveries
 
     async def flush(self) -> None:
-        """Wait until everything that was sent so far is acknowledged or given up."""
+        """Wait until all records sent so far are acknowledged or have failed."""
         for delivery in self._accumulator.last_deliveries():
             await delivery.settled()
 
     def wake(self) -> None:
-        """Look again at what may be sent: the identity has changed."""
+        """Check the queues again, because the identity has changed."""
         self._wake.set()
 
     async def run(self) -> None:
@@ -203,7 +206,7 @@ class Producer:
     # Choosing what to send
 
     async def _dispatch(self, sends: trio.Nursery, ready: Mapping[TopicPartition, PartitionQueue]) -> None:
-        """Start a request to every node that is free and has something ready."""
+        """Send a request to every node that has ready batches and no request in flight."""
         unled: dict[TopicPartition, ApiError] = {}
         try:
             if self._identity is not None:
@@ -227,7 +230,7 @@ class Producer:
                 sends.start_soon(self._send, leader, [ready[partition] for partition in partitions])
 
     def _set_aside(self, sends: trio.Nursery, queue: PartitionQueue, problem: ApiError) -> None:
-        """One that nobody leads waits for a leader, one that is refused fails."""
+        """Handle a partition without a usable leader: wait for a leader, or fail if the error is not retriable."""
         if not is_retriable(problem.code):
             self._fail((queue,), problem)
             return
@@ -236,7 +239,7 @@ class Producer:
         queue.is_aside = True
 
     async def _pause(self, problem: KraftError | TimeoutError) -> None:
-        """Look again later, however often something is sent meanwhile."""
+        """Check the queues again after a pause, independent of other sends."""
         self.cluster.forget()
         await self.cluster.world.clock.sleep(self._look_again.next())
         for queue in self._accumulator.queues.values():
@@ -246,7 +249,7 @@ class Producer:
         self._wake.set()
 
     def _expire(self, problem: KraftError | TimeoutError | None = None) -> None:
-        """Give up batches that wait for too long."""
+        """Fail batches whose delivery timeout has passed."""
         now = self.cluster.world.clock.now()
         for queue in self._accumulator.queues.values():
             while queue.is_waiting and queue.batches[0].deadline <= now:
@@ -262,8 +265,7 @@ class Producer:
     # Sending
 
     async def _send(self, leader: int, queues: list[PartitionQueue]) -> None:
-        """One request with one batch of each queue. A batch that has to be sent again goes back to the head of its
-        queue."""
+        """Send one request with one batch of each queue. A batch to be retried returns to the head of its queue."""
         topics: dict[str, TopicProduceData] = {}
         taken: list[PartitionQueue] = []
         identity = self._identity
@@ -296,7 +298,7 @@ class Producer:
             self._wake.set()
 
     async def _is_admitted(self, identity: ProducerIdentity, queues: list[PartitionQueue]) -> bool:
-        """Those that are refused for good fail. Raises what passes."""
+        """Whether the batches may be sent. An error that is not retriable fails them. Raises retriable errors."""
         try:
             await identity.admit([queue.partition for queue in queues])
         except ApiError as problem:
@@ -352,7 +354,7 @@ class Producer:
             )
 
     def _take_answer(self, queue: PartitionQueue, answer: PartitionProduceResponse | None) -> ApiError | None:
-        """Take in the answer for one partition; returns the error when the batch has to be sent again."""
+        """Apply the response for one partition. Returns the error if the batch has to be retried."""
         batch = queue.in_flight
         assert batch is not None
         if answer is None:
@@ -378,7 +380,7 @@ class Producer:
         return None
 
     async def _again_later(self, queues: list[PartitionQueue], problem: KraftError | TimeoutError) -> None:
-        """Back to the head of their queues, after a pause, as far as there is time left."""
+        """Return the batches to the head of their queues after a pause, if they have time left."""
         self.cluster.forget()
         await self.cluster.world.clock.sleep(self._backoff().next())
         for queue in queues:
@@ -408,7 +410,7 @@ class Producer:
 
 
 def _batch_bounds(values: Sequence[bytes], batch_bytes: int) -> Iterator[tuple[int, int, int]]:
-    """Where each batch of them begins and ends, and its bytes. A value that is too large for one is one alone."""
+    """Yield the start, end and bytes of each batch of the values. A value too large for a batch gets its own."""
     first = size = 0
     for index, value in enumerate(values):
         needed = len(value) + VALUE_OVERHEAD_BYTES
@@ -431,9 +433,9 @@ async def open_producer(
     delivery_seconds: float = DELIVERY_SECONDS,
     partitioner: Partitioner | None = None,
 ) -> AsyncIterator[Producer]:
-    """A producer whose records are all acknowledged or given up when the block ends without an exception. With
-    `idempotent`, which needs all acks, one that is sent again is stored once. `partitioner` chooses for records of
-    which nobody says the partition; Kafka's default choice without."""
+    """Open a producer. When the block ends without an exception, all its records are acknowledged or have failed. With
+    `idempotent`, which requires acks=ALL, a retried record is stored once. `partitioner` chooses the partition of
+    records that do not name one; the default is Kafka's choice."""
     producer = Producer(
         cluster,
         acks=acks,
@@ -450,7 +452,7 @@ async def open_producer(
 
 @asynccontextmanager
 async def running(producer: Producer) -> AsyncIterator[None]:
-    """The producer sends while the block runs."""
+    """Run the producer's send task while the block runs."""
     failure: Exception | None = None
     async with trio.open_nursery() as producer_nursery:
         producer_nursery.start_soon(producer.run)
@@ -464,7 +466,7 @@ async def running(producer: Producer) -> AsyncIterator[None]:
 
 
 class FreshProducerId:
-    """A producer id that nobody had before, and another one once a batch of it was given up (KIP-98)."""
+    """A new producer id, replaced by another new one after a batch of it failed (KIP-98)."""
 
     transactional_id: str | None = None
     produce_version_max: int | None = None
@@ -479,7 +481,7 @@ class FreshProducerId:
             self.producer = await new_producer_id(self._cluster)
 
     async def admit(self, partitions: Sequence[TopicPartition]) -> None:
-        """Batches outside of transactions may go anywhere."""
+        """Do nothing: batches outside transactions need no registration."""
 
     def batch_failed(self, producer: tuple[int, int], problem: KraftError) -> None:
         if producer == self.producer:
@@ -491,8 +493,8 @@ TRANSACTION_TIMEOUT_MS = 30_000
 
 
 async def new_producer_id(cluster: Cluster) -> tuple[int, int]:
-    """A producer id that nobody had before, and its first epoch (KIP-98). Makes one attempt. Raises ApiError, and what
-    `Cluster.call` raises."""
+    """Get a new producer id and its first epoch (KIP-98). Makes one attempt. Raises ApiError, and the errors of
+    `Cluster.call`."""
     response = await cluster.call(
         InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=TRANSACTION_TIMEOUT_MS)
     )

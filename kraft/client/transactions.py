@@ -1,16 +1,17 @@
-"""Transactions: records to many partitions, and offsets of a group, that readers of committed records see all
-together or not at all (KIP-98, KIP-447, KIP-890).
+"""Transactions: records in many partitions, and offsets of a group, that readers of committed records see all together
+or not at all (KIP-98, KIP-447, KIP-890).
 
     async with open_transactional_producer(cluster, "orders") as producer:
         async with producer.transaction() as transaction:
             await transaction.send("paid", b"...")
 
-A block that ends commits; one that raises aborts, and the exception goes on. Somebody who opens a producer of the same
-transactional id fences the one before: what it had not committed is aborted, and it can do nothing more.
+The transaction commits when the block ends. If the block raises, it aborts, and the exception propagates. Opening
+another producer with the same transactional id fences the previous one: its open transaction is aborted, and it can
+send nothing more.
 
-Clusters whose feature transaction.version is 2 add a partition to the transaction when the first batch for it comes,
-and give every transaction an epoch of its own. Others are told of each partition beforehand, and asked for a new epoch
-after an abort, so that no late batch of it joins the next transaction.
+With feature transaction.version 2, a cluster adds a partition to the transaction when its first batch arrives, and
+gives every transaction its own epoch. In older clusters each partition is added by a request first, and a new epoch is
+requested after an abort, so that no late batch joins the next transaction.
 """
 
 from __future__ import annotations
@@ -63,8 +64,7 @@ NAMED_TOPICS_VERSION = 5
 
 
 class TransactionalIdentity:
-    """A transactional id with its producer id and epoch, and the transaction that is open, as its coordinator must be
-    told. A `ProducerIdentity`."""
+    """A `ProducerIdentity`: transactional id, producer id and epoch, and the open transaction's state."""
 
     def __init__(self, cluster: Cluster, transactional_id: str, transaction_seconds: float) -> None:
         self.transactional_id = transactional_id
@@ -86,8 +86,8 @@ class TransactionalIdentity:
         assert self.producer[0] >= 0, "nothing is sent outside of transactions"
 
     async def initialize(self) -> None:
-        """Get an id, or a new epoch for the one that is there. Whoever had it before is fenced, and its transaction
-        aborted. Raises ApiError, DeadlinePassed."""
+        """Get a producer id, or a new epoch for the current one. Fences the previous producer and aborts its
+        transaction. Raises ApiError, DeadlinePassed."""
         producer_id, epoch = self.producer
         request = InitProducerIdRequest(
             transactional_id=self.transactional_id,
@@ -104,7 +104,7 @@ class TransactionalIdentity:
         await self._cluster.retrying(attempt)
 
     async def begin(self) -> None:
-        """Raises ApiError, DeadlinePassed."""
+        """Start a transaction. Raises ApiError, DeadlinePassed."""
         features = await self._cluster.retrying(self._cluster.features)
         epoch_each = features.get(TRANSACTION_VERSION, 0) >= EPOCH_EACH_LEVEL
         if epoch_each and not self._epoch_each:
@@ -147,12 +147,12 @@ class TransactionalIdentity:
         self.fail(problem)
 
     def fail(self, problem: KraftError) -> None:
-        """The transaction that is open can only be aborted. The first reason stays."""
+        """Mark the open transaction so that it can only be aborted. The first reason is kept."""
         if self.failure is None:
             self.failure = problem
 
     async def add_offsets(self, request: TxnOffsetCommitRequest) -> None:
-        """The group's offsets are committed with the transaction. Raises ApiError, DeadlinePassed."""
+        """Add the group's offsets to the transaction. Raises ApiError, DeadlinePassed."""
         self.is_begun = True
         request.transactional_id = self.transactional_id
         request.producer_id, request.producer_epoch = self.producer
@@ -177,7 +177,8 @@ class TransactionalIdentity:
         self._check((await self._ask(request)).error_code, f", group {group_id}")
 
     async def end(self, *, is_commit: bool) -> None:
-        """Raises ApiError, DeadlinePassed: then the outcome is not known, unless a code tells it."""
+        """Commit or abort. Raises ApiError, DeadlinePassed: the outcome is then unknown, unless the error code
+        determines it."""
         producer_id, epoch = self.producer
         request = EndTxnRequest(
             transactional_id=self.transactional_id, producer_id=producer_id, producer_epoch=epoch, committed=is_commit
@@ -199,7 +200,7 @@ class TransactionalIdentity:
             await self.initialize()
 
     async def _ask(self, request: Any, version_max: int | None = None) -> Any:
-        """One attempt at the coordinator. Raises as `Cluster.call`."""
+        """Make one attempt at the coordinator. Raises as `Cluster.call`."""
         coordinator = await self._cluster.coordinator(self.transactional_id, COORDINATOR_OF_TRANSACTION)
         return await self._call(coordinator, request, version_max)
 
@@ -214,7 +215,7 @@ class TransactionalIdentity:
 
 
 class Transaction:
-    """One that is open: given by `TransactionalProducer.transaction`, and of no use after its block."""
+    """An open transaction, from `TransactionalProducer.transaction`. It cannot be used after its block."""
 
     def __init__(self, producer: Producer, identity: TransactionalIdentity) -> None:
         self._producer = producer
@@ -232,8 +233,8 @@ class Transaction:
         headers: Headers = (),
         timestamp: int | None = None,
     ) -> Delivery:
-        """Send like `Producer.send`. A record that fails makes the transaction fail, so the caller need not wait for
-        each delivery. Raises also why the transaction cannot be committed any more."""
+        """Send as `Producer.send` does. A failed record fails the transaction, so the caller need not wait for each
+        delivery. Also raises the error that prevents the transaction from committing."""
         self._check()
         return await self._producer.send(topic, value, key, partition=partition, headers=headers, timestamp=timestamp)
 
@@ -247,9 +248,9 @@ class Transaction:
         member_id: str = "",
         instance_id: str | None = None,
     ) -> None:
-        """Commit positions of a group with the transaction. `epochs` as in `commit_offsets`; with a generation and
-        member id, only while the group still has that member. Raises ApiError, DeadlinePassed; then the transaction
-        cannot be committed."""
+        """Commit positions of a group with the transaction. `epochs` is as in `commit_offsets`. With a generation and
+        member id, the commit succeeds only while the group has that member. Raises ApiError, DeadlinePassed; the
+        transaction cannot be committed then."""
         self._check()
         topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
         for partition, offset in sorted(offsets.items()):
@@ -275,8 +276,8 @@ class Transaction:
             raise
 
     async def commit_positions(self, consumer: GroupConsumer) -> None:
-        """Commit where `consumer` is (opened with `commits=False`) with the transaction. Raises as `send_offsets`. If
-        the transaction is aborted in the end, the consumer goes back to what is committed with its next poll."""
+        """Commit the positions of `consumer` (opened with `commits=False`) with the transaction. If the transaction is
+        aborted, the consumer returns to its committed offsets at its next poll. Raises as `send_offsets`."""
         member = consumer.membership
         self._consumers.append(consumer)
         try:
@@ -307,8 +308,8 @@ class Transaction:
 
 
 class TransactionalProducer:
-    """Made by `open_transactional_producer`. One transaction is open at a time; within it any number of tasks may
-    send."""
+    """A producer opened by `open_transactional_producer`. One transaction is open at a time, in which any number of
+    tasks may send."""
 
     def __init__(self, producer: Producer, identity: TransactionalIdentity) -> None:
         self._producer = producer
@@ -318,11 +319,11 @@ class TransactionalProducer:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
-        """Commits when the block ends, aborts when it raises.
+        """Open a transaction. It commits when the block ends, and aborts when the block raises.
 
-        Raises ApiError or DeadlinePassed where the transaction was not committed: for one that could be aborted the
-        next may begin. After PRODUCER_FENCED and the like, and where the outcome of a commit is not known, this
-        producer can do nothing more: open another one, which first ends what this one left.
+        Raises ApiError or DeadlinePassed if the transaction was not committed. If it could be aborted, the next one may
+        start. After PRODUCER_FENCED and similar errors, and after a commit with unknown outcome, this producer cannot
+        be used any more. Open another one, which first ends the transaction of this one.
         """
         if self._dead is not None:
             raise self._dead
@@ -365,8 +366,8 @@ class TransactionalProducer:
             raise
 
     async def _abort(self, cause: BaseException) -> None:
-        """What waits is not sent; what is on its way is waited for. Never raises: the exception that is under way says
-        what happened, and the next transaction that this one cannot be ended."""
+        """Abort the transaction. Queued batches are dropped; batches in flight are awaited. Never raises: the exception
+        in progress gives the reason, and if the abort fails, the next transaction reports that."""
         identity = self._identity
         identity.fail(cause if isinstance(cause, KraftError) else KraftError("the transaction was aborted"))
         self._producer.wake()
@@ -402,8 +403,8 @@ async def open_transactional_producer(
     buffer_bytes: int = BUFFER_BYTES,
     delivery_seconds: float = DELIVERY_SECONDS,
 ) -> AsyncIterator[TransactionalProducer]:
-    """A producer whose id is fenced from others when the block begins. A transaction that is open for longer than
-    `transaction_seconds` is aborted by the cluster. Raises ApiError, DeadlinePassed."""
+    """Open a producer that fences earlier ones with the same transactional id. The cluster aborts a transaction that is
+    open for longer than `transaction_seconds`. Raises ApiError, DeadlinePassed."""
     identity = TransactionalIdentity(cluster, transactional_id, transaction_seconds)
     await identity.initialize()
     producer = Producer(
