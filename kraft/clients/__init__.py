@@ -1,13 +1,12 @@
-"""The client for Python programs: `connect` for trio, `kraft.clients.aio.connect` for asyncio, on clusters of kraft and
-of Apache Kafka.
+"""The client for Python programs: `connect` for trio, `kraft.clients.aio.connect` for asyncio, for clusters of kraft
+and of Apache Kafka.
 
     async with connect("127.0.0.1:9092") as cluster:
         async with open_producer(cluster) as producer:
             await producer.send("flights", b"LH 400", key=b"FRA")
 
-Lives here: how a program says which cluster it means and how it logs in (Kafka's client keys), and the view for
-asyncio. What a producer, a consumer, a member of a group or a transaction does is decided in `kraft.client`, what an
-administrator asks in `kraft.admin`.
+This package parses the cluster's address and login (Kafka's client keys), and adapts the client to asyncio. Producers,
+consumers, group members and transactions are implemented in `kraft.client`, administration in `kraft.admin`.
 """
 
 from __future__ import annotations
@@ -57,14 +56,13 @@ def connect(
     client_id: str = "kraft-python",
     timeout: float = 30.0,
 ) -> Cluster:
-    """A cluster, to be used as an asynchronous context manager. Nothing is asked before somebody wants something.
+    """Return a cluster, to be used as an asynchronous context manager. It connects at the first operation.
 
-    `bootstrap` are nodes of which one must answer, HOST:PORT each, as a list or separated by commas. `config` has
+    `bootstrap` are nodes, of which one must answer: HOST:PORT each, as a list or separated by commas. `config` has
     Kafka's client keys (security.protocol, sasl.mechanism, sasl.jaas.config, ssl.truststore.location ...). `timeout`
-    bounds an operation with all its attempts, in seconds. Operations raise NoBroker earlier where no address was ever
-    reached: after ABSENT_SECONDS in which all refuse connections, and at once where no name resolves. Raises ValueError
-    for addresses and ConfigurationError for
-    keys that cannot be used.
+    limits an operation with all its attempts, in seconds. Operations raise NoBroker earlier if no address was ever
+    reached: after ABSENT_SECONDS if all refuse connections, and immediately if no name resolves. Raises ValueError for
+    invalid addresses, and ConfigurationError for invalid keys.
     """
     security = security_of("config", dict(config or {}))
     return Cluster(

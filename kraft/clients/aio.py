@@ -1,12 +1,12 @@
-"""The client for asyncio: the same cluster, producers, consumers and transactions, from coroutines of asyncio.
+"""The client for asyncio: the same cluster, producers, consumers and transactions, as asyncio coroutines.
 
     async with connect("127.0.0.1:9092") as cluster:
         async with cluster.producer() as producer:
             sent = await producer.send("flights", b"LH 400", key=b"FRA")
             print((await sent).offset)
 
-The client itself runs on a trio loop in a thread of its own, one for each connected cluster. Records cross in batches:
-what is sent within one turn of asyncio's loop goes over together, and a poll brings all that it found.
+The client itself runs on a trio loop in its own thread, one per connected cluster. Records cross between the loops in
+batches: all records sent within one turn of asyncio's loop cross together, and a poll returns all that it found.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ POLL_SECONDS = 1.0
 
 
 class Cluster:
-    """Made by `connect`. Used by the asyncio loop that entered it."""
+    """A cluster for asyncio, created by `connect`. Used by the asyncio loop that entered it."""
 
     def __init__(self, make: Callable[[], TrioCluster]) -> None:
         self._make = make
@@ -86,7 +86,7 @@ class Cluster:
         self._bridge.tell(self._closing.set)
 
     async def _live(self, loop: asyncio.AbstractEventLoop, began: asyncio.Future[None]) -> None:
-        """On the client's own loop, until it is closed."""
+        """Run the client on its trio loop until the cluster is closed."""
         self._bridge = AsyncioBridge(trio.lowlevel.current_trio_token(), "the client")
         self._closing = trio.Event()
         async with self._make() as self._cluster, trio.open_nursery() as self._nursery:
@@ -97,8 +97,8 @@ class Cluster:
     async def run(
         self, operation: Callable[Concatenate[TrioCluster, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """What an operation on the cluster returns: any of `kraft.admin`, as `run(topics.create_topic, "flights",
-        partitions=3)`. Raises what it raises."""
+        """Run an operation of `kraft.admin`, for example `run(topics.create_topic, "flights", partitions=3)`. Returns
+        and raises as the operation does."""
         return await self.on_loop(lambda: operation(self.there(), *args, **kwargs))
 
     def producer(
@@ -169,11 +169,12 @@ class Cluster:
     def consumer(
         self, positions: Mapping[TopicPartition, int], *, reset: int | None = None, isolation: int = READ_UNCOMMITTED
     ) -> Consumer:
-        """A consumer like `kraft.clients.Consumer`, of partitions that the caller chooses, from these offsets on."""
+        """Return a consumer like `kraft.clients.Consumer`, of partitions that the caller chooses, starting at these
+        offsets."""
         return Consumer(self, dict(positions), reset, isolation)
 
     def there(self) -> TrioCluster:
-        """That of the client's loop."""
+        """The trio client's cluster. Raises KraftError if it is not connected."""
         if self._cluster is None:
             raise KraftError("the cluster is not connected: use it within `async with connect(...)`")
         return self._cluster
@@ -192,7 +193,7 @@ class Cluster:
         return self._nursery
 
     async def on_loop(self, function: Callable[[], Awaitable[T]]) -> T:
-        """What it returns on the client's loop. Raises what it raises."""
+        """Run a function on the client's trio loop. Returns and raises as the function does."""
         return await self.bridge.run(function)
 
 
@@ -210,8 +211,8 @@ def connect(
 
 
 class Producer(Generic[S]):
-    """Made by `Cluster.producer`. When its block ends without an exception, all records are acknowledged or given
-    up."""
+    """A producer created by `Cluster.producer`. When its block ends without an exception, all records are acknowledged
+    or have failed."""
 
     def __init__(self, cluster: Cluster, make: Callable[[], AbstractAsyncContextManager[S]]) -> None:
         self._cluster = cluster
@@ -257,8 +258,8 @@ class Producer(Generic[S]):
         headers: Headers = (),
         timestamp: int | None = None,
     ) -> asyncio.Future[Sent]:
-        """Queue a record, waiting for room if need be. The future tells where it is once it is acknowledged, or raises
-        ApiError or DeadlinePassed when it was given up; nobody has to wait for it."""
+        """Queue a record, waiting for buffer space if necessary. The future resolves to the record's position once it
+        is acknowledged, or raises ApiError or DeadlinePassed if it failed. The future need not be awaited."""
         ferry = self._open_ferry()
         if ferry.is_full:
             await ferry.room()
@@ -269,9 +270,9 @@ class Producer(Generic[S]):
     async def send_values(
         self, topic: str, values: Sequence[bytes], *, partition: int | None = None
     ) -> list[TopicPartition]:
-        """Send many values without keys and headers, and wait until they are acknowledged: a fraction of the cost of
-        `send` for each. The partitions that they went to. Raises ApiError or DeadlinePassed for the first that was
-        given up; others may be stored. Not in a transaction."""
+        """Send many values without keys and headers, and wait until they are acknowledged, at a fraction of the cost of
+        `send` for each. Returns their partitions. Raises ApiError or DeadlinePassed for the first value that failed;
+        other values may be stored. Not available in a transaction."""
         producer = self._held.value
         if isinstance(producer, Transaction):
             raise KraftError("a transaction sends record by record: use `send`")
@@ -283,7 +284,7 @@ class Producer(Generic[S]):
         return await self._cluster.on_loop(send)
 
     async def flush(self) -> None:
-        """Wait until no record is on its way any more."""
+        """Wait until no record is in flight."""
         await self._open_ferry().settled()
 
     def _open_ferry(self) -> RecordBridge:
@@ -293,7 +294,7 @@ class Producer(Generic[S]):
 
 
 class TransactionalProducer:
-    """Made by `Cluster.transactional_producer`."""
+    """A transactional producer created by `Cluster.transactional_producer`."""
 
     def __init__(
         self, cluster: Cluster, make: Callable[[], AbstractAsyncContextManager[TrioTransactionalProducer]]
@@ -309,17 +310,17 @@ class TransactionalProducer:
         await self._held.leave(fails=kind is not None)
 
     def transaction(self) -> OpenTransaction:
-        """An asynchronous context manager: commits when the block ends, aborts when it raises. Raises as that of
-        `kraft.clients.TransactionalProducer`."""
+        """Return an asynchronous context manager that commits when the block ends, and aborts when it raises. Raises as
+        `kraft.clients.TransactionalProducer.transaction`."""
         return OpenTransaction(self._cluster, self._held.value.transaction)
 
 
 class OpenTransaction(Producer[Transaction]):
-    """Made by `TransactionalProducer.transaction`."""
+    """An open transaction, created by `TransactionalProducer.transaction`."""
 
     async def commit_positions(self, consumer: GroupConsumer) -> None:
-        """Commit where `consumer` is (made with `commits=False`) with the transaction. Raises ApiError,
-        DeadlinePassed, and KraftError where a poll of it whose task was cancelled does not end in time."""
+        """Commit the positions of `consumer` (created with `commits=False`) with the transaction. Raises ApiError,
+        DeadlinePassed, and KraftError if a poll whose task was cancelled does not end in time."""
         transaction, member = self._held.value, consumer.member
         if not await consumer.give_back():
             raise KraftError("a poll whose task was cancelled has not ended: where the consumer is, is not known")
@@ -327,7 +328,7 @@ class OpenTransaction(Producer[Transaction]):
 
 
 class GroupConsumer:
-    """Made by `Cluster.group_consumer`. Used by one task at a time."""
+    """A group consumer created by `Cluster.group_consumer`. Used by one task at a time."""
 
     def __init__(self, cluster: Cluster, make: Callable[[], AbstractAsyncContextManager[TrioGroupConsumer]]) -> None:
         self._cluster = cluster
@@ -345,7 +346,7 @@ class GroupConsumer:
 
     @property
     def member(self) -> TrioGroupConsumer:
-        """That of the client's loop."""
+        """The consumer of the trio client."""
         return self._held.value
 
     @property
@@ -354,36 +355,37 @@ class GroupConsumer:
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
-        """The offset that comes next, by partition."""
+        """The next offset of each partition."""
         return dict(self._held.value.consumer.positions)
 
     @property
     def obstacle(self) -> Exception | None:
-        """What keeps it from reading, as that of `kraft.clients.GroupConsumer`."""
+        """The error that keeps it from reading, as in `kraft.clients.GroupConsumer`."""
         return self._held.value.obstacle
 
     async def poll(self, seconds: float = POLL_SECONDS) -> list[ConsumedRecord]:
-        """Poll like `kraft.clients.GroupConsumer.poll`. Where its task is cancelled (`asyncio.wait_for`), the next poll
-        gives what it has found."""
+        """Poll as `kraft.clients.GroupConsumer.poll` does. If the task is cancelled (`asyncio.wait_for`), the next poll
+        returns the records that this one has found."""
         member = self._held.value
         return await self._polls.poll(lambda: member.poll(seconds))
 
     def __aiter__(self) -> AsyncIterator[ConsumedRecord]:
-        """Record after record, without end. What was given is taken as done when the next poll begins."""
+        """Iterate over records without end. Returned records count as processed when the next poll starts."""
         return _each(self.poll)
 
     async def commit(self) -> bool:
-        """Commit like `kraft.clients.GroupConsumer.commit`, what was given. False also where a poll whose task was
-        cancelled does not end in time."""
+        """Commit the returned records, as `kraft.clients.GroupConsumer.commit` does. Also returns False if a poll whose
+        task was cancelled does not end in time."""
         return await self.give_back() and await self._cluster.on_loop(self._held.value.commit)
 
     async def give_back(self) -> bool:
-        """Go back to before what a poll has found whose task was cancelled. False where it does not end in time."""
+        """Rewind to before the records found by a poll whose task was cancelled. Returns False if that poll does not
+        end in time."""
         return await self._polls.give_back(self._held.value.consumer)
 
 
 class Consumer:
-    """Made by `Cluster.consumer`. Used by one task at a time."""
+    """A consumer created by `Cluster.consumer`. Used by one task at a time."""
 
     def __init__(
         self, cluster: Cluster, positions: dict[TopicPartition, int], reset: int | None, isolation: int
@@ -423,21 +425,21 @@ class Consumer:
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
-        """The offset that comes next, by partition."""
+        """The next offset of each partition."""
         return dict(self._there.positions)
 
     @property
     def obstacle(self) -> Exception | None:
-        """What keeps it from reading, as that of `kraft.clients.Consumer`."""
+        """The error that keeps it from reading, as in `kraft.clients.Consumer`."""
         return self._there.obstacle
 
     def __aiter__(self) -> AsyncIterator[ConsumedRecord]:
-        """Record after record, without end."""
+        """Iterate over records without end."""
         return _each(self.poll)
 
     async def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Read on from there, whatever a cancelled poll has found. KeyError when the partition is not one of those that
-        are read."""
+        """Continue reading at this offset; records of the partition found by a cancelled poll are dropped. Raises
+        KeyError if the partition is not assigned."""
         consumer = self._there
         if partition not in consumer.assigned:
             raise KeyError(partition)
@@ -450,7 +452,7 @@ class Consumer:
         await self._polls.pass_over(partition)
 
     async def poll(self, seconds: float = POLL_SECONDS) -> list[ConsumedRecord]:
-        """Poll like `kraft.clients.Consumer.poll`. As that of a `GroupConsumer` where its task is cancelled."""
+        """Poll as `kraft.clients.Consumer.poll` does. If the task is cancelled, it behaves as `GroupConsumer.poll`."""
         consumer = self._there
         if self._polls.is_under_way:
             return await self._polls.poll(lambda: consumer.poll(seconds))
@@ -467,7 +469,8 @@ class Consumer:
         return await self._polls.poll(poll)
 
     async def _end_poll(self) -> None:
-        """End the poll whose task was cancelled, on the client's loop: it would move on from where it began."""
+        """End the poll whose task was cancelled, on the client's loop: it would advance the position from where it
+        started."""
         if self._polling is not None:
             scope, ended = self._polling
             scope.cancel()

@@ -1,4 +1,4 @@
-"""Polls of the client's loop, asked for by asyncio tasks that may be cancelled."""
+"""Polls on the client's loop, requested by asyncio tasks that may be cancelled."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ GIVE_BACK_SECONDS = 5.0
 
 
 class Polls:
-    """The polls of one consumer. One whose task is cancelled goes on, and the next one gets what it found: else that
-    would be passed over."""
+    """The polls of one consumer. A poll whose task is cancelled continues, and the next poll returns its records.
+    Otherwise those records would be skipped."""
 
     def __init__(self, loop: ClientLoop) -> None:
         self._loop = loop
@@ -24,11 +24,11 @@ class Polls:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether `poll` gives what an earlier one finds."""
+        """Whether the next `poll` returns the records of an earlier one."""
         return self._under_way is not None
 
     async def poll(self, poll: Callable[[], Awaitable[list[ConsumedRecord]]]) -> list[ConsumedRecord]:
-        """Raises what it raises."""
+        """Run `poll`, or continue the one in progress. Raises its errors."""
         if self._under_way is None:
             self._under_way = asyncio.ensure_future(self._loop.on_loop(poll))
         try:
@@ -42,7 +42,7 @@ class Polls:
         return found
 
     async def pass_over(self, partition: TopicPartition) -> None:
-        """Give nothing of this partition that was found so far. The poll under way has ended, or is about to."""
+        """Drop the records of this partition found so far. The poll in progress has ended, or is about to."""
         left = self._under_way
         if left is None:
             return
@@ -54,14 +54,14 @@ class Polls:
                 self._under_way.set_result(kept)
 
     def end(self) -> None:
-        """Nobody wants what is under way any more."""
+        """Cancel the poll in progress."""
         left, self._under_way = self._under_way, None
         if left is not None:
             left.cancel()
 
     async def give_back(self, consumer: TrioConsumer) -> bool:
-        """Go back to before what nobody was given, which the next poll finds again. False where that is not known in
-        time."""
+        """Rewind the consumer to before the records that were found but not returned; the next poll finds them again.
+        Returns False if the poll in progress does not end in time."""
         left = self._under_way
         if left is None:
             return True

@@ -1,5 +1,5 @@
-"""Records on their way from asyncio to the client's loop, and what came of them on the way back, in batches: what is
-sent within one turn of asyncio's loop goes over together."""
+"""Pass records from asyncio to the client's loop, and their results back, in batches: records sent within one turn of
+asyncio's loop cross together."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HANDED_OVER = 256
 
 
 class Sent(NamedTuple):
-    """Where a record is. `offset` is -1 where nobody said (acks=0); `timestamp` is ms since 1970."""
+    """The position of a stored record. `offset` is -1 if unknown (acks=0). `timestamp` is ms since 1970."""
 
     topic: str
     partition: int
@@ -30,7 +30,7 @@ class Sent(NamedTuple):
 
 
 class Send(Protocol):
-    """`Producer.send`, or that of a transaction."""
+    """The signature of `Producer.send` and `Transaction.send`."""
 
     async def __call__(
         self,
@@ -49,8 +49,9 @@ Item = tuple[str, bytes | None, bytes | None, int | None, Headers, int | None, "
 
 
 class RecordBridge:
-    """Carries records over to the client's loop, and what came of them back. It `is_full` while `BUFFER_BYTES` are on
-    their way. Made on asyncio's loop; `run` is a task of the client's, whose end is told for all that it leaves."""
+    """Passes records to the client's loop, and their results back. It `is_full` while `BUFFER_BYTES` are in flight. It
+    is created on asyncio's loop. `run` is a task of the client's loop; when it ends, all remaining records get a
+    result."""
 
     def __init__(self, send: Send, bridge: AsyncioBridge) -> None:
         self._send = send
@@ -75,11 +76,11 @@ class RecordBridge:
 
     @property
     def is_long(self) -> bool:
-        """Whether enough waits to be handed over."""
+        """Whether enough records are queued to pass them on immediately."""
         return len(self._items) >= HANDED_OVER
 
     async def room(self) -> None:
-        """Until more may be put."""
+        """Wait until the bridge is no longer full."""
         while self.is_full:
             self._freed.clear()
             await self._freed.wait()
@@ -93,7 +94,7 @@ class RecordBridge:
         headers: Headers,
         timestamp: int | None,
     ) -> asyncio.Future[Sent]:
-        """One more. The future tells what came of it."""
+        """Queue a record. The future resolves to its position or an error."""
         size = record_size(key, value, headers)
         future: asyncio.Future[Sent] = self._loop.create_future()
         if not self._items:
@@ -128,7 +129,7 @@ class RecordBridge:
             self._idle.set()
 
     async def settled(self) -> None:
-        """Until no record is on its way."""
+        """Wait until no record is in flight."""
         await self._idle.wait()
 
     # On the client's loop
@@ -141,7 +142,7 @@ class RecordBridge:
         self._wake.set()
 
     def stop(self, problem: BaseException) -> None:
-        """Send nothing more. `problem` is what those hear who wait."""
+        """Stop sending. Waiting callers get `problem`."""
         if self._has_stopped:
             return
         self._has_stopped, self._problem = True, problem
@@ -149,7 +150,7 @@ class RecordBridge:
             self._scope.cancel()
 
     async def run(self) -> None:
-        """Send what arrives, until it is stopped."""
+        """Send queued records until stopped."""
         try:
             async with trio.open_nursery() as nursery:
                 self._scope = nursery.cancel_scope
@@ -180,7 +181,7 @@ class RecordBridge:
         found[1].set()
 
     def _give_up(self) -> None:
-        """Tell what is known of all that is on its way, and the problem for the rest."""
+        """Report the known results of records in flight, and the problem for the rest."""
         left: list[tuple[Item, Sent | BaseException]] = [
             (item, _outcome(delivery) if delivery.is_done else self._problem)
             for queue, _ in self._waiting.values()
@@ -189,7 +190,7 @@ class RecordBridge:
         self._tell(left + [(item, self._problem) for item in self._arrived])
 
     async def _follow(self, partition: TopicPartition) -> None:
-        """Follow the deliveries of one partition, which end in order."""
+        """Report the deliveries of one partition, which end in order."""
         queue, _ = self._waiting[partition]
         while True:
             while queue:

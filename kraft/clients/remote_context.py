@@ -1,4 +1,4 @@
-"""A context manager of the client's loop, held open from asyncio."""
+"""A context manager on the client's loop, held open from asyncio."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ R = TypeVar("R")
 
 
 class ClientLoop(Protocol):
-    """Where the client runs."""
+    """The loop on which the client runs."""
 
     async def on_loop(self, function: Callable[[], Awaitable[R]]) -> R:
-        """What `function` returns there; raises what it raises."""
+        """Run `function` on the loop. Returns and raises as the function does."""
 
     @property
     def bridge(self) -> AsyncioBridge: ...
@@ -30,7 +30,7 @@ class ClientLoop(Protocol):
 
 
 class Held(Generic[T]):
-    """Open in a task of the client's loop between `enter` and `leave`."""
+    """A context manager that is open in a task of the client's loop between `enter` and `leave`."""
 
     def __init__(self, loop: ClientLoop, make: Callable[[], AbstractAsyncContextManager[T]]) -> None:
         self._loop = loop
@@ -42,13 +42,14 @@ class Held(Generic[T]):
 
     @property
     def value(self) -> T:
-        """What the context manager gave."""
+        """The value that the context manager returned on entry."""
         if self._value is None:
             raise KraftError("it is not open: use it within `async with`")
         return self._value
 
     async def enter(self) -> None:
-        """Raises what the context manager raises. Where its task is cancelled, it is left as soon as it is open."""
+        """Enter the context manager. Raises its errors. If the calling task is cancelled, it is left as soon as it is
+        open."""
         self._leave, self._left, self._fails, self._problem = trio.Event(), trio.Event(), False, None
         try:
             await self._loop.on_loop(self._begin)
@@ -57,13 +58,14 @@ class Held(Generic[T]):
             raise
 
     async def leave(self, *, fails: bool) -> None:
-        """`fails`: as a block that raised. Raises what leaving raised, unless it fails anyway."""
+        """Leave the context manager. `fails`: as after a block that raised. Raises its errors, unless `fails`."""
         await self._loop.on_loop(lambda: self._end(fails))
         if self._problem is not None and not fails:
             raise self._problem
 
     async def ended(self) -> BaseException | None:
-        """Waits on the client's loop until it is left, or has ended by itself. The problem that it ended with."""
+        """Wait on the client's loop until the context manager is left, or has ended by itself. Returns the error with
+        which it ended, if any."""
         await self._left.wait()
         return self._problem
 
@@ -101,4 +103,4 @@ class Held(Generic[T]):
 
 
 class _BlockFailed(Exception):
-    """The block of the asyncio side has raised."""
+    """Raised inside the context manager when the block on the asyncio side raised."""
