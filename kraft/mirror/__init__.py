@@ -1,6 +1,6 @@
-"""Topics of one cluster, kept in another: what a copy is, where it stands, and which offsets groups have there.
+"""Mirrors topics of one cluster in another: the copies, their progress, and the offsets of groups at the target.
 
-Lives here: the copying that `kraft mirror` does (one transaction at a time, so that each record arrives once), and
-what Spark's mirror shares with it, which is pure. Enters: two clusters, names or a pattern. Leaves: records, topics and
-offsets at the target, and the mirror's own topic, in which it remembers how far it is.
+This package has the copying of `kraft mirror` (one transaction at a time, so that each record is copied once), and the
+pure parts that it shares with Spark's mirror. Input: two clusters, and names or a pattern. Output: records, topics and
+offsets at the target, and the mirror's own state topic with its progress.
 """

@@ -1,4 +1,4 @@
-"""The topics of a mirror at its target: made as those of the source are, with as many partitions."""
+"""The topics of a mirror at its target, created like the source topics, with as many partitions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STATE_REPLICAS_MAX = 3
 
 
 class Copies:
-    """Makes what is missing at the target."""
+    """Creates missing topics and partitions at the target."""
 
     def __init__(self, source: Cluster, target: Cluster, wish: MirrorConfig, say: Say) -> None:
         self._source = source
@@ -31,8 +31,8 @@ class Copies:
         self._warned: dict[str, None] = {}
 
     async def make(self, wanted: Iterable[Topic], others: Container[str] = ()) -> None:
-        """See that each topic is there with all its partitions. Where one of `others` has a copy, that is of an earlier
-        topic of the name: it is left as it is. Raises ApiError, DeadlinePassed, MirrorFailed."""
+        """Create missing topics and partitions at the target. A topic in `others` may have a copy of an earlier topic
+        of the same name: that copy is not changed. Raises ApiError, DeadlinePassed, MirrorFailed."""
         for topic in wanted:
             count = len(topic.partitions)
             if topic.name in others and await _found(self._target, self._wish.target_topic(topic.name)) is not None:
@@ -42,7 +42,7 @@ class Copies:
                 self._seen[topic.name] = count
 
     def look_again(self, name: str) -> None:
-        """Its copy may be gone: see with the next `make`."""
+        """Check the topic's copy again at the next `make`, because it may be gone."""
         self._seen.pop(name, None)
 
     async def _make(self, topic: Topic, count: int) -> None:
@@ -82,7 +82,7 @@ class Copies:
         await self._target.topic_made_lately(name)
 
     async def make_state(self, name: str) -> None:
-        """The topic in which the mirror remembers. Raises ApiError, DeadlinePassed."""
+        """Create the mirror's state topic if it does not exist. Raises ApiError, DeadlinePassed."""
         if await _found(self._target, name) is not None:
             return
         brokers = len((await self._target.metadata(())).brokers)

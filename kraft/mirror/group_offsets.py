@@ -1,7 +1,8 @@
-"""Offsets of consumer groups of a mirrored cluster, kept at the copy's, so that a group can move there.
+"""Copy committed offsets of consumer groups from a mirrored cluster to the target cluster, so that a group can move
+there.
 
-An offset at the target never goes back: a group that was set back at the source misses there the part that it wanted to
-read again. That of a group with members there stays as it is: such a group has moved already.
+An offset at the target never goes back. So a group that was reset to earlier offsets at the source does not read that
+part again at the target. A group with members at the target is not changed: it has already moved.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ HAS_MOVED = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCod
 
 
 class GroupOffsets:
-    """Copies offsets of the groups whose whole names match. `place` is where a partition is at the target."""
+    """Copies offsets of the groups whose whole names match. `place` maps a source partition to its partition at the
+    target."""
 
     def __init__(
         self,
@@ -40,8 +42,8 @@ class GroupOffsets:
         self._told: dict[str, None] = {}
 
     async def keep(self, points: Mapping[TopicPartition, Points]) -> None:
-        """Once, by what is known of where records are. Raises DeadlinePassed, and ApiError of the clusters; a group
-        that is refused is told once."""
+        """Copy the offsets once, translated by `points`. A group that is refused is reported once. Raises
+        DeadlinePassed, and ApiError of the clusters."""
         names = [each.group_id for each in await groups.list_groups(self._source)]
         for group in chosen_groups(names, self._pattern):
             try:

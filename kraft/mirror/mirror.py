@@ -1,9 +1,9 @@
-"""Copies records from one cluster to another, each once: partitions, order, keys, values, headers and timestamps stay
-what they are.
+"""Copy records from one cluster to another, each exactly once. Partitions, order, keys, values, headers and timestamps
+are preserved.
 
-What a poll of the source brings goes to the target in one transaction, together with how far the mirror is then
-(progress.py), in a topic of its own. Opening the producer fences another mirror of the same name and ends the
-transaction that it left, so what is read of that topic afterwards is what was copied, no more and no less.
+The records of one poll of the source are written to the target in one transaction. The transaction also writes the
+mirror's progress (progress.py) to its state topic. Opening the producer fences another mirror of the same name, and
+ends the transaction that it left open. So the state read afterwards matches the copied records exactly.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TAKEN_OVER: Final = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH
 
 
 class Outcome(NamedTuple):
-    """`records` of this run; `transactions` that they took."""
+    """The result of a run: `records` were copied, in `transactions` transactions."""
 
     topics: int
     partitions: int
@@ -50,7 +50,7 @@ class Outcome(NamedTuple):
 
 
 class Mirror:
-    """`run` once."""
+    """Copies records from a source to a target. Call `run` once."""
 
     def __init__(self, source: Cluster, target: Cluster, wish: MirrorConfig, say: Say) -> None:
         self._source = source
@@ -71,8 +71,8 @@ class Mirror:
         self._groups = None if wish.groups is None else GroupOffsets(source, target, wish.groups, self._place, say)
 
     async def run(self) -> Outcome:
-        """Until all is copied that was there at the begin; one that follows goes on until it is cancelled, however
-        often the clusters are away meanwhile. Raises MirrorFailed, ApiError, DeadlinePassed, NoBroker."""
+        """Copy all records that existed at the start. A mirror that follows runs until it is cancelled, even if the
+        clusters are unreachable for a while. Raises MirrorFailed, ApiError, DeadlinePassed, NoBroker."""
         while True:
             try:
                 await self._session()
@@ -94,7 +94,7 @@ class Mirror:
                 return Outcome(len(names), len(self._progress), self._records, self._transactions)
 
     async def _session(self) -> None:
-        """From what the target remembers on."""
+        """Copy, continuing from the progress in the target's state topic."""
         name = state_topic(self._wish.name)
         await self._copies.make_state(name)
         remembered = await recall(self._target, name)
@@ -112,8 +112,8 @@ class Mirror:
     # What is copied
 
     async def _choose(self, remembered: Mapping[TopicPartition, Progress]) -> list[Topic]:
-        """Topics of the source, made at the target; the copy of a topic that was made anew stays as it is. Raises
-        ApiError for a named one that there is not, unless it has been there since the mirror began."""
+        """Return the source topics to copy, after creating them at the target. The copy of a recreated topic is not
+        changed. Raises ApiError for a named topic that does not exist, unless it existed when the mirror started."""
         wish = self._wish
         metadata = await self._source.metadata(None if wish.pattern is not None else wish.topics)
         names = chosen_topics(metadata.topics, wish.topics, wish.pattern)
@@ -139,7 +139,7 @@ class Mirror:
         return await topics.describe_topics(self._source, missing) if missing else []
 
     async def _take_up(self, chosen: Sequence[Topic], remembered: dict[TopicPartition, Progress]) -> None:
-        """Add the partitions that are not copied yet, from where their copies are."""
+        """Add the partitions that are not copied yet, starting at the progress of their copies."""
         fresh: list[TopicPartition] = []
         for topic in chosen:
             partitions = [each for each in topic.topic_partitions() if each not in self._progress]
@@ -171,7 +171,7 @@ class Mirror:
             self._assign()
 
     def _assign(self) -> None:
-        """Read all that is copied, from where the copies are, and from those topics alone that they are of."""
+        """Read all copied partitions from their progress, and only from topics with the same id as before."""
         self._consumer.assign(
             {each: progress.offset for each, progress in self._progress.items()},
             {each: progress.epoch for each, progress in self._progress.items()},
@@ -179,15 +179,15 @@ class Mirror:
         )
 
     async def _is_empty(self, topic: Topic) -> bool:
-        """Whether the topic's copy holds no records. It may have fewer partitions."""
+        """Whether the topic's copy holds no records. The copy may have fewer partitions."""
         there = await topics.describe_topic(self._target, self._wish.target_topic(topic.name))
         places = there.topic_partitions()
         begins = await offsets_at(self._target, places, EARLIEST)
         return begins == await offsets_at(self._target, places, LATEST)
 
     def _refuse(self, topic: Topic, other: Progress) -> None:
-        """Its copy holds records of another topic, to which these are not appended. Raises MirrorFailed where somebody
-        has named it and begins with it."""
+        """Reject a topic whose copy holds records of another topic. Raises MirrorFailed if the topic was named and the
+        mirror is starting; otherwise the topic is skipped."""
         name, copy = topic.name, self._wish.target_topic(topic.name)
         what = "is in another cluster than" if other.source != self._source_id else "was deleted and made anew since"
         sentence = (
@@ -241,7 +241,7 @@ class Mirror:
                 look_at = clock.now() + LOOK_SECONDS
 
     def _leave_out(self, chosen: Sequence[Topic]) -> None:
-        """What the source does not have any more."""
+        """Stop copying topics that the source no longer has."""
         ids = {topic.name: topic.topic_id.hex() for topic in chosen}
         gone = [each for each in self._progress if ids.get(each.topic) != self._progress[each].topic_id]
         ends = self._consumer.ends
@@ -256,7 +256,7 @@ class Mirror:
                 self._consumer.unassign(each)
 
     async def _copy_some(self, sender: TransactionalProducer) -> bool:
-        """What the next poll brings, in one transaction. False where a topic of the source seems to be gone."""
+        """Copy the records of the next poll in one transaction. Returns False if a source topic seems to be gone."""
         consumer = self._consumer
         consumer.missed = None
         try:
@@ -308,8 +308,7 @@ class Mirror:
         return consumer.missed is None
 
     async def _skip_lost(self) -> None:
-        """Go on behind records that the source does not hold any more. Raises MirrorFailed where that was not
-        asked for."""
+        """Continue after records that the source no longer holds. Raises MirrorFailed if the user did not allow it."""
         positions = self._consumer.positions
         begins = await offsets_at(self._source, list(positions), EARLIEST)
         lost = {each: begins[each] for each, at in sorted(positions.items()) if at < begins[each]}
@@ -328,7 +327,7 @@ class Mirror:
 
 
 async def recall(target: Cluster, name: str) -> dict[TopicPartition, Progress]:
-    """What the mirror's topic holds, as far as it is committed. Raises MirrorFailed for a topic of somebody else,
+    """Return the committed progress in the mirror's state topic. Raises MirrorFailed for a topic that no mirror wrote,
     ApiError, DeadlinePassed."""
     place = TopicPartition(name, 0)
     begin = (await offsets_at(target, [place], EARLIEST))[place]

@@ -1,4 +1,4 @@
-"""What somebody wants mirrored, and what can be told of it on the way."""
+"""The parameters of a mirror, and its progress reports."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from kraft.common.errors import KraftError
 
 
 class MirrorFailed(KraftError):
-    """It cannot go on by itself; the sentence says what to do."""
+    """Raised when the mirror cannot continue by itself. The message says what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorConfig:
-    """`name` is the mirror's own, by which it finds at the target how far it is. `topics` are named, or match
-    `pattern`; `prefix` stands before their names at the target, `rename` is the name there of the one topic.
-    `groups` is a pattern of groups whose offsets are kept there."""
+    """The parameters of a mirror. `name` identifies the mirror and its progress at the target. Topics are given by
+    `topics`, or match `pattern`. `prefix` is put before their names at the target; `rename` is the target name of a
+    single topic. `groups` is a pattern of groups whose offsets are copied."""
 
     name: str
     topics: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class MirrorConfig:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How far it is: records copied since it began, and offsets that it is behind."""
+    """A progress report: records copied since the start, and the lag in offsets."""
 
     records: int
     behind: int

@@ -1,4 +1,4 @@
-"""Names that a mirror chooses by pattern, and those that it uses itself. Pure."""
+"""Select names by a mirror's patterns, and name its own topics. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,100}")
 
 
 def state_topic(mirror: str) -> str:
-    """Where the mirror of that name remembers, at its target."""
+    """Return the name of the mirror's state topic at its target."""
     return f"kraft-mirror.{mirror}.internal"
 
 
@@ -24,8 +24,8 @@ def transactional_id(mirror: str) -> str:
 
 
 def chosen_topics(names: Iterable[str], wanted: Iterable[str], pattern: str | None) -> list[str]:
-    """Those named, and those whose whole name the pattern matches, in order. Raises ValueError for a pattern that is
-    none."""
+    """Return the named topics, and those whose whole name matches the pattern, in order. Raises ValueError for an
+    invalid pattern."""
     found = dict.fromkeys(wanted)
     if pattern is not None:
         expression = _compiled(f"{TOPICS_EXCLUDED}(?:{pattern})")

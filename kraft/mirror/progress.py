@@ -1,5 +1,5 @@
-"""How far the copy of a partition is, as a mirror writes it down with the records themselves: in one transaction, so
-that neither is there without the other. Pure."""
+"""The progress of a partition's copy. A mirror writes it in the same transaction as the records, so that neither exists
+without the other. Pure."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from kraft.mirror.sync_points import Point, Points
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`source` is the source's cluster, `topic_id` its topic as 32 hexadecimal digits: another topic of the same name
-    has another. `offset` is the next to be copied, `epoch` that of the record before it (-1: not known)."""
+    """The progress of one partition. `source` is the source cluster's id. `topic_id` is the source topic's id as 32
+    hexadecimal digits; a recreated topic has another one. `offset` is the next offset to copy. `epoch` is the leader
+    epoch of the record before it (-1: unknown)."""
 
     source: str
     topic_id: str
@@ -22,7 +23,7 @@ class Progress:
     points: Points = ()
 
     def value(self) -> bytes:
-        """The progress as the value of a record."""
+        """Encode the progress as the value of a record."""
         shape = {
             "source": self.source,
             "topic_id": self.topic_id,
@@ -34,12 +35,12 @@ class Progress:
 
 
 def progress_key(partition: TopicPartition) -> bytes:
-    """The key of the record that has its progress."""
+    """Return the key of the record that holds the partition's progress."""
     return json.dumps([partition.topic, partition.partition], separators=(",", ":")).encode()
 
 
 def read_progress(key: bytes, value: bytes) -> tuple[TopicPartition, Progress]:
-    """Raises ValueError for what no mirror has written."""
+    """Decode a progress record. Raises ValueError for a record that no mirror wrote."""
     try:
         topic, index = json.loads(key)
         shape = json.loads(value)

@@ -1,8 +1,8 @@
-"""Where records of a source are in a copy, as far as it was noted, and what a group's offset is there. Pure.
+"""Recorded pairs of source and target offsets of a mirrored partition, and the translation of group offsets. Pure.
 
-A point says of one partition that every record of the source from `source` on is at `target` or behind it in the
-copy. So a group that has read up to an offset of the source misses nothing if it goes on from the last point before
-that; what it had read since then it reads again.
+A point states that every source record from `source` on is at `target` or later in the copy. So a group that has read
+up to a source offset loses nothing if it continues at the last point before that offset. It reads the records after
+that point again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Points = tuple[Point, ...]
 
 
 def noted(points: Points, point: Point) -> Points:
-    """With one more. One that is not beyond the last tells nothing new."""
+    """Return the points with one more. A point that is not beyond the last one is ignored."""
     if points and point.source <= points[-1].source:
         return points
     found = (*points, point)
@@ -34,6 +34,6 @@ def noted(points: Points, point: Point) -> Points:
 
 
 def translated(points: Points, offset: int) -> int | None:
-    """Where a group goes on in the copy that is at `offset` in the source; None is at the copy's beginning."""
+    """Return where a group at `offset` in the source continues in the copy; None means at the copy's start."""
     before = [each for each in points if each.source <= offset]
     return before[-1].target if before else None

@@ -1,10 +1,10 @@
-"""Configurations of a topic: what a copy of the topic takes over, and what of a copy deletes records that its source
+"""Topic configurations of a copy: which ones it inherits from its source, and which ones delete records that the source
 keeps. Pure.
 
-What was set for the source goes with its records: what is deleted and when, what is compacted, how large a record
-may be. What belongs to the cluster that it is in stays behind, as with MirrorMaker 2: how many replicas must be in
-sync, which are throttled, whether one that lacks records may lead, where tiers are, how files grow. So does what would
-change or refuse timestamps, which were given long ago.
+A copy inherits settings about its records: what is deleted and when, what is compacted, how large a record may be. It
+does not inherit settings that belong to a cluster, as with MirrorMaker 2: the minimum of in-sync replicas, throttled
+replicas, unclean leader election, tiered storage, file sizes. It also does not inherit settings that would change or
+reject timestamps, because the records already have theirs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ LIMITS = {"retention.ms": "ms", "retention.bytes": "bytes a partition"}
 
 
 class TopicConfig(NamedTuple):
-    """`explicit`: set for the topic itself. `value` is None where the broker does not tell it."""
+    """One configuration of a topic. `explicit`: set on the topic itself. `value` is None if the broker does not reveal
+    it."""
 
     value: str | None
     explicit: bool
@@ -40,7 +41,7 @@ Configs = dict[str, TopicConfig]
 
 
 def carried(source: Configs) -> dict[str, str]:
-    """What a copy is created with."""
+    """Return the configurations with which a copy is created."""
     return {
         name: config.value
         for name, config in sorted(source.items())
@@ -66,7 +67,7 @@ def is_compacted(configs: Configs) -> bool:
 
 
 def limit(configs: Configs, name: str) -> int | None:
-    """How much of the log is kept: -1 is all. None where it is not told."""
+    """Return the retention limit of this name: -1 means unlimited, None unknown."""
     if "delete" not in policies(configs):
         return FOR_EVER
     config = configs.get(name)
@@ -74,7 +75,8 @@ def limit(configs: Configs, name: str) -> int | None:
 
 
 def dangers(source: Configs, target: Configs) -> list[str]:
-    """What the target's configurations, which nobody changes, do to records that the source keeps."""
+    """Describe the target's configurations that would delete records which the source keeps. Kraft does not change
+    them."""
     told = []
     for name, unit in LIMITS.items():
         ours, theirs = limit(source, name), limit(target, name)
