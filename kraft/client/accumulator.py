@@ -14,10 +14,10 @@ from kraft.protocol.records.builder import build_batch, build_values_batch
 from kraft.protocol.records.record import Headers, Record
 
 RECORD_OVERHEAD_BYTES = 40
-"""About what a record costs beside its key, value and headers."""
+"""Approximate bytes of a record besides key, value and headers."""
 
 VALUE_OVERHEAD_BYTES = 20
-"""The most that a value costs in a batch of values beside itself."""
+"""The maximum bytes of a value's encoding in a batch, besides the value."""
 
 
 class Delivery:
@@ -28,7 +28,7 @@ class Delivery:
     def __init__(self, partition: TopicPartition, timestamp: int, count: int = 1) -> None:
         self.partition = partition
         self.count = count
-        """How many records they are."""
+        """The number of records."""
         self._left = count
         self.timestamp = timestamp
         """Ms since 1970; the broker's once it is acknowledged, where the topic says so."""
@@ -38,7 +38,7 @@ class Delivery:
         self.last_offset = -1
         self.is_done = False
         self._done: trio.Event | None = None
-        """There while somebody waits: an event costs as much as the rest."""
+        """Created only for a waiting task: an event costs as much as the rest of the object."""
         self._error: KraftError | None = None
 
     async def settled(self) -> None:

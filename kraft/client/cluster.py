@@ -41,7 +41,7 @@ CONNECT_SECONDS = 10.0
 REQUEST_SECONDS = 30.0
 OPERATION_SECONDS = 60.0
 ANOTHER_SECONDS = 1.0
-"""How long another node than the doubtful one may take to connect."""
+"""The timeout for connecting to another node, when the current one may be stale."""
 UNKNOWN_SECONDS, UNKNOWN_PAUSE_SECONDS = 2.0, 0.05
 METADATA_SECONDS = 300.0
 """metadata.max.age.ms: topics are asked for again then, though nothing went wrong, so that partitions which were
@@ -86,16 +86,16 @@ class Cluster:
         self._connections: dict[tuple[str, int], ClientConnection] = {}
         self._opening: dict[tuple[object, tuple[str, int]], trio.Lock] = {}
         self._lanes: dict[object, dict[tuple[str, int], ClientConnection]] = {}
-        """Connections for what nodes answer late, by who waits for that."""
+        """Separate connections for requests that nodes answer late, by lane."""
         self._any: tuple[str, int] | None = None
-        """Who is asked what anybody can answer, until there is doubt."""
+        """The node for requests that any node can answer, until it may be stale."""
         self._is_doubted = False
         self._known: ClusterMetadata | None = None
         self._topics: dict[str, Topic] = {}
         self._topics_end = world.clock.now() + METADATA_SECONDS
         self._coordinators: dict[tuple[int, str], int] = {}
         self.silent: dict[int, str] = {}
-        """Brokers that the last `ask_brokers` which asked them did without, and why."""
+        """Brokers that did not answer their last `ask_brokers`, with the reason."""
 
     async def __aenter__(self) -> Cluster:
         return self

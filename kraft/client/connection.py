@@ -32,11 +32,11 @@ from kraft.world.ports import Stream, World
 RECEIVE_BYTES = 64 * 1024
 RESPONSE_BYTES_MAX = 1 << 30
 AT_ONCE_BYTES = 16 << 20
-"""A larger answer's buffer grows as it comes."""
+"""The buffer of a larger response grows as the data arrives."""
 SPARE_BYTES_MAX = 8 << 20
 CORRELATION_BYTES = 4
 RENEWED_AFTER: Final = 0.8
-"""A session is renewed when so much of it is over."""
+"""The share of the session lifetime after which the session is renewed."""
 _LOGIN_KEYS: Final = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 
 

@@ -100,11 +100,11 @@ class Consumer:
         self._partition_bytes = partition_bytes
         self._positions: dict[TopicPartition, int] = {}
         self._unplaced: dict[TopicPartition, None] = {}
-        """Assigned, but where to begin has to be asked first."""
+        """Assigned partitions whose start offset has to be looked up first."""
         self._ids: dict[str, bytes] = {}
         self._obstacle: Exception | None = None
         self.missed: ApiError | None = None
-        """Of a topic that did not exist, or was another one, since somebody made this None."""
+        """The error of a missing or recreated topic, since the owner last set this to None."""
         self._epochs: dict[TopicPartition, int] = {}
         self._ends: dict[TopicPartition, int] = {}
         self._fetches = LeaderFetches(cluster)

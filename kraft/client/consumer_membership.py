@@ -24,13 +24,13 @@ from kraft.protocol.messages.consumer_group_heartbeat_request import ConsumerGro
 from kraft.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 
 HEARTBEAT_SECONDS = 1.0
-"""Until the coordinator says how often (group.consumer.heartbeat.interval.ms)."""
+"""The interval until the coordinator sends its own (group.consumer.heartbeat.interval.ms)."""
 JOINING, LEAVING, LEAVING_FOR_NOW = 0, -1, -2
-"""Epochs that say so; the last one is for static members."""
+"""Member epochs with a special meaning; the last one is for static members."""
 PATTERN_VERSION = 1
 JOIN_AGAIN = frozenset((ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.STALE_MEMBER_EPOCH))
 Held = dict[bytes, tuple[int, ...]]
-"""Partitions by the id of their topic, in order."""
+"""Partitions by topic id, sorted."""
 
 
 class ConsumerMembership:
@@ -70,7 +70,7 @@ class ConsumerMembership:
         self._names: dict[bytes, str] = {}
         self._is_joining = False
         self._is_in_doubt = False
-        """Whether the coordinator may lack what the last heartbeat said: the next one says all."""
+        """Whether the last heartbeat may be lost: the next one then sends the full state."""
 
     async def join(self) -> None:
         """Become a member, or adopt the coordinator's target assignment. The caller has committed and reads nothing

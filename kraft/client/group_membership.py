@@ -44,7 +44,7 @@ class GroupMembership:
     `poll` ended; infinity during a poll."""
 
     join_again = JOIN_AGAIN
-    """Refused with these, a member joins anew."""
+    """The error codes after which a member rejoins."""
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ from kraft.world.ports import FileSystem, World
 LOOK_SECONDS_MAX = 30.0
 """The time of day may jump: how long a renewal sleeps at most before it looks again."""
 RENEWALS_APART_SECONDS = 1.0
-"""However short tokens live."""
+"""The minimum time between renewals, however short the tokens' lifetime."""
 
 
 class NoLoginToken(OSError):
@@ -48,9 +48,9 @@ class FetchedTokens:
         self._is_renewed_ahead = False
         self._fetching = trio.Lock()
         self._failure: NoToken | None = None
-        """What the last fetch failed with; None after one that did not."""
+        """The error of the last fetch; None if it succeeded."""
         self._failures = 0
-        """How many fetches failed."""
+        """The number of failed fetches."""
 
     @property
     def extensions(self) -> Mapping[str, str]:

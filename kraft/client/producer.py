@@ -489,7 +489,7 @@ class FreshProducerId:
 
 
 TRANSACTION_TIMEOUT_MS = 30_000
-"""Means nothing without a transactional id, but must be positive."""
+"""Has no meaning without a transactional id, but must be positive."""
 
 
 async def new_producer_id(cluster: Cluster) -> tuple[int, int]:

@@ -54,9 +54,9 @@ EPOCH_EACH_LEVEL = 2
 """The level of transaction.version from which on each transaction has an epoch of its own."""
 
 INIT_PRODUCER_ID_VERSION_MAX = 5
-"""The next one knows transactions that others commit (KIP-939)."""
+"""The next version adds two-phase commit (KIP-939)."""
 ADD_PARTITIONS_VERSION_MAX = 3
-"""Later ones are for brokers."""
+"""Later versions are for brokers."""
 PRODUCE_VERSION_MAX, END_TXN_VERSION_MAX, OFFSET_COMMIT_VERSION_MAX = 11, 4, 4
 NAMED_TOPICS_VERSION = 5
 """The last version of TxnOffsetCommit that names topics; later ones identify them by id (KIP-1319)."""
@@ -70,9 +70,9 @@ class TransactionalIdentity:
         self.transactional_id = transactional_id
         self.producer = (-1, -1)
         self.failure: KraftError | None = None
-        """Why the transaction that is open cannot be committed."""
+        """The reason why the open transaction cannot be committed."""
         self.is_begun = False
-        """Whether the coordinator may know of the transaction: something of it was sent."""
+        """Whether a request of the transaction was sent, so that the coordinator may have started it."""
         self._cluster = cluster
         self._timeout_ms = int(transaction_seconds * 1000)
         self._epoch_each = True

@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 ABSENT_SECONDS = 3.0
-"""How long addresses that refuse connections are tried, when none was ever reached."""
+"""How long refused connections are retried, if no address was ever reached."""
 
 
 def connect(

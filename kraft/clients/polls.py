@@ -11,7 +11,7 @@ from kraft.clients.remote_context import ClientLoop
 from kraft.common.ids import TopicPartition
 
 GIVE_BACK_SECONDS = 5.0
-"""How long a poll is waited for whose task was cancelled, when its consumer commits or ends."""
+"""How long a commit or close waits for a poll whose task was cancelled."""
 
 
 class Polls:

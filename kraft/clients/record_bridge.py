@@ -17,7 +17,7 @@ from kraft.protocol.records.record import Headers
 from kraft.world.asyncio_bridge import AsyncioBridge
 
 HANDED_OVER = 256
-"""Records that go over together, at most by the next turn of the loop."""
+"""Records that cross together; fewer cross at the next turn of the loop."""
 
 
 class Sent(NamedTuple):
@@ -60,7 +60,7 @@ class RecordBridge:
         self._items: list[Item] = []
         self._bytes = 0
         self.is_full = False
-        """Whether `room` has to be waited for."""
+        """Whether callers must wait for `room`."""
         self._freed = asyncio.Event()
         self._on_their_way = 0
         self._idle = asyncio.Event()

@@ -27,7 +27,7 @@ class Copies:
         self._wish = wish
         self._say = say
         self._seen: dict[str, int] = {}
-        """Partitions of each topic of the source that are known to be at the target."""
+        """The number of partitions that each source topic's copy is known to have."""
         self._warned: dict[str, None] = {}
 
     async def make(self, wanted: Iterable[Topic], others: Container[str] = ()) -> None:

@@ -34,7 +34,7 @@ from kraft.protocol.error_codes import ErrorCode
 
 POLL_SECONDS: Final = 1.0
 LOOK_SECONDS: Final = 10.0
-"""How often one that follows looks for new topics, partitions and offsets of groups."""
+"""The interval at which a following mirror looks for new topics, partitions and group offsets."""
 PAUSE_SECONDS: Final = 1.0
 SOON_SECONDS: Final = 0.2
 TAKEN_OVER: Final = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
@@ -63,9 +63,9 @@ class Mirror:
         )
         self._source_id = ""
         self._progress: dict[TopicPartition, Progress] = {}
-        """Of all partitions that are copied, as the target has it, or will have it with the first transaction."""
+        """The progress of all copied partitions, as in the target, or as its first transaction will write it."""
         self._left_out: dict[str, None] = {}
-        """Topics of which it was said that they are left out."""
+        """Topics already reported as left out."""
         self._has_chosen = self._is_following = False
         self._records = self._transactions = 0
         self._groups = None if wish.groups is None else GroupOffsets(source, target, wish.groups, self._place, say)

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from typing import Final
 
 TOPICS_EXCLUDED: Final = r"(?!__)(?!.*[-.]internal$)(?!.*\.replica$)"
-"""The begin of a pattern that takes no topics of clusters and of mirrors, as with MirrorMaker 2 (topics.exclude)."""
+"""A pattern prefix that excludes internal topics of clusters and mirrors, as MirrorMaker 2 does (topics.exclude)."""
 GROUPS_EXCLUDED: Final = re.compile(r"console-consumer-.*|connect-.*|__.*")
-"""As MirrorMaker 2 does by default (groups.exclude)."""
+"""Excluded groups, the default of MirrorMaker 2 (groups.exclude)."""
 NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,100}")
-"""Of a mirror: a part of a topic's name."""
+"""The form of a mirror's name, which becomes part of a topic name."""
 
 
 def state_topic(mirror: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 POINTS_MAX = 32
-"""Of a partition. Older ones become sparse, so the older a group's offset is, the more it reads again."""
+"""The limit per partition. Older points become sparse, so a group with an older offset reads more again."""
 
 
 class Point(NamedTuple):
@@ -19,7 +19,7 @@ class Point(NamedTuple):
 
 
 Points = tuple[Point, ...]
-"""In order."""
+"""Points in ascending order."""
 
 
 def noted(points: Points, point: Point) -> Points:

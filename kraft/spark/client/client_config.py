@@ -50,7 +50,7 @@ KNOWN = JAVA_ONLY | {
     "buffer.memory",
     "isolation.level",
 }
-"""Those that are translated, or told about in another way."""
+"""Names that are translated or handled in another way."""
 NO_PROPERTY = "kraft.no.such.property"
 ADMIN_DEFAULTS = {"socket.nagle.disable": "true", "log_level": "4"}
 CONSUMER_DEFAULTS = {

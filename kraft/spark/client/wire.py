@@ -83,7 +83,7 @@ RECEIVE_BUFFER_BYTES = 4 << 20
 FRAME_BYTES_MAX = 1 << 30
 RETRY_SECONDS = 0.1
 LIFETIME_SHARE = 0.8
-"""Of the time that a node takes a login for: then another connection takes its place."""
+"""The share of the session lifetime after which a connection is replaced."""
 UNKNOWN_TOPIC = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID))
 STALE = frozenset(
     (

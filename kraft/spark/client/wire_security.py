@@ -45,9 +45,9 @@ SYNONYMS: Final = {
     "ssl.certificate.pem": "ssl.keystore.certificate.chain",
     "ssl.key.pem": "ssl.keystore.key",
 }
-"""librdkafka's names of what Java's clients call otherwise."""
+"""librdkafka's names of properties that have another name in Java's clients."""
 FILES: Final = {"ssl.certificate.location": "ssl.keystore.certificate.chain", "ssl.key.location": "ssl.keystore.key"}
-"""librdkafka's files of what Java's clients take as a text."""
+"""librdkafka's file properties for which Java's clients have a text property."""
 SECURITY_KEYS: Final = frozenset(
     (
         "security.protocol",
@@ -66,7 +66,7 @@ SECURITY_KEYS: Final = frozenset(
         "security.providers",
     )
 )
-"""The client keys that count, or that choose among parts of Java."""
+"""The security keys with an effect, and those that only select Java classes."""
 PEM: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]{1,40})-----.*?-----END \1-----", re.DOTALL)
 Call = Callable[[Any, int | None], Any]
 

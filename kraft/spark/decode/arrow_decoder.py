@@ -24,7 +24,7 @@ from kraft.protocol.records.varint import read_varint
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 RUN_MIN = 6
-"""So many equal lengths in a row before a run of them is looked for."""
+"""Consecutive equal lengths after which a longer run is searched for."""
 VARINT_BYTES_MAX = 10
 GROUP_BYTES = 32 << 20
 """Uncompressed bytes that are decoded at once, unless one batch has more (at most 1 GiB): places in a buffer are

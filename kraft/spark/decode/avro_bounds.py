@@ -13,9 +13,9 @@ from typing import Any
 from kraft.protocol.records.varint import read_varint
 
 LEVELS_MAX = 256
-"""Types within one another, in a record."""
+"""The nesting limit of a record."""
 EMPTY_ITEMS_MAX = 10_000
-"""Items without bytes, in a record."""
+"""The limit of items without bytes in a record."""
 WIDTHS = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 VARINTS = ("int", "long", "enum")
 TEXTS = ("bytes", "string")
@@ -32,7 +32,7 @@ class AvroBounds:
         kinds = list(self.kinds(schema, ()))
         widths = [self.width(kind["items"]) for kind in kinds if kind_of(kind) == "array"]
         self.is_needed = self.is_recursive or any(each == 0 or (skips and each is not None) for each in widths)
-        """Whether there are records of this schema that claim more than they have."""
+        """Whether a record of this schema can declare more than it holds."""
         self.empty_items = 0
 
     def kinds(self, kind: Any, within: tuple[str, ...]) -> Iterator[Any]:

@@ -16,9 +16,9 @@ from kraft.spark.decode.decoded import Decoded, decode_each
 
 MAGIC = 0
 HEADER_SIZE = 5
-"""A zero and the schema's id, before a record that is written with a schema registry."""
+"""The zero byte and the schema id before a record written with a schema registry."""
 UNREADABLE = (EOFError, ValueError, LookupError, TypeError, ArithmeticError, SchemaResolutionError)
-"""What fastavro raises for bytes that are not of the schema."""
+"""Exceptions of fastavro for bytes that do not match the schema."""
 
 
 class AvroDecoder:
@@ -39,7 +39,7 @@ class AvroDecoder:
             for number, writer in by_id
             if writer is not None and (bounds := AvroBounds(writer, skips=writer != self.reader)).is_needed
         }
-        """By the id of the schema, of those that need it."""
+        """The checks by schema id, for schemas that need them."""
 
     def decode(self, texts: pa.Array) -> Decoded:
         """Decode a binary column. Nulls stay null."""

@@ -31,10 +31,10 @@ LOGICAL = {
     ("long", "local-timestamp-millis"): pa.timestamp("us"),
     ("long", "local-timestamp-micros"): pa.timestamp("us"),
 }
-"""Other logical types are read as what they are made of, as from_avro does; decimals have their own way."""
+"""Other logical types are read as their underlying type, as in from_avro. Decimals are handled separately."""
 MILLIS = {"timestamp-millis": pa.timestamp("ms", tz="UTC"), "local-timestamp-millis": pa.timestamp("ms")}
 WIDENED: dict[tuple[str, ...], pa.DataType] = {("int", "long"): pa.int64(), ("double", "float"): pa.float64()}
-"""Unions of two numbers that are read as the wider."""
+"""Unions of two number types, read as the wider one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ PRIMITIVES = {
 DECIMALS = ("decimal", "dec", "numeric")
 PRECISION_MAX = 38
 DEPTH_MAX = 64
-"""Types within types: more is refused."""
+"""The nesting limit of types."""
 TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|(\w+)|('(?:[^'\\]|\\.)*')|([<>(),:]))")
 
 

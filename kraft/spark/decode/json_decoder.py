@@ -20,12 +20,12 @@ from kraft.spark.decode.decoded import Decoded
 from kraft.spark.decode.json_values import BadValue, value_of
 
 BLOCK_BYTES_MAX = 8 << 20
-"""Texts that are read at once, unless one has more."""
+"""Bytes of texts parsed together, unless one text is larger."""
 EPOCH = date(1970, 1, 1).toordinal()
 FIRST_DAY, DAYS_END = date.min.toordinal() - EPOCH, date.max.toordinal() + 1 - EPOCH
 DAY_US = 86_400_000_000
 ONE_BY_ONE_MAX = 32
-"""So few rows of a block that was refused are not halved again."""
+"""A rejected block of so few rows is parsed row by row, not halved again."""
 
 
 class JsonDecoder:

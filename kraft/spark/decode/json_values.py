@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow as pa
 
 DIGITS_MAX = 100
-"""Of a decimal while it is rounded to the type's scale; more than any type holds."""
+"""The precision for rounding decimals, larger than that of any type."""
 SHOWN_MAX = 60
 DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-"""How dates and times begin: of ISO 8601 this form alone."""
+"""The start of dates and times: the only supported form of ISO 8601."""
 NOT_FINITE = {
     "NaN": "nan",
     "+INF": "inf",
@@ -26,7 +26,7 @@ NOT_FINITE = {
     "-INF": "-inf",
     "-Infinity": "-inf",
 }
-"""What floats may also be called, as from_json allows: as a token, or within quotes."""
+"""Names of non-finite floats, quoted or unquoted, as from_json allows."""
 
 
 class Number(str):

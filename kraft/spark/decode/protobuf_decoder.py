@@ -29,7 +29,7 @@ from kraft.spark.decode.protobuf_schema import (
 )
 
 VALUES_MAX = 1_000_000
-"""In a record, those of fields that are not set included."""
+"""The limit of values in a record, including unset fields."""
 UNREADABLE = (DecodeError, ValueError, TypeError, OverflowError)
 MICROS = 1_000_000
 FIRST_SECOND = int(datetime(1, 1, 1, tzinfo=UTC).timestamp())

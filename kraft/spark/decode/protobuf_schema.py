@@ -14,12 +14,12 @@ from kraft.spark.decode.ddl import DEPTH_MAX, UTC_TIMESTAMP, list_of, map_of, st
 
 TIMESTAMP = "google.protobuf.Timestamp"
 FIELDS_MAX = 10_000
-"""Of a message and all that it holds, counted wherever they stand."""
+"""The limit of fields in a message and its nested messages."""
 WHOLE_SET = "write it with: protoc --include_imports --descriptor_set_out=FILE.desc ..."
 DOUBLE, FLOAT, INT64, UINT64, INT32, FIXED64, FIXED32, BOOL, STRING, GROUP, MESSAGE, BYTES, UINT32, ENUM = range(1, 15)
 SFIXED32, SFIXED64, SINT32, SINT64 = range(15, 19)
 REPEATED = 3
-"""Numbers of descriptor.proto."""
+"""Constants of descriptor.proto."""
 SCALARS = {
     DOUBLE: pa.float64(),
     FLOAT: pa.float32(),

@@ -12,7 +12,7 @@ from urllib.request import urlopen
 from kraft.spark.decode.avro_schema import AvroSchemas
 
 VERSIONS_MAX = 200
-"""The newest of a subject's versions; records of older ones are bad."""
+"""The number of newest versions to load; records of older versions are bad."""
 ANSWER_BYTES_MAX = 16 << 20
 TIMEOUT_S = 10
 SUBJECTS = "/subjects/"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 BAD = "_bad"
 BAD_TYPE = pa.struct([pa.field("key", pa.binary()), pa.field("value", pa.binary()), pa.field("reason", pa.string())])
-"""A bad record: those of its bytes that did not fit, and why."""
+"""A bad record: the bytes that could not be decoded, and the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Side:
     name: str
     kind: pa.StructType
     schema: AvroSchemas | ProtobufSchema | None = None
-    """None: it is JSON."""
+    """The schema of Avro or Protobuf; None for JSON."""
 
     def decoder(self) -> JsonDecoder | AvroDecoder | ProtobufDecoder:
         from kraft.spark.decode.protobuf_schema import ProtobufSchema

@@ -21,7 +21,7 @@ WANTED = {
     "protobuf": "the path of a descriptor file and a message, as flights.desc#shop.Flight",
 }
 BAD_RECORDS = ("fail", "null", "column")
-"""The first is the default: nothing is passed over that nobody was told of."""
+"""The first is the default: no record is skipped silently."""
 ALIKE = 0.85
 
 

@@ -14,7 +14,7 @@ from kraft.spark.jobs.running import JobFailed
 T = TypeVar("T")
 
 SECONDS_MAX: Final = 30
-"""For an answer to an admin client."""
+"""The timeout of a call of the admin client."""
 
 
 def answered(answer: Future[T], about: str) -> T:

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 LISTED = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
-"""The columns of Spark's `binaryFile`. Nothing is read of a file whose content nobody wants."""
+"""The columns of Spark's `binaryFile`. Spark reads a file only if its content is used."""
 SCHEME = re.compile("^file:(?://)?(?=/)")
 ROWS_MAX = 10_000
-"""In one Arrow batch."""
+"""Rows of one Arrow batch."""
 UNREADABLE = (EOFError, ValueError, LookupError, TypeError, ArithmeticError, AttributeError)
-"""What fastavro raises for a file that is none, or is damaged."""
+"""Exceptions of fastavro for a damaged file, or one that is not Avro."""
 
 
 def shape_of_files(paths: Iterable[Path]) -> StructType:

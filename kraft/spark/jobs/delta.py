@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 LOG = "_delta_log"
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
-"""In the name of a directory, for null."""
+"""The null value in a directory name."""
 MICROS = ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
 """Spark's own default is a type that Parquet has deprecated."""
 

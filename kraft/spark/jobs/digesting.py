@@ -44,7 +44,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 TASKS_MAX = 64
 ROWS_MAX = 10_000
-"""Of a file, read at once."""
+"""Rows of a file that are read together."""
 COLUMNS = ["key", "value", "headers", "timestamp", "offset"]
 
 

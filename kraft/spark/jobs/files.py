@@ -34,7 +34,7 @@ CSV = {"header": "true", "enforceSchema": "false", "mode": "FAILFAST"}
 SHOWN_MAX = 80
 FILE_HEADER = "kraft.file"
 ERROR_HEADER = "kraft.error"
-"""Of a record that tells of a line that could not be read."""
+"""The header with the error of a line that could not be parsed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from kraft.spark.jobs.running import JobFailed, Notice, Say
 
 NAME = "kraft-job.lock"
 JAVA_SECONDS_MAX = 60.0
-"""So long a JVM may take to end whose run was killed."""
+"""How long the JVM of a killed run may take to end."""
 POLL_SECONDS = 0.2
 PROCESSES = Path("/proc")
 

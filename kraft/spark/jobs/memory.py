@@ -38,10 +38,10 @@ KEPT = (
     "spark.sql.jsonGenerator.ignoreNullFields",
     "spark.sql.legacy.timeParserPolicy",
 )
-"""Settings that say into which tasks files are split, and how their rows are written as JSON."""
+"""Settings that affect how files are split into tasks, and how rows are written as JSON."""
 
 MEANT = {"reads": ALL_RECORDS, "dead letter": "", "files by": "day", "format": "parquet"}
-"""What a document means that says nothing of it, because an earlier version wrote it."""
+"""Defaults for keys that documents of earlier versions do not have."""
 
 Document = dict[str, Any]
 

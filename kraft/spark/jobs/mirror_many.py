@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 COPIES = "kraft-mirror.json"
 SOURCE_ID = "id of source topic "
-"""Before a topic's name, where its id is kept."""
+"""The prefix of the key under which a topic's id is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,7 +70,7 @@ class Reading:
 
 COMMITTED_RECORDS = "committed records"
 ALL_RECORDS = "all records"
-"""What runs of versions that remember nothing of it have read."""
+"""What runs of versions that did not record the choice have read."""
 AS_IT_IS = Reading()
 
 

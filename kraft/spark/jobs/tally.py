@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 LISTED_MAX = 20
-"""Partitions listed, of those that differ and of those that something was left out of."""
+"""The limit of listed partitions: those that differ, and those with records left out."""
 
 
 class Kind(StrEnum):

@@ -21,7 +21,7 @@ from kraft.spark.sink.batch_encoder import ROW_OVERHEAD_BYTES, framed
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint32]
 BINARY = pa.large_binary()
-"""Of all columns of bytes here: joined, they may have more than 2 GiB."""
+"""The type of all bytes columns here: joined, they may exceed 2 GiB."""
 EMPTY = pa.scalar(b"", BINARY)
 NO_HEADERS = pa.scalar(b"\0", BINARY)
 

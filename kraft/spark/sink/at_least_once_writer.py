@@ -8,7 +8,7 @@ from kraft.spark.sink.incoming_columns import Incoming
 from kraft.spark.sink.row_packer import RowPacker
 
 SEND_BYTES = 2 << 20
-"""Of batches that are full before they are sent."""
+"""Bytes of full batches that are collected before a send."""
 
 
 class SenderPool:

@@ -13,7 +13,7 @@ from kraft.protocol.records.varint import append_varint
 
 Headers = tuple[tuple[str, bytes | None], ...]
 ROW_OVERHEAD_BYTES = 20
-"""What a record takes beside key, value and headers, about."""
+"""Approximate bytes of a record besides key, value and headers."""
 
 
 class Row(NamedTuple):
@@ -46,7 +46,7 @@ def varint(value: int) -> bytes:
 
 
 SMALL = tuple(map(varint, range(16384)))
-"""Varints of what lengths and deltas mostly are."""
+"""Precomputed varints of common lengths and deltas."""
 NULL = varint(-1)
 
 

@@ -19,9 +19,9 @@ from kraft.spark.sink.staged_batch import count_of, halves, stamped
 ACKS_ALL = -1
 REQUEST_TIMEOUT_MS = 30_000
 DELIVERY_SECONDS_MAX = 120.0
-"""So long one request is tried."""
+"""How long one request is retried."""
 ROUND_BYTES = 4 << 20
-"""So much is taken from the tasks' rows at a time, while leaders take as much."""
+"""Bytes of the tasks' rows that are read while the leaders append as many."""
 TOO_LARGE = frozenset((ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE))
 FENCED = frozenset(
     (
@@ -38,7 +38,7 @@ FORGOTTEN = frozenset(
         ErrorCode.INVALID_PRODUCER_EPOCH,
     )
 )
-"""Of a topic that was made anew, or a log that lost its end: outside a transaction, another producer goes on."""
+"""Errors of a recreated topic or a truncated log: outside a transaction, a new producer id continues."""
 
 Partition = tuple[str, int]
 

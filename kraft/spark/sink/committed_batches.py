@@ -25,7 +25,7 @@ from kraft.spark.sink.staged_batch import packed
 
 TOPIC = "__kraft_spark_commits"
 PARTITIONS = 16
-"""Of the topic as it is made. Keys stay in these, whatever is added later."""
+"""Partitions of the created topic. Keys use only these, even if partitions are added later."""
 CONFIGS: Mapping[str, str] = MappingProxyType(
     {
         "cleanup.policy": "compact",

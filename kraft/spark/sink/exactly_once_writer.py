@@ -10,7 +10,7 @@ from kraft.spark.sink.staged_batch import StagedBatch, crc_of
 from kraft.spark.sink.staging import Staging
 
 INLINE_BYTES_MAX = 1 << 20
-"""What a task hands to the driver through Spark. Spark takes 1 GiB of all tasks by default
+"""Bytes that a task passes to the driver through Spark. Spark limits those of all tasks together to 1 GiB by default
 (spark.driver.maxResultSize)."""
 STAGE_BYTES = 2 << 20
 

@@ -10,7 +10,7 @@ from kraft.protocol.messages.create_topics_request import CreatableTopic, Creata
 from kraft.spark.client.wire import RETRY_SECONDS, UNKNOWN_TOPIC, WireCluster, WireError
 
 REPLICAS = 3
-"""As Kafka's own internal topics have, where there are as many nodes."""
+"""The replication factor, as of Kafka's internal topics, if there are as many nodes."""
 
 
 def ensure_topic(

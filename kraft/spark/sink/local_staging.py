@@ -23,7 +23,7 @@ from kraft.spark.sink.staging import Staging
 
 log = logging.getLogger(__name__)
 VARIABLE = "SPARK_LOCAL_DIRS"
-"""Spark tells its Python processes in it where its JVM keeps files. The directories belong to that JVM alone."""
+"""The environment variable with the JVM's local directories, set by Spark. Only that JVM uses them."""
 NAME = "kraft-sink"
 ONLY_MINE = 0o600
 

@@ -16,11 +16,11 @@ from kraft.spark.sink.incoming_columns import Incoming
 from kraft.spark.sink.staged_batch import UNSTAMPED
 
 BATCH_BYTES = 896 << 10
-"""Below what topics take by default (max.message.bytes), 1 MiB."""
+"""Below the default limit of topics (max.message.bytes), 1 MiB."""
 PENDING_BYTES_MAX = 8 << 20
 TOPIC_SECONDS_MAX = 120.0
 UNKNOWN_TOPIC_SECONDS = 5.0
-"""So long a topic may be unknown before it is not there: brokers hear of a new one one after the other."""
+"""How long a topic is unknown before it counts as missing: brokers learn of a new topic at different times."""
 
 
 class Placement:

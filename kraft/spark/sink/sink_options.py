@@ -49,7 +49,7 @@ BUILT_IN_KEYS = frozenset(
         *SECURITY_KEYS,
     }
 )
-"""Producer properties with which the built-in producer writes at least once. librdkafka does with any other."""
+"""Properties that the built-in producer supports for at-least-once writing. Any other needs librdkafka."""
 ONCE_KEYS = BUILT_IN_KEYS | {
     "retries",
     "retry.backoff.ms",
@@ -62,7 +62,7 @@ ONCE_KEYS = BUILT_IN_KEYS | {
 """Producer properties that exactly-once writing honours, or that only tune what it does in its own way."""
 CLIENT_ID = "kraft-spark"
 TRANSACTION_MS = 300_000
-"""So long the driver may take to write a micro-batch. Brokers grant 900,000 by default."""
+"""How long the driver may take to write a micro-batch. Brokers allow 900,000 by default."""
 
 
 @dataclass(frozen=True)
@@ -78,18 +78,18 @@ class SinkOptions:
     exactly_once: bool
     once_id: str
     codec: int
-    """Of the built-in producer."""
+    """The compression of the built-in producer."""
     keep_timestamp: bool
     on_difference: str = "fail"
     transaction_ms: int = TRANSACTION_MS
     security: WireSecurity = PLAINTEXT
-    """Of all connections."""
+    """The security of all connections."""
     is_login_known: bool = True
-    """Whether `security` has the login. One that librdkafka alone knows is left to it."""
+    """Whether `security` has the login. False for a login that only librdkafka supports."""
     is_built_in: bool = False
-    """Whether the built-in producer writes at least once, not librdkafka."""
+    """Whether at-least-once writing uses the built-in producer instead of librdkafka."""
     client_id: str = CLIENT_ID
-    """Where it does."""
+    """The client id of the built-in producer."""
 
 
 def sink_options(options: Mapping[str, str], schema: StructType, *, streaming: bool) -> SinkOptions:

@@ -28,7 +28,7 @@ from kraft.spark.sink.batch_sender import DELIVERY_SECONDS_MAX, FENCED, BatchSen
 
 log = logging.getLogger(__name__)
 NEEDED = {22: "InitProducerId", 24: "AddPartitionsToTxn", 26: "EndTxn"}
-"""What a broker that serves transactions serves."""
+"""The APIs of a broker that supports transactions."""
 COORDINATOR_OF_TRANSACTION = 1
 ABORT_SECONDS_MAX = 10.0
 

@@ -11,7 +11,7 @@ from kraft.protocol.records.record_batch import HEADER, HEADER_SIZE, TRANSACTION
 from kraft.spark.sink.batch_encoder import Row, encode_batch, framed
 
 UNSTAMPED = -1
-"""Producer id, epoch and sequence of a batch that nobody writes yet."""
+"""The producer id, epoch and sequence of a batch without a producer."""
 
 
 class Place(NamedTuple):

@@ -43,7 +43,7 @@ class Written(WriterCommitMessage):
     records: int
     origin: BatchOrigin | None = None
     parcels: tuple[StagedBatch, ...] = ()
-    """The rows, which the driver writes, where the sink writes once."""
+    """The rows for the driver to write, with exactly-once."""
 
 
 class ProducerPool:

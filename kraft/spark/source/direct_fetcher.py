@@ -40,7 +40,7 @@ NO_ID = bytes(16)
 FETCH_BYTES = 4 << 20
 FETCH_SPARE_BYTES = 64 << 10
 OFFSET_BYTES_FIRST = 200.0
-"""What an offset is taken to need before any was read."""
+"""Estimated bytes per offset before any was read."""
 FETCH_WAIT_MS = 100
 LOOKUP_SECONDS_MAX = 5.0
 SETTLING_SECONDS_MAX = 2 * MAJORITY_SECONDS

@@ -19,7 +19,7 @@ class SeenTopic(NamedTuple):
     partitions: Sequence[int]
     is_internal: bool = False
     topic_id: bytes | None = None
-    """A topic that was deleted and made anew has another. None where the broker is too old to say."""
+    """The topic's id; a recreated topic has another. None if the broker is too old to report it."""
 
 
 class LookUps(Protocol):

@@ -43,7 +43,7 @@ T = TypeVar("T")
 SETTLE_SECONDS = 10.0
 """How long an end must stay below one that was seen before, or a partition be missing, to be believed."""
 CLIENT_SECONDS_MIN = 0.5
-"""The least pause before another client is made."""
+"""The minimum pause before the client is renewed."""
 
 
 class KafkaOffsetReader:
@@ -53,11 +53,11 @@ class KafkaOffsetReader:
         self.options = options
         self._client: LookUps | None = None
         self.topic_ids: dict[str, bytes] = {}
-        """Of the topics that are read: what was planned is of them."""
+        """Ids of the topics being read, to which the planned ranges belong."""
         self._told_ids: dict[str, bytes] = {}
-        """What was told last."""
+        """Topic ids in the last Metadata response."""
         self._former_ids: dict[bytes, None] = {}
-        """Of topics that were deleted. A broker that lags may tell of them yet."""
+        """Ids of deleted topics. A lagging broker may still report them."""
 
     @property
     def client(self) -> LookUps:

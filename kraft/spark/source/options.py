@@ -37,7 +37,7 @@ ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
 """The first is the default, as with the official connector."""
 STRATEGIES = ("subscribe", "subscribepattern", "assign")
 OF_TABLE = ("path", "provider", "owner")
-"""What Spark says of a table beside its options; it says those twice, the second time as `option.<name>`."""
+"""Properties that Spark passes for a table besides its options. It also repeats the options as `option.<name>`."""
 STRATEGY_NAMES = "subscribe, subscribePattern, assign"
 
 
@@ -105,7 +105,7 @@ class SourceOptions:
     fail_on_data_loss: bool
     include_headers: bool
     refuse_names: bool
-    """Whether header names that are not UTF-8 end the read, else such bytes are replaced, as Java does."""
+    """Whether header names that are not UTF-8 fail the read. Otherwise such bytes are replaced, as in Java."""
     partitions_min: int | None
     records_per_partition_max: int | None
     offsets_per_trigger_max: int | None
@@ -118,20 +118,20 @@ class SourceOptions:
     direct: bool
     """Whether tasks read with the built-in client that decodes straight into Arrow, else with librdkafka."""
     commit_group: str | None
-    """A consumer group that is told how far a stream has come, for lag to be seen. Nothing ever reads it back."""
+    """A consumer group to which a stream's progress is committed, so that its lag is visible. It is never read."""
     kafka: Mapping[str, str] = field(repr=False)
-    """Client keys, without those that `security` was made from."""
+    """Client keys, without those in `security`."""
     security: WireSecurity = PLAINTEXT
-    """Of all connections, whichever client reads."""
+    """The security of all connections, for either client."""
     shape: Shape | None = None
-    """What rows become; None: they stay as they are."""
+    """The conversion of rows; None leaves them unchanged."""
     own_look_ups: bool = True
     """Whether the driver looks up metadata and offsets with the built-in client, else with librdkafka."""
     look_up_timeout_ms: int = TIMEOUT_MS
-    """How long one attempt at a look-up may take."""
+    """The timeout of one attempt at a look-up."""
     request_timeout_ms: int = TIMEOUT_MS
     is_login_known: bool = True
-    """Whether `security` has the login. One that librdkafka alone knows is left to it."""
+    """Whether `security` has the login. False for a login that only librdkafka supports."""
 
     @property
     def committed(self) -> bool:
@@ -188,7 +188,7 @@ DIRECT_TUNING = frozenset(
 )
 """Consumer properties that only tune what the built-in reader does in its own way."""
 CONNECTING = ("ssl.", "sasl.", "enable.ssl.", "enable.sasl.", "broker.address.")
-"""How names of librdkafka's properties begin that say how connections are made."""
+"""Prefixes of librdkafka's connection properties."""
 REFUSED = {
     "auto.offset.reset": (
         "Instead set the source option 'startingOffsets' to 'earliest' or 'latest' to specify where to start."

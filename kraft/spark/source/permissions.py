@@ -16,7 +16,7 @@ from kraft.spark.errors import not_authorized
 log = logging.getLogger(__name__)
 TIMEOUT_S: Final = 10.0
 NOT_TOLD: Final = -(1 << 31)
-"""In place of operations, by a broker that does not know the question."""
+"""The value of the operations field from a broker that does not support it."""
 
 
 def require_right(bootstrap: str, security: WireSecurity, topics: Sequence[str], operation: int) -> None:

@@ -11,7 +11,7 @@ from kraft.spark.errors import PlanIncomplete, show_partitions, start_after_end
 
 OFFSET_MAX = 2**63 - 1
 TASK_OFFSETS_MIN = 10_000
-"""Below that, starting a task of a micro-batch costs more than what it reads."""
+"""With fewer offsets, starting a task of a micro-batch costs more than reading them."""
 
 
 class OffsetRange(NamedTuple):
@@ -22,7 +22,7 @@ class OffsetRange(NamedTuple):
     start: int
     end: int
     topic_id: bytes | None = None
-    """Of the topic that the range was planned of; None where it is not known, and the name has to do."""
+    """The id of the topic for which the range was planned; None if unknown."""
 
     @property
     def size(self) -> int:

@@ -26,11 +26,11 @@ from kraft.spark.source.look_ups import TIMEOUT_MS, Offsets, SeenTopic
 from kraft.spark.source.pending_offsets import PendingOffsets
 
 REQUEST_SECONDS_MAX: Final = 10.0
-"""How long a broker may take to answer before another one is asked: one that is frozen says nothing."""
+"""The time after which another broker is asked: a frozen broker does not answer."""
 PAUSE_SECONDS_FIRST: Final = 0.05
 PAUSE_SECONDS_MAX: Final = 1.0
 GROUP_SECONDS_MAX: Final = 5.0
-"""How long a micro-batch may wait for its group to be told: nothing depends on it."""
+"""How long a micro-batch may wait for its group's commit, which is best effort."""
 COORDINATOR_OF_GROUP: Final = 0
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
