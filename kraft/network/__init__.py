@@ -1,5 +1,5 @@
-"""Sockets to requests and back: listeners, connections, frames, limits.
+"""Network: listeners, connections, frames and limits.
 
-Enters: accepted streams. Leaves: whole request frames to a `Dispatcher`, replies to the peer, in order. Deliberately
-absent: what a request means (kraft/handlers) and who may send it (kraft/security).
+Input: accepted streams. Output: whole request frames for a `Dispatcher`, and replies to the peer, in order.
+Deliberately absent: the meaning of requests (kraft/handlers) and permissions (kraft/security).
 """

@@ -31,11 +31,11 @@ SPIN_SECONDS = 0.0001
 
 
 class Connection:
-    """Owned by one task (`serve`). While answers wait, a second task (`_drain_waiting`) owns the sending side; it
-    ends when nothing waits any more.
+    """A client connection, owned by one task (`serve`). While responses wait, a second task (`_drain_waiting`) owns the
+    sending side.
 
-    `parked` and `sending` tell that a task waits for the peer to send, or to take, something. A request at work is no
-    idleness; a mute (`_muted`) is. `_unserved` counts requests that have been received whole and have not begun.
+    `parked` and `sending` mean that a task waits for the peer to send or to receive. A request in progress is not idle;
+    a mute (`_muted`) is. `_unserved` counts received requests that have not started.
     """
 
     __slots__ = (
@@ -80,7 +80,8 @@ class Connection:
         self.last_active = server.clock.now()
 
     async def serve(self) -> None:
-        """Serve until the peer leaves, misbehaves, idles out or the server closes it. Raises nothing."""
+        """Serve until the peer disconnects, breaks the protocol or is idle too long, or the server closes the
+        connection. Raises nothing."""
         try:
             await self._serve()
         except Exception as problem:  # noqa: BLE001  # The boundary of a connection: whatever it was, it is over, and the node goes on.
@@ -98,7 +99,7 @@ class Connection:
 
     @property
     def open_frame(self) -> tuple[int, int] | None:
-        """Bytes that have come of the frame in the making, and bytes of its buffer; None where there is none."""
+        """Bytes received of the incomplete frame, and bytes of its buffer; None if there is none."""
         return self._assembler.open_frame
 
     @property
@@ -106,7 +107,7 @@ class Connection:
         return self.parked or self.sending or self._muted is not None
 
     def close(self) -> None:
-        """Close at once; whoever waits on the stream wakes with an error. Idempotent."""
+        """Close immediately. Tasks waiting on the stream get an error. Idempotent."""
         if not self._closed:
             self._closed = True
             self._stream.close()
@@ -150,7 +151,7 @@ class Connection:
                 await trio.lowlevel.checkpoint()
 
     def _release(self, buffer: LargeBuffer, held: int) -> None:
-        """Give a frame's buffer back, as soon as no request of ours may need it any more."""
+        """Return a frame's buffer to the pool once no request uses it."""
         pool, server = self._server.pool, self._server
 
         def give_back() -> None:
@@ -163,8 +164,8 @@ class Connection:
             self._first_stage.when_over(give_back)
 
     def _is_drained(self, count: int) -> bool:
-        """Whether to wait without another look at the socket: it gave `count` bytes, fewer than there was room for, and
-        the client took its time before that."""
+        """Whether to wait without polling the socket again: the last read of `count` bytes did not fill the buffer, and
+        the client was slow before it."""
         return (
             self._gap >= SPIN_GAP_SECONDS
             and count < len(self._server.scratch)
@@ -181,9 +182,9 @@ class Connection:
         self._gap = clock.now() - start
 
     async def _spin(self) -> int | None:
-        """A connection whose last gap was short looks again for a moment, if no other does:
+        """Poll the socket for a moment, if the last gap was short and no other connection does.
 
-        saves a lone fast client a trip through the poller. What came, or None.
+        It saves a single fast client a trip through the poller. Returns the bytes received, or None.
         """
         server = self._server
         if self._gap >= SPIN_GAP_SECONDS or server.spinning is not None:
@@ -213,8 +214,8 @@ class Connection:
             await self._answer(outcome, overtakes)
 
     async def _handle_pooled(self, frame: memoryview | None) -> int:
-        """Serve a frame, if it is whole, in a buffer of the pool: others may have that while the answer waits. How
-        many requests that was."""
+        """Serve a whole frame in a pooled buffer, which may be reused while the response waits. Returns the number of
+        requests."""
         if frame is None:
             return 0
         self._unserved = 1
@@ -229,8 +230,7 @@ class Connection:
         return 1
 
     async def _begin(self, frame: memoryview, overtakes: bool) -> Reply | Awaitable[Reply]:
-        """Dispatch a request as soon as it is its turn. The frame is not needed any more then, except by a first
-        stage."""
+        """Dispatch a request when it is its turn. Afterwards only a first stage still needs the frame."""
         if self._waiting:
             frame = await self._wait_for_turn(frame, overtakes)
         if self._closed:
@@ -245,7 +245,7 @@ class Connection:
         return outcome
 
     def _admitted(self) -> None:
-        """The login has succeeded: the limits of clients hold from now on."""
+        """Apply the normal limits after a successful login."""
         server = self._server
         self._assembler.take_limit(server.limits.request_bytes_max, "socket.request.max.bytes")
         if server.logins is not None:
@@ -265,8 +265,8 @@ class Connection:
             await self._send(await outcome)  # type: ignore[misc]  # Likewise.
 
     async def _wait_for_turn(self, frame: memoryview, overtakes: bool) -> memoryview:
-        """Earlier requests wait for their answers: those whose first stage is over may be overtaken, by some. The
-        frame, where it lasts."""
+        """Wait until earlier requests allow this one to start. Some may overtake requests whose first stage is over.
+        Returns the frame, copied if its buffer is reused."""
         stage = self._first_stage
         if not (overtakes and len(self._waiting) < PIPELINE_REQUESTS_MAX and (stage is None or stage.is_over)):
             if frame.obj is self._server.scratch.obj:
@@ -289,8 +289,8 @@ class Connection:
             await self._drained.wait()
 
     async def _drain_waiting(self) -> None:
-        """Answer what waits, in order. On a broken connection the rest is still awaited (its effects happen), its
-        answers dropped."""
+        """Send waiting responses in order. On a broken connection the remaining requests are still awaited, but their
+        responses dropped."""
         broken = False
         try:
             while self._waiting:
@@ -336,8 +336,8 @@ class Connection:
             self.close()
 
     async def _mute(self, seconds: float) -> None:
-        """Read nothing for so long, unless the peer leaves before. Whoever has gone needs no connection; what it owes
-        is counted for its share, and meets it when it comes again."""
+        """Read nothing for `seconds`, unless the peer disconnects. Its quota usage stays counted and applies when it
+        reconnects."""
         clock = self._server.clock
         self.last_active = clock.now()
         with clock.move_on_after(seconds) as self._muted:
@@ -349,7 +349,7 @@ class Connection:
         self._muted = None
 
     async def _send_file(self, part: FileRange) -> None:
-        """A piece at a time. A slow disk holds up this connection and no other."""
+        """Send a file range in pieces. A slow disk delays only this connection."""
         server, position, end = self._server, part.position, part.position + part.size
         is_resident = True
         while position < end:

@@ -45,8 +45,8 @@ class FrameAssembler:
         step: Callable[[], int] = lambda: GROWTH_STEP_BYTES,
         limit: str = "socket.request.max.bytes",
     ) -> None:
-        """`step` tells how many bytes a new frame may hold beyond what has come, `limit` what sets `size_max`, for a
-        person. `hold` hears of every byte that a frame may hold, `release` takes them all back."""
+        """`step` returns how many bytes a new frame may hold beyond those received. `limit` names the config that sets
+        `size_max`. `hold` is called with every byte that a frame may hold, `release` with all of them at the end."""
         self._size_max = size_max
         self._acquire = acquire
         self._release = release
@@ -58,7 +58,7 @@ class FrameAssembler:
         self._size = self._filled = self._held = 0
 
     def take_limit(self, size_max: int, limit: str) -> None:
-        """Frames from the next on may have so many bytes."""
+        """Set the size limit for the next frames."""
         self._size_max, self._limit = size_max, limit
 
     @property
@@ -67,7 +67,7 @@ class FrameAssembler:
 
     @property
     def open_frame(self) -> tuple[int, int] | None:
-        """Bytes of the open frame that have come, and bytes that it holds; None between frames."""
+        """Bytes of the open frame received, and bytes it holds; None between frames."""
         return None if self._body is None else (self._filled, self._held)
 
     @property
@@ -87,8 +87,8 @@ class FrameAssembler:
         return memoryview(self._body)[self._filled : min(self._held, self._filled + RECEIVED_AT_ONCE_BYTES)]
 
     def received(self, count: int) -> memoryview | None:
-        """Account for `count` bytes received into `target()`; returns the frame once it is whole. Give it back with
-        `release`: its buffer, and as many bytes as it has."""
+        """Account for `count` bytes received into `target()`. Returns the frame once it is whole; the caller must
+        `release` its buffer."""
         self._filled += count
         if self._filled < self._size:
             return None
@@ -140,7 +140,7 @@ class FrameAssembler:
             )
 
     def abandon(self) -> None:
-        """Give an open frame's buffer back: the connection is over."""
+        """Release an open frame's buffer when the connection ends."""
         if self._body is not None:
             self._release(self._body, self._held)
             self._body = None

@@ -1,6 +1,5 @@
-"""Buffers for large frames: taken at once, and used up only as bytes come. Such a buffer never moves, and costs little
-for a peer that announces much and sends little.
-"""
+"""Buffers for large frames: reserved whole, with memory used only as bytes arrive. So a peer that announces much and
+sends little costs little, and a buffer never moves."""
 
 from __future__ import annotations
 
@@ -14,9 +13,9 @@ GENEROUS_BYTES: Final = 64 << 20
 
 
 class FramePool:
-    """Recycled buffers: fresh pages cost more than the copy into them. Bounded: keeps at most `keep_bytes` idle.
+    """A pool of buffers, because fresh pages cost more than the copy into them. Keeps at most `keep_bytes` idle.
 
-    `bytes_out` counts the bytes that frames hold: of a whole one its size, of one in the making what it may have.
+    `bytes_out` counts the bytes that frames hold: the size of a whole frame, and the allowance of an incomplete one.
     """
 
     __slots__ = ("_idle", "_idle_bytes", "_keep_bytes", "bytes_out")
@@ -28,7 +27,7 @@ class FramePool:
         self.bytes_out = 0
 
     def acquire(self, size: int) -> LargeBuffer:
-        """A buffer of at least `size` bytes, with old contents in it."""
+        """Return a buffer of at least `size` bytes, with old content."""
         capacity = 1 << max(size - 1, 4095).bit_length()
         if capacity > self._keep_bytes:
             return new_buffer(size)
@@ -39,19 +38,18 @@ class FramePool:
         return new_buffer(capacity)
 
     def hold(self, count: int) -> None:
-        """A frame holds `count` bytes more of its buffer."""
+        """Count `count` more bytes held by a frame."""
         self.bytes_out += count
 
     def step(self) -> int:
-        """How many bytes a new frame may have at first, beyond what has come.
+        """The bytes a new frame may hold at first, beyond those received.
 
-        Generous while little is out; then small: peers that announce much and send little must not make up a large
-        sum.
+        Large while few bytes are held, then small: many peers that announce much and send little must not add up.
         """
         return GROWTH_STEP_BYTES if self.bytes_out < GENEROUS_BYTES else SMALL_STEP_BYTES
 
     def release(self, buffer: LargeBuffer, held: int) -> None:
-        """Take back a buffer of which a frame held `held` bytes."""
+        """Return a buffer of which a frame held `held` bytes."""
         self.bytes_out -= held
         capacity = len(buffer)
         if self._idle_bytes + capacity <= self._keep_bytes:

@@ -1,7 +1,7 @@
-"""Connections that have not shaken hands yet: who they are is not known, so few of them are waited for, and not long.
+"""TLS handshakes in progress. The peers are not authenticated, so their number and time are limited.
 
-Clients that connect and then do nothing shut nobody else out: when there are too many, those that have been silent
-for longest go. A storm of clients that do shake hands waits for its turn instead, outside, in the listener's backlog.
+Idle clients must not lock out others: if there are too many, the longest silent are closed. A burst of clients that do
+complete handshakes waits in the listener's backlog.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _Handshake:
 
 
 class Handshakes:
-    """Those of one listener."""
+    """The handshakes of one listener."""
 
     __slots__ = ("_clock", "_places_left", "_places_max", "_under_way")
 
@@ -37,7 +37,7 @@ class Handshakes:
         self._places_left = trio.Event()
 
     async def until_room(self) -> None:
-        """Return once one more may begin."""
+        """Return once another handshake may start."""
         while len(self._under_way) >= self._places_max:
             oldest = next(iter(self._under_way))
             with self._clock.move_on_at(oldest.began + CROWDED_SECONDS_MAX) as waiting:
@@ -47,7 +47,7 @@ class Handshakes:
                 oldest.scope.cancel()
 
     async def run(self, stream: Stream) -> None:
-        """Shake hands. Raises ConnectionError with the reason, TimeoutError if it takes too long."""
+        """Do the handshake. Raises ConnectionError with the reason, TimeoutError if it takes too long."""
         handshake = _Handshake(self._clock.now(), trio.CancelScope())
         self._under_way[handshake] = None
         try:

@@ -1,9 +1,9 @@
-"""How many connections and bytes a listener takes, and the count of what it has.
+"""Limits on the connections and request bytes of a listener, and their counters.
 
-As in Kafka: a connection beyond a listener's own limit, or beyond that of all listeners, waits until another ends,
-and so do those behind it; one beyond its address's limit is closed. The listener by which brokers reach one another
-is not held up by the common limit: there the connection that was silent the longest on another listener goes
-instead, else clients could keep replication out.
+As in Kafka, a connection beyond the limit of its listener or of all listeners waits until another closes, and so do
+later ones. A connection beyond its address's limit is closed. The inter-broker listener is exempt from waiting for the
+common limit: the longest idle connection of another listener is closed instead, so that clients cannot block
+replication.
 """
 
 from __future__ import annotations
@@ -38,20 +38,21 @@ class ConnectionLimits:
 
 
 class ConnectionPace(Protocol):
-    """How fast clients may connect."""
+    """The connection rate limits."""
 
     def delay(self, listener: str, limits: ConnectionLimits) -> float:
-        """Count a connection of a listener, whoever makes it: how many seconds it has to wait."""
+        """Count a connection of a listener, from any address. Returns how many seconds it must wait."""
 
     def give_back(self, listener: str, limits: ConnectionLimits) -> None:
-        """One that was counted is not taken."""
+        """Undo the count of a connection that is not accepted."""
 
     def connect(self, address: str, listener: str) -> float:
-        """Count a connection from `address`, unless it comes too early: how many seconds too early, else 0."""
+        """Count a connection from `address`, unless it exceeds the rate. Returns how many seconds too early it is, else
+        0."""
 
 
 class Closable(Protocol):
-    """An open connection, as far as it may have to go for another."""
+    """An open connection that may be closed in favor of another."""
 
     last_active: float
 
@@ -59,7 +60,7 @@ class Closable(Protocol):
 
 
 class ConnectionCounts:
-    """Open connections, in all, by listener and by address. One for all listeners of a broker or of a controller."""
+    """Open connections in total, by listener and by address. Shared by all listeners of a broker or controller."""
 
     __slots__ = ("_changed", "_connections", "by_host", "by_listener", "refused", "total")
 
@@ -72,12 +73,12 @@ class ConnectionCounts:
         self._changed = trio.Event()
 
     def join(self, listener: str, connections: Mapping[int, Closable], limits: Callable[[], ConnectionLimits]) -> None:
-        """A listener shares in the common limit, with its open connections as they are at any time."""
+        """Add a listener to the common limit. `connections` is its live table of open connections."""
         self._connections[listener] = (connections, limits)
         self.by_listener[listener] = 0
 
     async def until_room(self, listener: str) -> None:
-        """Return once the listener may have one connection more."""
+        """Return once the listener may open another connection."""
         _, limits = self._connections[listener]
         while not self._has_room(listener, limits()):
             await self._changed.wait()
@@ -88,7 +89,7 @@ class ConnectionCounts:
         )
 
     def refusal(self, host: str, limits: ConnectionLimits) -> str | None:
-        """Why a connection from `host` cannot be taken at all, or None."""
+        """Why a connection from `host` must be refused, or None."""
         per_ip = limits.connections_per_ip_overrides.get(host, limits.connections_per_ip_max)
         if self.by_host.get(host, 0) >= per_ip:
             return f"max.connections.per.ip={per_ip} reached for {host}"
@@ -111,7 +112,7 @@ class ConnectionCounts:
         self._wake()
 
     def limits_changed(self) -> None:
-        """Those that wait may have room now, and others too little."""
+        """Apply changed limits: close excess connections and wake waiting listeners."""
         self._close_excess()
         self._wake()
 
@@ -121,8 +122,7 @@ class ConnectionCounts:
             self._changed = trio.Event()
 
     def _close_excess(self) -> None:
-        """Connections of listeners that are not protected go, those silent the longest first, until no more are open
-        than the common limit."""
+        """Close connections of unprotected listeners, longest idle first, until the common limit is met."""
         open_ones = [(connections, limits()) for connections, limits in self._connections.values()]
         excess = max((self.total - limits.connections_max for _, limits in open_ones), default=0)
         if excess > 0:

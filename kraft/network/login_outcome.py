@@ -1,4 +1,4 @@
-"""What became of a connection whose client had to say who it is."""
+"""The outcome of a login on a connection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PRINCIPAL: Final = "principal"
 
 
 class LoginOutcome(NamedTuple):
-    """One attempt. `failure` is one of the words above, empty where it succeeded; `reason` is for a person."""
+    """One login attempt. `failure` is one of the constants above, empty on success; `reason` is human-readable."""
 
     mechanism: str
     host: str
@@ -32,4 +32,4 @@ Report = Callable[[LoginOutcome], None]
 
 
 def ignore(outcome: LoginOutcome) -> None:
-    """For listeners of which nobody wants to hear."""
+    """Ignore login outcomes."""

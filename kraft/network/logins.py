@@ -1,6 +1,6 @@
-"""Connections whose clients have not logged in yet (SASL): few are kept, and not for long.
+"""Connections whose clients have not logged in yet (SASL). Their number and time are limited.
 
-Clients that connect and do not log in shut nobody else out: when there are too many, the oldest of them go.
+Clients that connect and do not log in must not lock out others: if there are too many, the oldest are closed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ LOOK_SECONDS: Final = 1.0
 
 
 class Logins:
-    """Those of one listener. `message_bytes_max` (sasl.server.max.receive.size) is the size of what is taken of such
-    a client in one piece."""
+    """The pending logins of one listener. `message_bytes_max` (sasl.server.max.receive.size) limits a request before
+    login."""
 
     __slots__ = ("_began", "_clock", "_count_max", "message_bytes_max")
 
@@ -32,7 +32,7 @@ class Logins:
         return len(self._began)
 
     def enter(self, connection: Closable) -> None:
-        """One more has come; the oldest goes if there are too many."""
+        """Add a connection; the oldest is closed if there are too many."""
         if len(self._began) >= self._count_max:
             oldest = next(iter(self._began))
             del self._began[oldest]
@@ -40,11 +40,11 @@ class Logins:
         self._began[connection] = self._clock.now()
 
     def leave(self, connection: Closable) -> None:
-        """It has logged in, or is gone. Idempotent."""
+        """Remove a connection that has logged in or closed. Idempotent."""
         self._began.pop(connection, None)
 
     async def run(self) -> None:
-        """Close those that take too long, for ever."""
+        """Close connections whose login takes too long, until cancelled."""
         while True:
             await self._clock.sleep(LOOK_SECONDS)
             self.close_late()

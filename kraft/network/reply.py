@@ -1,4 +1,4 @@
-"""What a handler hands back to its connection."""
+"""The replies that handlers return to their connection."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 
 class FileRange:
-    """Bytes that go from a file to the socket without passing through Python. `owner` is kept alive with it: whoever
-    holds the file open."""
+    """Bytes sent from a file to the socket without passing through Python. `owner` keeps the file open."""
 
     __slots__ = ("file", "owner", "position", "size")
 
@@ -50,8 +49,8 @@ a buffer of its own."""
 
 
 class FirstStage:
-    """The part of a request that needs its frame, and that no other request of its connection may overtake: over
-    when each of its steps has ended."""
+    """The part of a request that needs its frame and that no later request of the connection may overtake. It is over
+    when all its steps have ended."""
 
     __slots__ = ("_left", "_over", "_then")
 
@@ -73,7 +72,7 @@ class FirstStage:
                 call()
 
     def when_over(self, call: Callable[[], None]) -> None:
-        """Have `call` called, at once if it is over."""
+        """Call `call` when the stage is over; immediately if it already is."""
         if self._left:
             self._then.append(call)
         else:
@@ -84,7 +83,7 @@ class FirstStage:
 
 
 class Staged:
-    """An answer whose request is still in its first stage. Awaiting it gives the reply, or what becomes one."""
+    """The response of a request still in its first stage. Awaiting it gives the reply, or an awaitable of it."""
 
     __slots__ = ("answer", "first_stage")
 
@@ -99,15 +98,15 @@ class Staged:
 def inside(
     outcome: Awaitable[Reply], wrap: Callable[[Awaitable[Reply]], Coroutine[Any, Any, Reply]]
 ) -> Awaitable[Reply]:
-    """`outcome` awaited inside what `wrap` makes of it. A staged one stays staged: its connection must go on knowing
-    that the frame is still needed."""
+    """Wrap the coroutine of `outcome` with `wrap`. A staged outcome stays staged, because its connection must know that
+    the frame is still needed."""
     if type(outcome) is Staged:
         return Staged(wrap(outcome.answer), outcome.first_stage)
     return wrap(outcome)
 
 
 def leave(outcome: Awaitable[Reply]) -> None:
-    """Nobody will await `outcome`, nor what is inside it: the interpreter would warn of both."""
+    """Close `outcome` and its inner coroutines without awaiting them, so that the interpreter does not warn."""
     if isinstance(outcome, Coroutine):
         for inner in list(getcoroutinelocals(outcome).values()):
             leave(inner)
@@ -115,9 +114,9 @@ def leave(outcome: Awaitable[Reply]) -> None:
 
 
 class Peer:
-    """What a request may know of its connection: `principal` (`User:name`) is who the other side has proven to be.
+    """What a request knows of its connection. `principal` (`User:name`) is the authenticated peer.
 
-    `left` is called when the other side has ended the connection.
+    `left` is called when the peer has closed the connection.
     """
 
     __slots__ = (

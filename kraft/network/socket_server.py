@@ -57,9 +57,8 @@ class SocketServer:
         logins: Logins | None = None,
         report: Report = ignore,
     ) -> None:
-        """`identify` gives the principal of a peer with which hands are shaken. It raises ValueError with a sentence
-        for one that is not let in. `logins` bounds the connections of which `dispatcher` demands a login.
-        `report` hears of peers that TLS or `identify` did not let in."""
+        """`identify` returns the principal of a peer after the handshake, and raises ValueError to refuse it. `logins`
+        limits connections that must log in. `report` is called for peers refused by TLS or `identify`."""
         self.name = name
         self.limits = limits
         self.dispatcher = dispatcher
@@ -113,12 +112,12 @@ class SocketServer:
                 connection.close()
 
     def take_limits(self, limits: ConnectionLimits) -> None:
-        """Other limits hold from now on."""
+        """Replace the limits."""
         self.limits = limits
         self._counts.limits_changed()
 
     def stop_accepting(self) -> None:
-        """Take no new connections; those there are stay."""
+        """Accept no new connections. Existing ones stay open."""
         if self._accepting is not None:
             self._accepting.cancel()
 
@@ -164,8 +163,8 @@ class SocketServer:
             nursery.start_soon(self._serve, stream)
 
     def _hold_early(self, stream: Stream, seconds: float, nursery: trio.Nursery) -> None:
-        """A connection that came too early is closed once the next may come, as Kafka does: closed at once, its client
-        would connect again at once. Beyond a bound they are closed at once."""
+        """Close a connection over the rate limit only once the next one may connect, as Kafka does: a client closed
+        immediately would reconnect immediately. Beyond a bound they are closed immediately."""
         self._refusals.warning(
             "connection refused",
             listener=self.name,
@@ -217,7 +216,7 @@ class SocketServer:
             connection.peer.left()
 
     async def _shake_hands(self, stream: Stream) -> bool:
-        """Whether the peer may be served. Closes the stream if not."""
+        """Do the handshake. Returns whether the peer may be served; closes the stream if not."""
         agreed = False
         try:
             await self._handshakes.run(stream)
@@ -267,8 +266,7 @@ class SocketServer:
             self._held_back.discard(connection)
 
     def _look_at_progress(self) -> None:
-        """Close connections whose frames have hardly moved since the last look, the slowest first, until there is
-        room."""
+        """Close connections whose frames hardly progressed since the last check, slowest first, until there is room."""
         now, since = self.clock.now(), self._looked_at
         if now < since + self.limits.frame_progress_seconds:
             return
@@ -302,7 +300,7 @@ class SocketServer:
         connection.close()
 
     def free_memory(self, connection: Connection) -> None:
-        """`connection` has no frame in the making any more."""
+        """Wake held-back connections: `connection` has no incomplete frame any more."""
         if self._admitted is connection:
             self._admitted = None
         if self._room.statistics().tasks_waiting:
@@ -310,15 +308,15 @@ class SocketServer:
             self._room = trio.Event()
 
     def failed(self, peer: Peer, problem: Exception) -> None:
-        """An answer could not be made or sent for a reason of ours: the connection closes, so that the client does
-        not wait for it."""
+        """Log that a response failed because of a server error, and close the connection, so that the client does not
+        wait."""
         fields = {} if isinstance(problem, OSError) else {"traceback": "".join(traceback.format_exception(problem))}
         self._log.error(
             "connection closed: answer failed", listener=self.name, peer=peer.host, reason=str(problem), **fields
         )
 
     def reject(self, peer: Peer, problem: ProtocolError) -> None:
-        """One log line for a connection that broke the protocol, as long as there are few of them."""
+        """Log a connection that broke the protocol, unless there are too many."""
         self.rejected += 1
         self._refusals.warning(
             "connection closed: protocol error", listener=self.name, peer=peer.host, reason=str(problem)
