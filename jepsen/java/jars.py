@@ -59,5 +59,5 @@ def fetch(pom: Path, target: Path) -> None:
 
 
 if __name__ == "__main__":
-    for each in ("kafka", "local_tiered_storage", "spark_connector", "streams"):
+    for each in ("kafka", "kafka_4_3", "local_tiered_storage", "spark_connector", "streams"):
         print(jars(each))

@@ -17,6 +17,10 @@ from jepsen.java import short_lived
 from jepsen.java.jars import POMS, jars
 from kraft.testing.ports import free_ports
 
+REFERENCE = "kafka"
+"""The folder of the reference release's pom."""
+BEFORE = "kafka_4_3"
+"""The folder of the release before it."""
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 TOOLS = {
     "storage": "kafka.tools.StorageTool",
@@ -49,27 +53,34 @@ TOOLS = {
 }
 
 
-def java(heap: str, log_level: str = "WARN", options: Sequence[str] | None = None) -> list[str]:
-    """The command line of a JVM with Kafka's class path, up to the main class. Without options it is a short-lived
-    one."""
+def java(
+    heap: str, log_level: str = "WARN", options: Sequence[str] | None = None, release: str = REFERENCE
+) -> list[str]:
+    """The command line of a JVM with the class path of a release of Kafka, up to the main class. Without options it is
+    a short-lived one."""
     log4j = POMS / "kafka" / "log4j2.xml"
     return [
         "java",
         *heap.split(),
-        *(short_lived.options("kafka") if options is None else options),
+        *(short_lived.options(release) if options is None else options),
         f"-Dlog4j2.configurationFile={log4j}",
         f"-Dkafka.log.level={log_level}",
         "-cp",
-        f"{jars('kafka')}/*",
+        f"{jars(release)}/*",
     ]
 
 
 def tool(
-    name: str, *arguments: str, timeout: float = 120, stdin: str | None = None, check: bool = True
+    name: str,
+    *arguments: str,
+    timeout: float = 120,
+    stdin: str | None = None,
+    check: bool = True,
+    release: str = REFERENCE,
 ) -> subprocess.CompletedProcess[str]:
     """Run one of Kafka's tools to its end. With `check`, a failing exit code raises AssertionError that carries both
     outputs."""
-    command = [*java("-Xmx512M"), TOOLS[name], *arguments]
+    command = [*java("-Xmx512M", release=release), TOOLS[name], *arguments]
     done = subprocess.run(
         command, input=stdin, capture_output=True, text=True, timeout=timeout, env={**os.environ, "LC_ALL": "C"}
     )
@@ -96,6 +107,7 @@ class ApacheKafka:
         heap: str = "-Xmx1G",
         features: Mapping[str, int] | None = None,
         options: Sequence[str] | None = None,
+        release: str = REFERENCE,
     ) -> None:
         spare = free_ports(2)
         self.directory = directory
@@ -106,6 +118,7 @@ class ApacheKafka:
         self.heap = heap
         self.features = dict(features or {})
         self.options = options
+        self.release = release
         self.process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -148,13 +161,19 @@ class ApacheKafka:
             features = [
                 argument for name, level in self.features.items() for argument in ("--feature", f"{name}={level}")
             ]
-            tool("storage", "format", "--standalone", "-t", CLUSTER_ID, "-c", str(path), *features)
+            tool(
+                "storage", "format", "--standalone", "-t", CLUSTER_ID, "-c", str(path), *features, release=self.release
+            )
 
     def launch(self) -> None:
         """Start the process and return at once (a bench times what follows)."""
         self.log_path = self.directory / "server.log"
         with open(self.log_path, "ab") as log:
-            command = [*java(self.heap, options=self.options), "kafka.Kafka", str(self.directory / "server.properties")]
+            command = [
+                *java(self.heap, options=self.options, release=self.release),
+                "kafka.Kafka",
+                str(self.directory / "server.properties"),
+            ]
             self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
 
     def wait_until_listening(self, timeout: float = 60) -> None:

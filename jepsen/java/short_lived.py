@@ -45,7 +45,9 @@ def archive(program: str) -> Path:
 
 
 def options(program: str) -> list[str]:
-    """What a short-lived JVM of `kafka` or `spark` is started with. Needs Java."""
+    """What a short-lived JVM of `kafka`, `spark` or another pom is started with. Needs Java."""
+    if program not in RECORDERS:
+        return [*COMPILE_ONCE]
     kept = archive(program)
     return [*COMPILE_ONCE, *((f"-XX:SharedArchiveFile={kept}", "-Xlog:cds*=off") if kept.exists() else ())]
 

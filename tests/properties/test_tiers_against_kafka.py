@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jepsen.java.jars import jars
-from jepsen.java.kafka import ApacheKafka, tool
+from jepsen.java.kafka import BEFORE, ApacheKafka, tool
 from tests.bench.probe import until_serving
 from tests.bench.systems import KraftSystem
 from tests.capabilities import require_capability
@@ -78,7 +78,9 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
     ours.prepare()
     ours.launch()
     try:
-        with ApacheKafka(directory / "kafka", settings=kafka_settings(stores[1]), heap="-Xmx512M") as kafka:
+        with ApacheKafka(
+            directory / "kafka", settings=kafka_settings(stores[1]), heap="-Xmx512M", release=BEFORE
+        ) as kafka:
             until_serving(ours)
             made = Nodes(kafka, ours, stores)
             yield made
