@@ -155,7 +155,7 @@ def _produce_in_turns(
 
 
 def _keep_records(request: ProduceRequest) -> None:
-    """They lie in the scratch buffer, which is not ours across an await."""
+    """Copy records out of the scratch buffer, which is reused across an await."""
     for topic in request.topic_data:
         for data in topic.partition_data:
             if data.records is not None:
@@ -404,7 +404,7 @@ class PendingProduce:
                 partition.traffic.bytes_rejected += append.size
 
     def _silence(self) -> Reply:
-        """acks=0 has no answer. A failure closes the connection, and a client that has to wait is muted."""
+        """The result of acks=0, which has no response. A failure closes the connection; a throttled client is muted."""
         if self._failed:
             return Reply((), close_after=True)
         waits = self._wait_ms()

@@ -1,4 +1,4 @@
-"""What of a Produce request is refused before anything is appended: the whole of it, a codec, a topic."""
+"""Checks of a Produce request before anything is appended: of the request, its codec and its topics."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ CODEC_BITS, TRANSACTIONAL_BIT = 0x07, 0x10
 
 
 def refusal_of(request: ProduceRequest, version: int, may_use_transaction: Callable[[], bool]) -> ApiError | None:
-    """Why the whole request is refused, or None. `may_use_transaction` is asked where there are transactional
-    records."""
+    """Why the whole request is refused, or None. `may_use_transaction` is called if there are transactional records."""
     is_asked = False
     refusal = None
     for topic in request.topic_data:

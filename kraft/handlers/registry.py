@@ -148,7 +148,8 @@ class Handler:
         return function
 
     def guarded(self, authorizer: Authorizer) -> Handler:
-        """The same, which asks the authorizer first. Handlers that begin at once ask for themselves."""
+        """A copy of this handler that checks its permission first. Handlers that begin immediately check for
+        themselves."""
         if self.serve_function is None:
             return self
         guarded = copy.copy(self)

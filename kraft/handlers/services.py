@@ -1,5 +1,5 @@
-"""What handlers are given: the parts of a node, by name. Built by kraft/server, one for the broker's listeners and
-one for the controller's."""
+"""The parts of a node that handlers use, by name. Built by kraft/server, one for the broker's listeners and one for the
+controller's."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ LEADER_HINT_VERSION = 16
 
 
 def is_enough(results: list[FetchedPartition], bytes_min: int) -> bool:
-    """Whether there is enough to answer now."""
+    """Whether the results suffice to answer now."""
     size = 0
     for result in results:
         if result.is_urgent:
@@ -28,7 +28,7 @@ def is_enough(results: list[FetchedPartition], bytes_min: int) -> bool:
 
 
 class FetchAnswer:
-    """`session` is None where the request stands for itself."""
+    """The response to one Fetch. `session` is None for a sessionless request."""
 
     __slots__ = ("_context", "_is_incremental", "_metadata", "_session")
 
@@ -41,7 +41,7 @@ class FetchAnswer:
         self._is_incremental = is_incremental
 
     def encode(self, results: list[FetchedPartition], throttle_ms: int = 0) -> Reply:
-        """The session remembers what is told here. `throttle_ms` is how long the client has to wait."""
+        """Encode the response and update the session. `throttle_ms` is the client's throttle time."""
         context, session = self._context, self._session
         if session is not None:
             results = [result for result in results if self._is_news(session, result)]

@@ -1,11 +1,9 @@
-"""Fetch (KIP-74, KIP-227, KIP-320, KIP-392, KIP-516, KIP-951): whole batches from the offset asked for, straight
-from kraft.protocol.schema import WHOLE_BYTES_MAX
-from kraft.world.steps import Steps, at_once
+"""Fetch (KIP-74, KIP-227, KIP-320, KIP-392, KIP-516, KIP-951): whole batches from the requested offset, sent straight
 from file to socket.
 
-A Fetch is answered at once when there is enough, or when something went wrong. Otherwise it is parked until its
-partitions have grown by `min_bytes` or `max_wait_ms` is over. A follower with a session goes to `FollowerFetch`,
-everybody else to `PendingFetch`; both read through one `PartitionReader`.
+A Fetch is answered immediately when there is enough data, or on an error. Otherwise it is parked until its partitions
+have grown by `min_bytes` or `max_wait_ms` has passed. A follower with a session uses `FollowerFetch`, every other
+client `PendingFetch`; both read through one `PartitionReader`.
 """
 
 from __future__ import annotations
@@ -176,7 +174,7 @@ class PendingFetch:
         context: RequestContext,
         broker: BrokerServices,
     ) -> None:
-        """`due` says which of the session's partitions to look at, where not at all."""
+        """`due` tracks the session's partitions to read; None reads all."""
         self._context = context
         self._due = due
         self._quotas = broker.quotas
@@ -238,7 +236,7 @@ class PendingFetch:
         return self._due.begin(self._wanted.partitions)
 
     async def _park(self, waiter: FetchWaiter, partitions: list[Partition]) -> None:
-        """Have `waiter` wait on every partition that is here; these are added to `partitions`."""
+        """Register `waiter` with every partition hosted on this broker; these are added to `partitions`."""
         turn = Turn(PARTITIONS_A_TURN)
         for wanted in self._wanted:
             if turn.is_over():

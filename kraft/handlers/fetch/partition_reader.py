@@ -209,7 +209,7 @@ class PartitionReader:
         return self._broker.replicas.topic_names.get(key.topic_id, "") if self._by_id else key.topic
 
     def _preferred(self, partition: Partition, offset: int) -> int:
-        """The follower that the consumer had better read from, -1 for none."""
+        """The follower from which the consumer should read; -1 for none."""
         broker, followers = self._broker, partition.followers
         if not self._rack or followers is None or not broker.replicas.serving.sends_consumers_to_followers:
             return -1
@@ -217,7 +217,7 @@ class PartitionReader:
         return preferred_replica(self._rack, partition.node_id, racks, followers, offset)
 
     def _acknowledge(self, partition: Partition, wanted: CachedPartition) -> None:
-        """A follower asks for what comes next, so it has everything before."""
+        """Record a follower's fetch offset: it has everything before that."""
         self._broker.replicas.follower_fetched(
             partition,
             self.replica_id,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _OnListedGroups:
-    """ListGroups: all for who may describe the cluster, else those that may be described."""
+    """ListGroups: with Describe on the cluster all groups, else those that the caller may describe."""
 
     async def serve(
         self, request: Any, context: RequestContext, services: Any, access: Access, handler: Handler

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 
 class _OnFetchedOffsets:
-    """OffsetFetch: Describe on each group and each topic. Topics that nobody named are hidden."""
+    """OffsetFetch: Describe on each group and each topic. Unauthorized topics that the request does not name are left
+    out."""
 
     async def serve(
         self, request: OffsetFetchRequest, context: RequestContext, services: Any, access: Access, handler: Handler

@@ -83,7 +83,7 @@ class SaslGate:
         report: Report = ignore,
         tokens: Tokens = no_tokens,
     ) -> None:
-        """`report` hears of every login that ends."""
+        """`report` is called with the outcome of every login."""
         self._report = report
         self._settings = settings
         self._credentials = credentials
@@ -184,7 +184,7 @@ class SaslGate:
         self._report(LoginOutcome(mechanism, peer.host, problem.user, CREDENTIALS, problem.reason))
 
     def _refuse(self, peer: Peer, session: SaslSession, frame: memoryview, key: int) -> Awaitable[Reply]:
-        """Another request in the midst of a login ends it."""
+        """End the login when another request arrives during it."""
         session.is_over = True
         asked = _NAMES.get(key, api_keys.name_of(key))
         reason = f"Unexpected Kafka request of type {asked} during SASL authentication."
@@ -199,7 +199,7 @@ class SaslGate:
         return await self._answer_late(refusal.parts)
 
     def _fail(self, session: SaslSession, parts: Any) -> Awaitable[Reply]:
-        """Late, against guessing."""
+        """Answer a failed login after a delay, against guessing."""
         session.is_over = True
         return self._answer_late(parts)
 
