@@ -2,11 +2,10 @@
 acknowledged or times out.
 
 One task, `run`, sends. At most one batch per partition is in flight, so retries never reorder. At most one request per
-node is in flight, with a batch of every ready partition. A partition without a leader waits without delaying others.
-With `idempotent` a batch has a producer id, epoch and sequence (KIP-98), so a retried batch is stored once. When a
-batch fails after it was sent, the producer gets a new id. The reason: the failed batch may be stored, and the broker
-would take the next batch under its sequence for a duplicate, and acknowledge it unstored. Java's producer raises its
-epoch in this case.
+node is in flight, with a batch of every ready partition. A partition without a leader does not delay others. With
+`idempotent` a batch has a producer id, epoch and sequence (KIP-98), so a retried batch is stored once. After a sent
+batch fails, a new producer id is used. Otherwise, if that batch was stored, the broker would take the next one with its
+sequence for a duplicate, and acknowledge it unstored. Java's producer raises its epoch in this case.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class ProducerIdentity(Protocol):
 
     @property
     def failure(self) -> KraftError | None:
-        """The error after which nothing more may be sent; queued batches fail with it. None while there is none."""
+        """The error after which nothing more may be sent, and with which queued batches fail; else None."""
 
     async def prepare(self) -> None:
         """Get a producer id if there is none. Makes one attempt. Raises ApiError, and the errors of `Cluster.call`."""
@@ -91,7 +90,7 @@ class Producer:
         delivery_seconds: float = DELIVERY_SECONDS,
         partitioner: Partitioner | None = None,
     ) -> None:
-        """`acks` is 0, 1 or ALL. An `identity` requires ALL; without an identity a retried batch may be stored twice.
+        """`acks` is 0, 1 or ALL. An `identity` requires ALL; without one a retried batch may be stored twice.
         `delivery_seconds` limits the time from `send` to the outcome."""
         assert acks in (0, 1, ALL)
         assert acks == ALL or identity is None, "an idempotent producer needs all acks"
@@ -125,8 +124,8 @@ class Producer:
         """Queue a record, waiting for buffer space if necessary. `timestamp` is ms since 1970; the default is now. A
         cancelled call has queued nothing.
 
-        Raises ApiError for a topic or partition that does not exist, KraftError for a timestamp out of range, TypeError
-        for a key, value or header that is not bytes. The `Delivery` reports later errors.
+        Raises ApiError for a missing topic or partition, KraftError for a timestamp out of range, TypeError for a key,
+        value or header that is not bytes. The `Delivery` reports later errors.
         """
         if timestamp is not None and not (isinstance(timestamp, int) and -TIMESTAMP_END <= timestamp < TIMESTAMP_END):
             raise KraftError(f"a timestamp is a number of ms of 64 bits, not {timestamp!r}")
@@ -154,11 +153,11 @@ class Producer:
 
     async def send_values(self, topic: str, values: Sequence[bytes], *, partition: int | None = None) -> list[Delivery]:
         """Queue many values without keys and headers, waiting for buffer space if necessary. The result is as with
-        `send` for each value, at a fraction of the cost. Each delivery covers some of the values, all in one partition,
-        in order. A call that is cancelled while it waits for space may have queued the first values.
+        `send` for each value, at a fraction of the cost. Each delivery covers some values of one partition, in order. A
+        call that is cancelled while it waits for space may have queued the first values.
 
-        Raises ApiError for a topic or partition that does not exist, TypeError for a value that is not bytes. The
-        deliveries report later errors.
+        Raises ApiError for a missing topic or partition, TypeError for a value that is not bytes. Deliveries report
+        later errors.
         """
         self._accumulator.check(values)
         await trio.lowlevel.checkpoint_if_cancelled()
@@ -434,8 +433,7 @@ async def open_producer(
     partitioner: Partitioner | None = None,
 ) -> AsyncIterator[Producer]:
     """Open a producer. When the block ends without an exception, all its records are acknowledged or have failed. With
-    `idempotent`, which requires acks=ALL, a retried record is stored once. `partitioner` chooses the partition of
-    records that do not name one; the default is Kafka's choice."""
+    `idempotent`, which requires acks=ALL, a retried record is stored once. The default `partitioner` is Kafka's."""
     producer = Producer(
         cluster,
         acks=acks,
