@@ -20,11 +20,11 @@ from kraft.testing.ports import free_ports
 REFERENCE = "kafka"
 """The folder of the reference release's pom."""
 BEFORE = "kafka_4_3"
-"""The folder of the release before it."""
+"""The folder of the release before it, the last one with LocalTieredStorage and kafka-shell on Maven Central."""
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 TOOLS = {
     "storage": "kafka.tools.StorageTool",
-    "configs": "kafka.admin.ConfigCommand",
+    "configs": "org.apache.kafka.tools.ConfigCommand",
     "dump-log": "org.apache.kafka.tools.DumpLogSegments",
     "metadata-shell": "org.apache.kafka.shell.MetadataShell",
     "topics": "org.apache.kafka.tools.TopicCommand",

@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from jepsen.java.kafka import tool
+from jepsen.java.kafka import BEFORE, tool
 from jepsen.three_nodes import until
 from kraft.cli.admin.app import main
 from kraft.testing.node_process import NodeProcess
@@ -421,7 +421,7 @@ def test_what_formatting_wrote_is_read_by_kafkas_tools_and_served(tmp_path: Path
     bootstrap, info, tree = printed(
         dump([tmp_path / name / "bootstrap.checkpoint" for name in ("data", "other")], "--cluster-metadata-decoder"),
         lambda: tool("storage", "info", "--config", str(properties)),
-        lambda: tool("metadata-shell", "--snapshot", str(snapshot), "find", "/image"),
+        lambda: tool("metadata-shell", "--snapshot", str(snapshot), "find", "/image", release=BEFORE),
     )
     assert not complaints(bootstrap), complaints(bootstrap)[:5]
     assert (

@@ -253,7 +253,7 @@ def test_the_api_is_served_below_the_prefix_of_confluent_server_with_links_that_
 def test_configuration_is_read_set_altered_and_reset(http: httpx.Client, base: str) -> None:
     make_topic(http, base, "configured", configs=[{"name": "retention.ms", "value": "5000"}])
     here = f"{base}/topics/configured/configs"
-    assert len(http.get(here).json()["data"]) == 33
+    assert len(http.get(here).json()["data"]) == 37
     entry = http.get(f"{here}/retention.ms").json()
     assert (entry["value"], entry["source"], entry["is_default"], entry["synonyms"][0]["value"]) == (
         "5000",

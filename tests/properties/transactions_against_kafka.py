@@ -217,7 +217,7 @@ class Life:
             "topics": [{"name": self.name, "partitions": [offset]}],
         }
         if version >= 3 and self.source.random() < 0.1:
-            body |= {"member_id": "nobody", "generation_id": 3}
+            body |= {"member_id": "nobody", "generation_id_or_member_epoch": 3}
         self._ask("commit_offsets", "TxnOffsetCommit", version, lambda side: body | producer(side))
 
     def _produce(self) -> None:
