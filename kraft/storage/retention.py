@@ -45,20 +45,18 @@ def deletable_segments(
     the future pins its segment and all that follow. `log_start_only` leaves out retention by time and size.
     """
     replicated = _replicated(segments, high_watermark, log_end_offset)
+    before_start = _before_log_start(replicated, segments, log_start_offset), "log start offset breach"
     if not config.delete:
-        if not config.compact:
-            return 0, ""
-        return _before_log_start(replicated, segments, log_start_offset), "log start offset breach"
-    if config.remote_storage_enable and not (
+        return before_start if config.compact else (0, "")
+    is_tiered = config.remote_storage_enable and not (
         config.remote_log_copy_disable and log_start_offset >= segments[0].base_offset
-    ):
-        return _before_log_start(replicated, segments, log_start_offset), "log start offset breach"
-    if log_start_only:
-        return _before_log_start(replicated, segments, log_start_offset), "log start offset breach"
+    )
+    if is_tiered or log_start_only:
+        return before_start
     reasons = [
         (_too_old(replicated, config.retention_ms, now_ms), "retention time breach"),
         (_too_much(replicated, segments, config.retention_bytes), "retention size breach"),
-        (_before_log_start(replicated, segments, log_start_offset), "log start offset breach"),
+        before_start,
     ]
     return max(reasons, key=lambda reason: reason[0])
 
