@@ -1,5 +1,4 @@
-"""Identifiers and quantities that must not be mixed up. They are plain ints, strs and bytes at run time, distinct
-types to mypy.
+"""Identifiers that every part of the system shares.
 
 `*_offset` names a record; `end_offset` and `high_watermark` are one past the last. UUIDs are 16 raw bytes everywhere
 inside; text (22 characters of URL-safe base64) only at edges.
@@ -9,24 +8,13 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import NamedTuple, NewType
+from typing import Final, NamedTuple, NewType
 
-NodeId = NewType("NodeId", int)
-BrokerId = NodeId
-Offset = NewType("Offset", int)
-LeaderEpoch = NewType("LeaderEpoch", int)
-PartitionEpoch = NewType("PartitionEpoch", int)
-BrokerEpoch = NewType("BrokerEpoch", int)
-ProducerId = NewType("ProducerId", int)
-ProducerEpoch = NewType("ProducerEpoch", int)
-TimestampMs = NewType("TimestampMs", int)
 Uuid = NewType("Uuid", bytes)
 
-NO_NODE = NodeId(-1)
-DEBUGGING_REPLICA = NodeId(-2)
-"""Who asks as this replica is answered by any replica, leader or not, of the whole of its own log, committed or not."""
-NO_OFFSET = Offset(-1)
-NO_LEADER_EPOCH = LeaderEpoch(-1)
+DEBUGGING_REPLICA: Final = -2
+"""The replica id of a debugging consumer: any replica, leader or not, serves it its whole log, committed or not."""
+NO_OFFSET: Final = -1
 
 ZERO_UUID = Uuid(bytes(16))
 METADATA_TOPIC_ID = Uuid(bytes(15) + b"\x01")

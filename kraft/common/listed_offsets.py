@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-NO_OFFSET: Final = -1
-"""In the place of an offset: no record is as late as the time that was asked for."""
+from kraft.common.ids import NO_OFFSET  # No record is as late as the time that was asked for.
+
 MAX_TIMESTAMP: Final = -3
 LATEST_TIERED: Final = -5
 EARLIEST_PENDING_UPLOAD: Final = -6

@@ -11,11 +11,10 @@ from bisect import bisect_right
 from collections.abc import Iterable
 
 from kraft.common.errors import CorruptData
-from kraft.common.ids import OffsetAndEpoch
+from kraft.common.ids import NO_OFFSET, OffsetAndEpoch
 from kraft.storage.checkpoints import checkpoint_lines, checkpoint_text
 
 NO_EPOCH = -1
-NO_OFFSET = -1
 
 
 class LeaderEpochCache:

@@ -15,8 +15,6 @@ from kraft.storage.leader_epoch_cache import NO_EPOCH
 from kraft.storage.log_segment import RELATIVE_OFFSET_MAX, LogSegment, truncate_to_size, write_at_end
 from kraft.world.ports import Buffer
 
-NO_OFFSET = -1
-
 
 class LogAppendInfo:
     """The result of an append. `first_offset` and `last_offset` are inclusive.
