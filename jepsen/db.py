@@ -20,7 +20,7 @@ from jepsen.preload.page import build
 from jepsen.s3_server import BUCKET, Fault, S3Server, running_s3
 from jepsen.servers import Access, Servers
 from jepsen.targets import Target
-from kraft.client.connection import connect
+from kraft.rpc_client.connection import connect
 from kraft.world.real import RealWorld
 
 ADMIN_PORT = 9644

@@ -10,10 +10,10 @@ import trio
 from confluent_kafka import KafkaException
 from confluent_kafka.cimpl import NewTopic
 
-from kraft.client.connection import connect
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraft.protocol.records.record_batch import batches
+from kraft.rpc_client.connection import connect
 from kraft.testing.foreign.librdkafka import AdminClient, Consumer
 from kraft.testing.foreign.process import Hung
 from kraft.testing.process_cluster import ProcessCluster

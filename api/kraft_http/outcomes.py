@@ -9,12 +9,12 @@ from enum import StrEnum
 from operator import itemgetter
 from typing import NamedTuple
 
-from kraft.client.fetched import visible_batches
 from kraft.common.errors import ProtocolError
 from kraft.protocol.messages.fetch_response import AbortedTransaction
 from kraft.protocol.records.control_record import ControlRecordType, marker_of
 from kraft.protocol.records.record_batch import batches
 from kraft.protocol.schema import Bytes
+from kraft.rpc_client.fetched import visible_batches
 
 
 class Outcome(StrEnum):

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from kraft.admin.errors import Refused, check
-from kraft.client.fetched import visible_batches
 from kraft.common.errors import ProtocolError
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
@@ -20,6 +19,7 @@ from kraft.protocol.records.compression import DecompressedTooLarge
 from kraft.protocol.records.record import Record
 from kraft.protocol.records.record_batch import RecordBatch, batches
 from kraft.protocol.schema import Bytes
+from kraft.rpc_client.fetched import visible_batches
 from kraft_http.asking import Kafka
 from kraft_http.outcomes import Outcome, TransactionalBatch, Transactions
 

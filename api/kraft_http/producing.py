@@ -12,9 +12,9 @@ from pydantic import ValidationError
 from kraft.admin.errors import Refused
 from kraft.admin.metadata import Topic
 from kraft.admin.topics import describe_topic
-from kraft.client.partitioner import partition_for_key
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.record import Record
+from kraft.rpc_client.partitioner import partition_for_key
 from kraft_http.asking import UnencodableRequest
 from kraft_http.deps import ClusterContext
 from kraft_http.errors import ApiProblem, answer_for

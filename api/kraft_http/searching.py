@@ -15,9 +15,9 @@ from kraft.admin.errors import Refused
 from kraft.admin.metadata import Topic
 from kraft.admin.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, offsets_at_leaders
 from kraft.admin.topics import describe_topic
-from kraft.client.partitioner import partition_for_key
 from kraft.common.errors import ApiError, ProtocolError
 from kraft.common.ids import TopicPartition
+from kraft.rpc_client.partitioner import partition_for_key
 from kraft_http.deps import ClusterContext
 from kraft_http.errors import ApiProblem
 from kraft_http.models.records import DataType, UnreadPartition

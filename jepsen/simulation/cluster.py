@@ -45,10 +45,10 @@ from jepsen.simulation.run import SimulatedRun
 from jepsen.simulation.tiering import Tiering
 from jepsen.simulation.topics import ALL_TOPICS, COMPACTED, EVENTS, MOVED, PAID, PLACES, TRIMMED, StandingTopics
 from kraft.admin.features import SAFE_DOWNGRADE
-from kraft.client.cluster import Cluster
 from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import KraftError
 from kraft.common.internal_topics import TRANSACTION_STATE_TOPIC
+from kraft.rpc_client.cluster import Cluster
 from kraft.world.simulated import Universe
 
 PIPED: Final[tuple[Partition, ...]] = tuple(("piped", number) for number in range(3))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 
-from kraft.client.fetched import visible_batches
 from kraft.protocol.messages.fetch_response import AbortedTransaction
+from kraft.rpc_client.fetched import visible_batches
 from kraft.storage.unified_log import UnifiedLog
 
 Digest = Callable[[UnifiedLog, bytes], str]

@@ -1,5 +1,5 @@
 """The administrative operations, each written once: a module a noun, a function an operation, frozen values as
-answers. The command line, the clients and Spark's jobs use them over `kraft.client.cluster.Cluster`, the HTTP admin
+answers. The command line, the clients and Spark's jobs use them over `kraft.rpc_client.cluster.Cluster`, the HTTP admin
 over its own node.
 
 `reassignment_plan` plans where replicas should go, and asks nobody. The first parameter of every other function is an

@@ -6,7 +6,7 @@ and of Apache Kafka.
             await producer.send("flights", b"LH 400", key=b"FRA")
 
 This package parses the cluster's address and login (Kafka's client keys), and adapts the client to asyncio. Producers,
-consumers, group members and transactions are implemented in `kraft.client`, administration in `kraft.admin`.
+consumers, group members and transactions are implemented in `kraft.rpc_client`, administration in `kraft.admin`.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kraft.admin.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED
-from kraft.client.client_keys import security_of
-from kraft.client.cluster import Cluster
-from kraft.client.consumer import ConsumedRecord, Consumer, start_positions
-from kraft.client.group_consumer import CLASSIC, CONSUMER, GroupConsumer, open_group_consumer
-from kraft.client.producer import Producer, open_producer
-from kraft.client.transactions import TransactionalProducer, open_transactional_producer
 from kraft.common.config.endpoints import bootstrap_addresses
 from kraft.common.ids import TopicPartition
+from kraft.rpc_client.client_keys import security_of
+from kraft.rpc_client.cluster import Cluster
+from kraft.rpc_client.consumer import ConsumedRecord, Consumer, start_positions
+from kraft.rpc_client.group_consumer import CLASSIC, CONSUMER, GroupConsumer, open_group_consumer
+from kraft.rpc_client.producer import Producer, open_producer
+from kraft.rpc_client.transactions import TransactionalProducer, open_transactional_producer
 from kraft.world.real import RealWorld
 
 __all__ = [

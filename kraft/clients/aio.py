@@ -22,17 +22,6 @@ import trio
 
 from kraft import clients
 from kraft.admin.offsets import LATEST, READ_UNCOMMITTED
-from kraft.client.cluster import Cluster as TrioCluster
-from kraft.client.consumer import ConsumedRecord
-from kraft.client.consumer import Consumer as TrioConsumer
-from kraft.client.group_consumer import CLASSIC, open_group_consumer
-from kraft.client.group_consumer import GroupConsumer as TrioGroupConsumer
-from kraft.client.group_membership import MAX_POLL_SECONDS
-from kraft.client.partitioner import Partitioner
-from kraft.client.producer import ALL, BATCH_BYTES, DELIVERY_SECONDS, open_producer
-from kraft.client.producer import Producer as TrioProducer
-from kraft.client.transactions import TRANSACTION_SECONDS, Transaction, open_transactional_producer
-from kraft.client.transactions import TransactionalProducer as TrioTransactionalProducer
 from kraft.clients.polls import Polls
 from kraft.clients.record_bridge import RecordBridge, Sent
 from kraft.clients.remote_context import Held
@@ -40,6 +29,17 @@ from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.records.compression import NONE
 from kraft.protocol.records.record import Headers
+from kraft.rpc_client.cluster import Cluster as TrioCluster
+from kraft.rpc_client.consumer import ConsumedRecord
+from kraft.rpc_client.consumer import Consumer as TrioConsumer
+from kraft.rpc_client.group_consumer import CLASSIC, open_group_consumer
+from kraft.rpc_client.group_consumer import GroupConsumer as TrioGroupConsumer
+from kraft.rpc_client.group_membership import MAX_POLL_SECONDS
+from kraft.rpc_client.partitioner import Partitioner
+from kraft.rpc_client.producer import ALL, BATCH_BYTES, DELIVERY_SECONDS, open_producer
+from kraft.rpc_client.producer import Producer as TrioProducer
+from kraft.rpc_client.transactions import TRANSACTION_SECONDS, Transaction, open_transactional_producer
+from kraft.rpc_client.transactions import TransactionalProducer as TrioTransactionalProducer
 from kraft.world.asyncio_bridge import AsyncioBridge
 
 T = TypeVar("T")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from kraft.client.consumer import ConsumedRecord
-from kraft.client.consumer import Consumer as TrioConsumer
 from kraft.clients.remote_context import ClientLoop
 from kraft.common.ids import TopicPartition
+from kraft.rpc_client.consumer import ConsumedRecord
+from kraft.rpc_client.consumer import Consumer as TrioConsumer
 
 GIVE_BACK_SECONDS = 5.0
 """How long a commit or close waits for a poll whose task was cancelled."""

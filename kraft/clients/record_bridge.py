@@ -9,11 +9,11 @@ from typing import NamedTuple, Protocol
 
 import trio
 
-from kraft.client.accumulator import Delivery, record_size
-from kraft.client.producer import BUFFER_BYTES
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.records.record import Headers
+from kraft.rpc_client.accumulator import Delivery, record_size
+from kraft.rpc_client.producer import BUFFER_BYTES
 from kraft.world.asyncio_bridge import AsyncioBridge
 
 HANDED_OVER = 256

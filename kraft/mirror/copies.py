@@ -9,11 +9,11 @@ from kraft.admin import topics
 from kraft.admin.configs import Resource
 from kraft.admin.errors import UNKNOWN_TOPIC, Refused
 from kraft.admin.metadata import Topic
-from kraft.client.cluster import Cluster
 from kraft.common.errors import ApiError
 from kraft.mirror.mirror_config import MirrorConfig, MirrorFailed, Notice, Say
 from kraft.mirror.topic_configs import Configs, TopicConfig, carried, dangers, shown
 from kraft.protocol.error_codes import ErrorCode
+from kraft.rpc_client.cluster import Cluster
 
 STATE_REPLICAS_MAX = 3
 

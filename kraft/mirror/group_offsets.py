@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping
 
 from kraft.admin import groups
 from kraft.admin.offsets import EARLIEST, offsets_at
-from kraft.client.cluster import Cluster
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft.mirror.mirror_config import Notice, Say
 from kraft.mirror.names import chosen_groups
 from kraft.mirror.sync_points import Points, translated
 from kraft.protocol.error_codes import ErrorCode, is_retriable
+from kraft.rpc_client.cluster import Cluster
 
 HAS_MOVED = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.STALE_MEMBER_EPOCH)
 

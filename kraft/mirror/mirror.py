@@ -15,13 +15,6 @@ from typing import Final, NamedTuple
 from kraft.admin import topics
 from kraft.admin.metadata import Topic
 from kraft.admin.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, offsets_at
-from kraft.client.accumulator import Delivery
-from kraft.client.cluster import Cluster
-from kraft.client.connection import Disconnected
-from kraft.client.consumer import Consumer
-from kraft.client.errors import DeadlinePassed, LogTruncated, NoBroker, TopicRecreated
-from kraft.client.partition_backoff import is_worth_waiting, may_pass
-from kraft.client.transactions import TransactionalProducer, open_transactional_producer
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft.mirror.copies import Copies
@@ -31,6 +24,13 @@ from kraft.mirror.names import chosen_topics, state_topic, transactional_id
 from kraft.mirror.progress import Progress, progress_key, read_progress
 from kraft.mirror.sync_points import Point, noted
 from kraft.protocol.error_codes import ErrorCode
+from kraft.rpc_client.accumulator import Delivery
+from kraft.rpc_client.cluster import Cluster
+from kraft.rpc_client.connection import Disconnected
+from kraft.rpc_client.consumer import Consumer
+from kraft.rpc_client.errors import DeadlinePassed, LogTruncated, NoBroker, TopicRecreated
+from kraft.rpc_client.partition_backoff import is_worth_waiting, may_pass
+from kraft.rpc_client.transactions import TransactionalProducer, open_transactional_producer
 
 POLL_SECONDS: Final = 1.0
 LOOK_SECONDS: Final = 10.0

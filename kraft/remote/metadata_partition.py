@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kraft.client.partitioner import partition_for_key
 from kraft.remote.segment_metadata import TopicIdPartition
+from kraft.rpc_client.partitioner import partition_for_key
 
 
 def metadata_partition(topic_id_partition: TopicIdPartition, partition_count: int) -> int:

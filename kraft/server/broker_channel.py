@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import trio
 
-from kraft.client.connection import ClientConnection, Disconnected, open_connection
 from kraft.common.errors import ApiError
 from kraft.protocol.error_codes import ErrorCode
+from kraft.rpc_client.connection import ClientConnection, Disconnected, open_connection
 from kraft.world.ports import World
 
 if TYPE_CHECKING:

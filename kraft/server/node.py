@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from kraft.client.connection import Disconnected, connect
 from kraft.common.config.endpoints import Endpoint
 from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import ConfigurationError
@@ -26,6 +25,7 @@ from kraft.network.limits import ConnectionCounts
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.replication.logs.loading import load_logs
 from kraft.replication.topic_configs import ConfigView
+from kraft.rpc_client.connection import Disconnected, connect
 from kraft.security.certificates import HTTP_ADMIN
 from kraft.server.broker_server import BrokerServer
 from kraft.server.controller_server import ControllerServer

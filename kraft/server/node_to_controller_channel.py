@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from kraft.client.connection import ClientConnection, Disconnected, UnsupportedApi, open_connection
 from kraft.common.errors import ApiError, KraftError, NotLeader
 from kraft.handlers.errors import code_of
 from kraft.handlers.registry import CONTROLLER, Registry, RequestContext
@@ -27,6 +26,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.framing import SIZE_BYTES, decode_response, encode_request
 from kraft.protocol.messages.envelope_request import EnvelopeRequest
 from kraft.protocol.messages.envelope_response import EnvelopeResponse
+from kraft.rpc_client.connection import ClientConnection, Disconnected, UnsupportedApi, open_connection
 from kraft.world.ports import World
 from kraft.world.turns import TURN_ITEMS, in_turns
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from kraft.client.connection import ClientConnection, Disconnected, UnsupportedApi, open_connection
 from kraft.common.errors import ApiError
 from kraft.protocol.error_codes import ErrorCode
+from kraft.rpc_client.connection import ClientConnection, Disconnected, UnsupportedApi, open_connection
 from kraft.world.ports import World
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ import trio
 from kraft.admin import topics
 from kraft.admin.errors import UNKNOWN_TOPIC
 from kraft.admin.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, offsets_at
-from kraft.client.cluster import Cluster
-from kraft.client.consumer import ConsumedRecord, Consumer
-from kraft.client.producer import open_producer
 from kraft.common.ids import TopicPartition
+from kraft.rpc_client.cluster import Cluster
+from kraft.rpc_client.consumer import ConsumedRecord, Consumer
+from kraft.rpc_client.producer import open_producer
 from kraft.testing.records import Record, Stored, as_bytes, as_property, as_setting
 from kraft.world.ports import Login, Tls
 from kraft.world.real import RealWorld

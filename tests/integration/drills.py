@@ -24,7 +24,7 @@ import trio
 
 from jepsen.preload.page import Page, build
 from jepsen.three_nodes import NODES, ThreeNodes, assert_nothing_lost, until
-from kraft.client.connection import connect
+from kraft.rpc_client.connection import connect
 from kraft.testing.node_process import NodeProcess
 from kraft.testing.ports import HOST, free_ports
 from kraft.testing.steady_writer import SteadyWriter

@@ -693,7 +693,7 @@ def command(*arguments: str) -> list[str]:
 def test_help_imports_no_noun_and_every_noun_and_verb_has_some(kraft: Kraft) -> None:
     probe = (
         "import sys; from kraft.cli.admin.app import main; main(['--help']); print([m for m in sys.modules if "
-        "m.startswith(('kraft.client', 'trio'))])"
+        "m.startswith(('kraft.rpc_client', 'trio'))])"
     )
     outcome = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, timeout=60, check=True)
     assert outcome.stdout.splitlines()[-1] == "[]"

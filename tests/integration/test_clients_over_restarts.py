@@ -13,7 +13,6 @@ import trio
 from kraft.admin import topics
 from kraft.admin.delete_records import delete_records
 from kraft.admin.offsets import LATEST, offsets_at
-from kraft.client.cluster import Cluster
 from kraft.clients import (
     CLASSIC,
     CONSUMER,
@@ -27,6 +26,7 @@ from kraft.clients import (
     open_transactional_producer,
 )
 from kraft.common.errors import KraftError
+from kraft.rpc_client.cluster import Cluster
 from kraft.testing.node_process import NodeProcess
 from kraft.testing.ports import free_ports
 

@@ -13,7 +13,6 @@ import pytest
 import trio
 
 from kraft.admin import topics
-from kraft.client.connection import NotAdmitted
 from kraft.clients import (
     CLASSIC,
     CONSUMER,
@@ -27,6 +26,7 @@ from kraft.clients import (
 )
 from kraft.common.errors import ApiError
 from kraft.protocol.error_codes import ErrorCode
+from kraft.rpc_client.connection import NotAdmitted
 from kraft.testing.node_process import NodeProcess
 from kraft.testing.ports import free_ports
 from tests.certificates import certificates

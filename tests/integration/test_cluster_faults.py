@@ -11,11 +11,11 @@ import pytest
 import trio
 
 from jepsen.three_nodes import NODES, ThreeNodes, assert_nothing_lost, until
-from kraft.client.connection import Disconnected, connect
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.record import Record
+from kraft.rpc_client.connection import Disconnected, connect
 from kraft.testing.steady_writer import SteadyWriter
 from kraft.world.real import RealWorld
 

@@ -18,10 +18,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from jepsen.java.kafka import tool
 from jepsen.three_nodes import until
 from kraft.cli.admin.app import main
-from kraft.client.cluster import Cluster
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.records.builder import Record, build_batch
+from kraft.rpc_client.cluster import Cluster
 from kraft.testing.node_process import NodeProcess
 from kraft.world.real import RealWorld
 from tests.capabilities import require_capability

@@ -12,9 +12,9 @@ import pytest
 import trio
 from confluent_kafka.admin import NewTopic
 
-from kraft.client.connection import connect
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.vote_request import PartitionData, TopicData, VoteRequest
+from kraft.rpc_client.connection import connect
 from kraft.testing.foreign.librdkafka import AdminClient
 from kraft.testing.node_process import NodeFailed, NodeProcess
 from kraft.testing.process_cluster import ProcessCluster

@@ -11,9 +11,9 @@ import trio
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import NewTopic
 
-from kraft.client.connection import connect
 from kraft.common.errors import ConfigurationError
 from kraft.protocol.messages.metadata_request import MetadataRequest
+from kraft.rpc_client.connection import connect
 from kraft.testing.cluster_thread import ClusterThread
 from kraft.testing.foreign.librdkafka import AdminClient, Consumer, Producer
 from kraft.testing.local_cluster import LocalCluster

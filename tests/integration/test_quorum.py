@@ -11,11 +11,11 @@ import trio
 from confluent_kafka.admin import NewTopic
 
 from jepsen.three_nodes import until
-from kraft.client.connection import connect
 from kraft.protocol.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraft.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kraft.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from kraft.rpc_client.connection import connect
 from kraft.testing.foreign.librdkafka import AdminClient, Producer
 from kraft.testing.node_process import NodeProcess
 from kraft.testing.ports import free_ports

@@ -28,10 +28,10 @@ from confluent_kafka.admin import (
 )
 
 from jepsen.java.kafka import tool
-from kraft.client.connection import connect
-from kraft.client.errors import DeadlinePassed
 from kraft.common.errors import ApiError
 from kraft.protocol.messages.metadata_request import MetadataRequest
+from kraft.rpc_client.connection import connect
+from kraft.rpc_client.errors import DeadlinePassed
 from kraft.testing.cluster_security import Security
 from kraft.testing.cluster_thread import ClusterThread
 from kraft.testing.faults.switchboard import CLIENTS, Party

@@ -15,10 +15,10 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from kraft.client.connection import ClientConnection
 from kraft.common.errors import KraftError
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.records.record_batch import batches
+from kraft.rpc_client.connection import ClientConnection
 from kraft.world.simulated import Universe
 from tests.properties.seeds import run_seeds
 from tests.unit.coordinator.group_host import subscription

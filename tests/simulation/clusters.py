@@ -9,7 +9,6 @@ from typing import Any
 
 import trio
 
-from kraft.client.connection import connect
 from kraft.common.config.node.node_loader import load_node_config
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.image.partition_registration import PartitionRegistration
@@ -25,6 +24,7 @@ from kraft.protocol.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraft.rpc_client.connection import connect
 from kraft.server.node import Node, run_node
 from kraft.world.simulated import SimulatedWorld, Universe
 from tests.unit.server.brokers import batch

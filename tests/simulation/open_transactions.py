@@ -10,8 +10,6 @@ from typing import Any, Final
 
 import pytest
 
-from kraft.client.consumer import READ_COMMITTED
-from kraft.client.fetched import visible_batches
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.alter_partition_reassignments_request import (
@@ -43,6 +41,8 @@ from kraft.protocol.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequestTopic,
 )
 from kraft.protocol.records.control_record import marker_of
+from kraft.rpc_client.consumer import READ_COMMITTED
+from kraft.rpc_client.fetched import visible_batches
 from kraft.storage.unified_log import UnifiedLog
 from tests.simulation.clusters import BROKERS, Cluster, simulate
 from tests.unit.server.brokers import batch

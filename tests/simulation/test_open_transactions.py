@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from kraft.client.consumer import READ_UNCOMMITTED
 from kraft.common.ids import TopicPartition
 from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
+from kraft.rpc_client.consumer import READ_UNCOMMITTED
 from tests.simulation.open_transactions import (
     CHANGED,
     GROUP,

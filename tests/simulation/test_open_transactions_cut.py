@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import pytest
 
-from kraft.client.consumer import READ_UNCOMMITTED
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.delete_records_request import (
     DeleteRecordsPartition,
@@ -17,6 +16,7 @@ from kraft.protocol.messages.write_txn_markers_request import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
+from kraft.rpc_client.consumer import READ_UNCOMMITTED
 from tests.simulation.open_transactions import (
     CHANGED,
     OFFSETS,

@@ -65,7 +65,7 @@ ROOTS = (
     Allowed("kraft/cli/", "real world", ANY, PROCESS),
     Allowed("kraft/clients/", "ambient module", ("asyncio", "threading"), PROGRAMS),
     Allowed("kraft/clients/", "ambient name", ("trio.run",), PROGRAMS),
-    Allowed("kraft/client/client_keys.py", "ambient name", ("pathlib.Path",), PROGRAMS),
+    Allowed("kraft/rpc_client/client_keys.py", "ambient name", ("pathlib.Path",), PROGRAMS),
     Allowed("kraft/clients/", "async generator", ("_each",), PROGRAMS),
     Allowed("kraft/clients/", "real world", ANY, PROGRAMS),
     Allowed("kraft/testing/", "ambient module", ANY, USERS_TESTS),

@@ -11,11 +11,11 @@ from jepsen.checker.operations import OK, FinalRead, ListOffset, Partition, Poll
 from jepsen.simulation.clients.session import TRY_AGAIN, Refused, Session, Unanswered
 from jepsen.simulation.recorder import Recorder
 from kraft.admin.offsets import READ_COMMITTED, READ_UNCOMMITTED
-from kraft.client.fetched import visible_batches
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.protocol.records.record_batch import batches
+from kraft.rpc_client.fetched import visible_batches
 
 FETCH_VERSIONS = (4, 12)  # By topic name.
 EPOCH_IN_FETCH = 9

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from jepsen.checker.operations import Partition
-from kraft.client.connection import ClientConnection, Disconnected, open_connection
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraft.rpc_client.connection import ClientConnection, Disconnected, open_connection
 from kraft.world.ports import World
 
 REQUEST_SECONDS: Final = 10.0

@@ -12,10 +12,6 @@ import trio
 from jepsen.checker.operations import FAIL, INFO, OK, Commit, Partition, Send, Transaction
 from jepsen.simulation.recorder import Recorder
 from kraft.admin import features
-from kraft.client.accumulator import Delivery
-from kraft.client.cluster import Cluster
-from kraft.client.producer import Producer, running
-from kraft.client.transactions import TransactionalIdentity
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.features import TRANSACTION_VERSION
 from kraft.protocol.error_codes import ErrorCode, name_of
@@ -24,6 +20,10 @@ from kraft.protocol.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from kraft.rpc_client.accumulator import Delivery
+from kraft.rpc_client.cluster import Cluster
+from kraft.rpc_client.producer import Producer, running
+from kraft.rpc_client.transactions import TransactionalIdentity
 from kraft.world.ports import World
 
 CONNECT_SECONDS: Final = 2.0

@@ -17,10 +17,10 @@ from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstra
 from kraft.cli.admin.output import Table, say, show, size, warn
 from kraft.cli.admin.reassignments import ThrottleOption
 from kraft.cli.admin.running import FAILED, NotFound, ask
-from kraft.client.cluster import Cluster
 from kraft.common.broker_state import DECOMMISSION, FENCED, MAINTENANCE
 from kraft.protocol import api_keys
 from kraft.protocol.error_codes import ErrorCode
+from kraft.rpc_client.cluster import Cluster
 
 app = typer.Typer(
     help="Brokers: describe, put in maintenance, fence, decommission; log directories.",

@@ -17,10 +17,10 @@ from kraft.cli.admin.brokers import broker_document
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout
 from kraft.cli.admin.output import Table, show, warn, write
 from kraft.cli.admin.running import FAILED, ask, complain
-from kraft.client.cluster import Cluster
-from kraft.client.connection import Disconnected
-from kraft.client.errors import DeadlinePassed, NoBroker
 from kraft.common.errors import ConfigurationError
+from kraft.rpc_client.cluster import Cluster
+from kraft.rpc_client.connection import Disconnected
+from kraft.rpc_client.errors import DeadlinePassed, NoBroker
 
 if TYPE_CHECKING:
     from kraft.cli.admin.local_cluster import Layout

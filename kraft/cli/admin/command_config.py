@@ -14,7 +14,7 @@ from kraft.common.config.providers import Providers, is_provider_key
 from kraft.common.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from kraft.client.client_keys import ClientSecurity
+    from kraft.rpc_client.client_keys import ClientSecurity
 
 OPTION: Final = "--command-config"
 _BOOTSTRAP: Final = "--bootstrap-server"
@@ -64,7 +64,7 @@ def _asks_cluster(parameter: Any) -> bool:
 
 def security_of_command() -> ClientSecurity:
     """What the running command's file asks for. Raises ConfigurationError."""
-    from kraft.client.client_keys import ClientSecurity  # `--help` does not want it.
+    from kraft.rpc_client.client_keys import ClientSecurity  # `--help` does not want it.
 
     path = _chosen.get()
     return ClientSecurity() if path is None else read_client_security(path)
@@ -72,14 +72,14 @@ def security_of_command() -> ClientSecurity:
 
 def read_client_security(path: str) -> ClientSecurity:
     """Raises ConfigurationError with every problem."""
-    from kraft.client.client_keys import security_of  # Likewise.
+    from kraft.rpc_client.client_keys import security_of  # Likewise.
 
     return security_of(path, _values_in(path))
 
 
 def read_client_keys(path: str) -> dict[str, str]:
     """The keys themselves, for clients of other processes. Raises ConfigurationError with every problem."""
-    from kraft.client.client_keys import security_of  # Likewise.
+    from kraft.rpc_client.client_keys import security_of  # Likewise.
 
     values = _values_in(path)
     security_of(path, values)

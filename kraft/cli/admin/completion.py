@@ -18,7 +18,7 @@ from kraft.admin import groups, topics
 from kraft.cli.admin.command_config import read_client_security
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, parse_bootstrap
 from kraft.cli.admin.profile_file import profiles_path, read_profiles, variables_of
-from kraft.client.cluster import Cluster
+from kraft.rpc_client.cluster import Cluster
 from kraft.world.real import RealWorld
 
 SECONDS_MAX: Final = 1.5

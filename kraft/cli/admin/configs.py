@@ -11,8 +11,8 @@ from kraft.admin.configs import Resource, Setting
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, DryRun, Output, Timeout, parse_pairs
 from kraft.cli.admin.output import Table, say, show
 from kraft.cli.admin.running import NotFound, ask
-from kraft.client.cluster import Cluster
 from kraft.common.errors import ApiError
+from kraft.rpc_client.cluster import Cluster
 
 app = typer.Typer(
     help="Show and change configuration of topics, brokers, the cluster and groups.",

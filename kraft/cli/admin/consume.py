@@ -18,10 +18,10 @@ from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstra
 from kraft.cli.admin.record_format import Write
 from kraft.cli.admin.running import ask
 from kraft.cli.admin.wait_options import WaitOptions, until_signalled
-from kraft.client.cluster import Cluster
-from kraft.client.consumer import ConsumedRecord, Consumer, start_positions
-from kraft.client.group_consumer import GroupConsumer, open_group_consumer
 from kraft.common.ids import TopicPartition
+from kraft.rpc_client.cluster import Cluster
+from kraft.rpc_client.consumer import ConsumedRecord, Consumer, start_positions
+from kraft.rpc_client.group_consumer import GroupConsumer, open_group_consumer
 
 app = typer.Typer(add_completion=False)
 

@@ -21,10 +21,10 @@ from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, Bootstrap, Output, parse_
 from kraft.cli.admin.output import Table, show
 from kraft.cli.admin.running import FAILED, complain
 from kraft.cli.admin.unreached import NAME, OTHER_NAME, REFUSED, SILENT, cause_of, remedy_of
-from kraft.client.cluster import Cluster
-from kraft.client.connection import ClientConnection, open_connection
 from kraft.common.errors import ConfigurationError, KraftError
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
+from kraft.rpc_client.cluster import Cluster
+from kraft.rpc_client.connection import ClientConnection, open_connection
 from kraft.world.ports import World
 from kraft.world.real import RealWorld
 

@@ -16,9 +16,9 @@ from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstra
 from kraft.cli.admin.output import Table, moment, show, warn
 from kraft.cli.admin.reassignments import read_file, show_outcomes
 from kraft.cli.admin.running import NotFound, ask, complain
-from kraft.client.cluster import Cluster
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
+from kraft.rpc_client.cluster import Cluster
 
 app = typer.Typer(
     help="Elect leaders: give leadership back to preferred replicas, or have a replica lead that is not in sync.",

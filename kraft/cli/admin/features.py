@@ -24,8 +24,8 @@ from kraft.cli.admin.options import (
 )
 from kraft.cli.admin.output import Table, say, show
 from kraft.cli.admin.running import NotFound, ask
-from kraft.client.cluster import Cluster
 from kraft.common.features import TRANSACTION_VERSION
+from kraft.rpc_client.cluster import Cluster
 
 app = typer.Typer(
     help="Features: the levels that all nodes agreed to run, raised after an upgrade.",

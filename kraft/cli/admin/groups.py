@@ -20,10 +20,10 @@ from kraft.cli.admin.offset_reset import Move
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
 from kraft.cli.admin.output import Table, say, show, warn, write
 from kraft.cli.admin.running import Failures, NotFound, ask, complain, each_of, tell_deleted
-from kraft.client.cluster import Cluster
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
+from kraft.rpc_client.cluster import Cluster
 
 app = typer.Typer(
     help="Consumer groups: members, offsets, lag, and resetting them.", no_args_is_help=True, add_completion=False

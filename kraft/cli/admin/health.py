@@ -15,11 +15,11 @@ from kraft.admin import cluster as admin
 from kraft.admin import configs, status, topics
 from kraft.admin.errors import UNKNOWN_TOPIC, check
 from kraft.admin.metadata import Topic
-from kraft.client.cluster import Cluster
-from kraft.client.connection import Disconnected
-from kraft.client.errors import DeadlinePassed, NoBroker
 from kraft.common.errors import ApiError
 from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kraft.rpc_client.cluster import Cluster
+from kraft.rpc_client.connection import Disconnected
+from kraft.rpc_client.errors import DeadlinePassed, NoBroker
 
 MIN_ISR: Final = "min.insync.replicas"
 TOPICS_PER_REQUEST: Final = 100

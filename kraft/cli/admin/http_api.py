@@ -14,9 +14,9 @@ import trio
 import typer
 
 from kraft.cli.admin.command_config import OPTION, security_of_command
-from kraft.client.client_keys import ClientSecurity
 from kraft.common.config.node.checks import is_loopback
 from kraft.common.errors import KraftError
+from kraft.rpc_client.client_keys import ClientSecurity
 from kraft.world.ports import LoginTokens
 from kraft.world.real import RealWorld
 from kraft.world.real.tls import client_context

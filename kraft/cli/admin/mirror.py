@@ -25,12 +25,12 @@ from kraft.cli.admin.options import (
 from kraft.cli.admin.output import Table, show
 from kraft.cli.admin.running import ask
 from kraft.cli.admin.wait_options import until_signalled
-from kraft.client.client_keys import ClientSecurity
-from kraft.client.cluster import Cluster
 from kraft.common.errors import ConfigurationError
 from kraft.mirror.mirror import Mirror, Outcome
 from kraft.mirror.mirror_config import MirrorConfig, Notice, Step
 from kraft.mirror.names import NAME, chosen_groups, chosen_topics
+from kraft.rpc_client.client_keys import ClientSecurity
+from kraft.rpc_client.cluster import Cluster
 from kraft.world.real import RealWorld
 
 app = typer.Typer(add_completion=False)

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 from kraft.admin.groups import Committed
 from kraft.admin.offsets import EARLIEST, LATEST, offsets_at
 from kraft.cli.admin.offset_reset import Move
-from kraft.client.cluster import Cluster
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
+from kraft.rpc_client.cluster import Cluster
 
 VERSION = 1
 OFFSET_MAX = (1 << 63) - 1

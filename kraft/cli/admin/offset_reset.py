@@ -13,8 +13,8 @@ from kraft.admin import topics
 from kraft.admin.groups import Committed
 from kraft.admin.offsets import EARLIEST, LATEST, list_offsets, offsets_at
 from kraft.cli.admin.running import NotFound
-from kraft.client.cluster import Cluster
 from kraft.common.ids import TopicPartition
+from kraft.rpc_client.cluster import Cluster
 
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 

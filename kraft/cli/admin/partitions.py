@@ -11,8 +11,8 @@ from kraft.admin.metadata import Partition
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout
 from kraft.cli.admin.output import Table, show
 from kraft.cli.admin.running import ask
-from kraft.client.cluster import Cluster
 from kraft.common.ids import TopicPartition
+from kraft.rpc_client.cluster import Cluster
 
 app = typer.Typer(
     help="Partitions in trouble, and how far behind replicas are.", no_args_is_help=True, add_completion=False

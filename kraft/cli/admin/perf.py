@@ -28,12 +28,12 @@ from kraft.cli.admin.options import (
 )
 from kraft.cli.admin.output import Table, show
 from kraft.cli.admin.running import ask
-from kraft.client.accumulator import Delivery
-from kraft.client.cluster import Cluster
-from kraft.client.consumer import Consumer
-from kraft.client.producer import ALL, Producer, open_producer
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
+from kraft.rpc_client.accumulator import Delivery
+from kraft.rpc_client.cluster import Cluster
+from kraft.rpc_client.consumer import Consumer
+from kraft.rpc_client.producer import ALL, Producer, open_producer
 from kraft.world.ports import Clock
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Measure how fast records are taken and given.")

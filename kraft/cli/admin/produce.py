@@ -23,10 +23,10 @@ from kraft.cli.admin.options import (
 )
 from kraft.cli.admin.output import Table, say, show, warn
 from kraft.cli.admin.running import ask
-from kraft.client.accumulator import Delivery
-from kraft.client.cluster import Cluster
-from kraft.client.producer import ALL, Producer, open_producer
 from kraft.common.errors import KraftError
+from kraft.rpc_client.accumulator import Delivery
+from kraft.rpc_client.cluster import Cluster
+from kraft.rpc_client.producer import ALL, Producer, open_producer
 
 app = typer.Typer(add_completion=False)
 

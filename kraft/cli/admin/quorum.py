@@ -12,8 +12,8 @@ from kraft.admin.cluster import Quorum, QuorumReplica
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
 from kraft.cli.admin.output import Table, moment, say, show
 from kraft.cli.admin.running import NotFound, ask
-from kraft.client.cluster import Cluster
 from kraft.common.ids import ZERO_UUID, uuid_from_text, uuid_to_text
+from kraft.rpc_client.cluster import Cluster
 
 FETCHES_STILL_MS = 2_000
 """A replica that is alive fetches twice a second."""

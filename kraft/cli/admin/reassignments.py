@@ -29,10 +29,10 @@ from kraft.admin.throttles import (
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout
 from kraft.cli.admin.output import Table, say, show, size, warn, write
 from kraft.cli.admin.running import FAILED, NOT_FOUND, NotFound, ask, complain
-from kraft.client.cluster import Cluster
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode, name_of
+from kraft.rpc_client.cluster import Cluster
 
 app = typer.Typer(
     help="Move partitions between brokers: plan, start, follow, cancel.", no_args_is_help=True, add_completion=False

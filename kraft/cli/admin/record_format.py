@@ -9,9 +9,9 @@ from typing import Any
 
 import typer
 
-from kraft.client.consumer import ConsumedRecord
 from kraft.protocol.records.record import HEADER_KEY_ERRORS
 from kraft.protocol.records.record_batch import LOG_APPEND_TIME
+from kraft.rpc_client.consumer import ConsumedRecord
 
 Write = Callable[[ConsumedRecord], bytes]
 

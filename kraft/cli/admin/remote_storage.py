@@ -12,14 +12,14 @@ from kraft.admin.topics import describe_topic
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout
 from kraft.cli.admin.output import Table, show, warn
 from kraft.cli.admin.running import FAILED, ask
-from kraft.client.cluster import Cluster
-from kraft.client.consumer import Consumer
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
 from kraft.common.internal_topics import REMOTE_LOG_METADATA_TOPIC
 from kraft.remote.metadata_manager import ReadRecords
 from kraft.remote.remote_partition import MetadataNotWritten
 from kraft.remote.store_verification import StoreVerification
+from kraft.rpc_client.cluster import Cluster
+from kraft.rpc_client.consumer import Consumer
 from kraft.world.ports import ObjectError
 
 app = typer.Typer(help="The object store of tiered topics.", no_args_is_help=True, add_completion=False)

@@ -13,11 +13,11 @@ from kraft.cli.admin.command_config import security_of_command
 from kraft.cli.admin.options import INTERRUPTED, OutputFormat, parse_bootstrap
 from kraft.cli.admin.output import abandon, say, warn
 from kraft.cli.admin.unreached import REFUSED, REMEDIES, SILENT, cause_of
-from kraft.client.cluster import Cluster
-from kraft.client.connection import Disconnected, NotAdmitted, UnsupportedApi
-from kraft.client.errors import DeadlinePassed, LoginFailed, NoBroker
 from kraft.common.errors import ApiError, ConfigurationError, KraftError
 from kraft.protocol.error_codes import ErrorCode
+from kraft.rpc_client.cluster import Cluster
+from kraft.rpc_client.connection import Disconnected, NotAdmitted, UnsupportedApi
+from kraft.rpc_client.errors import DeadlinePassed, LoginFailed, NoBroker
 from kraft.world.real import RealWorld
 
 T = TypeVar("T")

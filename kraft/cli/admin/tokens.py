@@ -13,7 +13,7 @@ from kraft.admin.tokens import Token
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout
 from kraft.cli.admin.output import Table, moment, say, show
 from kraft.cli.admin.running import ask
-from kraft.client.cluster import Cluster
+from kraft.rpc_client.cluster import Cluster
 
 app = typer.Typer(no_args_is_help=True, help="Tokens by which others log in for a while, without a password.")
 

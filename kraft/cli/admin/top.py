@@ -23,9 +23,9 @@ from kraft.cli.admin.options import (
 from kraft.cli.admin.output import Table, show
 from kraft.cli.admin.rates import GroupRate, Look, Rate, broker_rates, group_rates, partition_rates, topic_rates
 from kraft.cli.admin.running import ask
-from kraft.client.cluster import Cluster
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
+from kraft.rpc_client.cluster import Cluster
 
 app = typer.Typer(add_completion=False)
 

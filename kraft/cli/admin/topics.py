@@ -27,11 +27,11 @@ from kraft.cli.admin.options import (
 )
 from kraft.cli.admin.output import Table, moment, say, show
 from kraft.cli.admin.running import Failures, ask, complain, each_of, tell_deleted
-from kraft.client.cluster import Cluster
-from kraft.client.errors import DeadlinePassed
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition, uuid_to_text
 from kraft.protocol.error_codes import ErrorCode
+from kraft.rpc_client.cluster import Cluster
+from kraft.rpc_client.errors import DeadlinePassed
 
 app = typer.Typer(help="List, describe, create, alter and delete topics.", no_args_is_help=True, add_completion=False)
 

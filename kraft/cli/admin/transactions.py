@@ -13,10 +13,10 @@ from kraft.cli.admin.elections import parse_partition
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
 from kraft.cli.admin.output import Table, moment, say, show
 from kraft.cli.admin.running import NotFound, ask
-from kraft.client.cluster import Cluster
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_producers_response import ProducerState
+from kraft.rpc_client.cluster import Cluster
 
 app = typer.Typer(
     help="Transactions: who has one open, and ending one that hangs.", no_args_is_help=True, add_completion=False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kraft.client.errors import LoginFailed, NoBroker
+from kraft.rpc_client.errors import LoginFailed, NoBroker
 from kraft.world.hosts import UnknownHost
 
 LOGIN: Final = "login"

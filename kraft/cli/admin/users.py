@@ -12,7 +12,7 @@ from kraft.admin import users
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
 from kraft.cli.admin.output import Table, say, show
 from kraft.cli.admin.running import ask
-from kraft.client.cluster import Cluster
+from kraft.rpc_client.cluster import Cluster
 from kraft.security.scram_credentials import ITERATIONS_DEFAULT, MECHANISMS, ScramMechanism
 
 app = typer.Typer(no_args_is_help=True, help="Users who log in by a password (SCRAM): add, list and remove them.")

@@ -22,12 +22,12 @@ from kraft.cli.admin.perf import acks_of
 from kraft.cli.admin.running import FAILED, ask
 from kraft.cli.admin.seen_numbers import SeenNumbers, TooManyHoles
 from kraft.cli.admin.wait_options import WaitOptions, until_signalled
-from kraft.client.accumulator import Delivery
-from kraft.client.cluster import Cluster
-from kraft.client.consumer import ConsumedRecord
-from kraft.client.group_consumer import GroupConsumer, open_group_consumer
-from kraft.client.producer import ALL, Producer, open_producer
 from kraft.common.errors import KraftError
+from kraft.rpc_client.accumulator import Delivery
+from kraft.rpc_client.cluster import Cluster
+from kraft.rpc_client.consumer import ConsumedRecord
+from kraft.rpc_client.group_consumer import GroupConsumer, open_group_consumer
+from kraft.rpc_client.producer import ALL, Producer, open_producer
 
 app = typer.Typer(
     help="Numbers into a topic, and whether each comes out once: a line of JSON for all that happens.",

@@ -9,11 +9,11 @@ from typing import TypeVar
 import trio
 
 from kraft.cli.admin.output import warn
-from kraft.client.cluster import Cluster
-from kraft.client.connection import Disconnected
-from kraft.client.errors import DeadlinePassed, NoBroker
-from kraft.client.partition_backoff import is_worth_waiting, may_pass
 from kraft.common.errors import ApiError
+from kraft.rpc_client.cluster import Cluster
+from kraft.rpc_client.connection import Disconnected
+from kraft.rpc_client.errors import DeadlinePassed, NoBroker
+from kraft.rpc_client.partition_backoff import is_worth_waiting, may_pass
 
 T = TypeVar("T")
 

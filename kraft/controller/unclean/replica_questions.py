@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from kraft.client.connection import ClientConnection, connect
 from kraft.common.errors import KraftError
 from kraft.common.ids import DEBUGGING_REPLICA
 from kraft.controller.unclean.log_comparison import Answer, LogEnd
@@ -29,6 +28,7 @@ from kraft.protocol.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from kraft.rpc_client.connection import ClientConnection, connect
 from kraft.world.ports import World
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from kraft.client.connection import ClientConnection
 from kraft.common.errors import ApiError
 from kraft.common.listed_offsets import is_offset_answer
 from kraft.protocol.error_codes import ErrorCode, name_of
@@ -16,6 +15,7 @@ from kraft.protocol.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderTopic,
 )
 from kraft.replication.fetchers.following import Following
+from kraft.rpc_client.connection import ClientConnection
 
 LATEST: Final = -1
 EARLIEST: Final = -2

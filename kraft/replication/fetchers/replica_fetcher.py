@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from kraft.client.connection import ClientConnection, Disconnected, UnsupportedApi, open_connection
 from kraft.common.errors import ApiError, KraftError, ProtocolError
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode, name_of
@@ -37,6 +36,7 @@ from kraft.replication.fetchers.leader_offsets import EARLIEST, LATEST, LocalSta
 from kraft.replication.partition import Partition
 from kraft.replication.sessions.fetch_session_handler import FetchSessionHandler, Key, Wanted
 from kraft.replication.tiers.partition_tier import tier_of
+from kraft.rpc_client.connection import ClientConnection, Disconnected, UnsupportedApi, open_connection
 from kraft.world.ports import ObjectError
 from kraft.world.turns import PARTITIONS_A_TURN, Turn
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import trio
 
-from kraft.client.backoff import Backoff
 from kraft.common.errors import ApiError, KraftError, StorageError
 from kraft.common.ids import Uuid
 from kraft.protocol.error_codes import ErrorCode
@@ -34,6 +33,7 @@ from kraft.replication.tiers.partition_tier import tier_of
 from kraft.replication.tiers.remote_reads import RemoteReads
 from kraft.replication.tiers.remote_starts import RemoteStarts
 from kraft.replication.tiers.throttled_store import ThrottledStore
+from kraft.rpc_client.backoff import Backoff
 from kraft.storage.leader_epoch_cache import parse_leader_epochs
 from kraft.storage.log_files import PRODUCER_SNAPSHOT_SUFFIX
 from kraft.storage.tiered_log import RemoteStart, lacking_snapshots, make_snapshot, sync_snapshot

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from kraft.client.connection import ClientConnection, Disconnected, UnsupportedApi, open_connection
 from kraft.common.broker_state import FENCED
 from kraft.common.errors import ApiError
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
+from kraft.rpc_client.connection import ClientConnection, Disconnected, UnsupportedApi, open_connection
 from kraft.server.http_admin.requests import CLIENT_ID
 from kraft.world.ports import World
 

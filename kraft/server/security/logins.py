@@ -11,7 +11,6 @@ from dataclasses import replace
 from importlib.util import find_spec
 from typing import Final
 
-from kraft.client.login_tokens import FetchedTokens
 from kraft.common.config.endpoints import Endpoint
 from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.config.resources import listener_key
@@ -22,6 +21,7 @@ from kraft.handlers.dispatcher import RequestDispatcher
 from kraft.handlers.security.sasl import SaslGate
 from kraft.metadata.metadata_cache import MetadataCache
 from kraft.network.login_outcome import Report
+from kraft.rpc_client.login_tokens import FetchedTokens
 from kraft.security.delegation_tokens import TokenCredentials, TokenLogin
 from kraft.security.sasl.authentication import SERVED_MECHANISMS, SaslSettings
 from kraft.security.sasl.jaas import PLAIN_MODULE, SCRAM_MODULE, JaasLogin, parse_jaas

@@ -6,12 +6,12 @@ the principal of a controller must therefore be one of `super.users`. Without it
 
 from __future__ import annotations
 
-from kraft.client.login_tokens import NoLoginToken
 from kraft.common.config.node.checks import super_users
 from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import ConfigurationError
 from kraft.common.ids import ANONYMOUS
 from kraft.common.logging import Logger
+from kraft.rpc_client.login_tokens import NoLoginToken
 from kraft.security.certificate_names import first_certificate
 from kraft.security.principal_mapping import PrincipalMapping
 from kraft.server.connection_limits import principal_rules

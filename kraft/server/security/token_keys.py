@@ -16,8 +16,8 @@ from urllib.parse import unquote, urlsplit
 
 import trio
 
-from kraft.client.http_fetch import FETCH_SECONDS_MAX, FetchFailed, fetch_document
 from kraft.common.logging import Logger
+from kraft.rpc_client.http_fetch import FETCH_SECONDS_MAX, FetchFailed, fetch_document
 from kraft.security.sasl.oauthbearer import TokenCheck
 from kraft.security.tls import TlsSettings, load_tls
 from kraft.security.tokens import (

@@ -12,7 +12,6 @@ from typing import Any
 
 import trio
 
-from kraft.client.connection import Disconnected, UnsupportedApi
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
 from kraft.handlers.errors import code_of
@@ -23,6 +22,7 @@ from kraft.protocol.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnTransaction,
 )
 from kraft.protocol.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
+from kraft.rpc_client.connection import Disconnected, UnsupportedApi
 from kraft.server.broker_channel import BrokerChannel
 
 TRANSACTIONS_A_REQUEST = 200

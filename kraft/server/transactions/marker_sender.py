@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import trio
 
-from kraft.client.connection import Disconnected, UnsupportedApi
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
 from kraft.common.logging import Logger
@@ -26,6 +25,7 @@ from kraft.protocol.messages.write_txn_markers_request import (
     WriteTxnMarkersRequest,
 )
 from kraft.protocol.messages.write_txn_markers_response import WriteTxnMarkersResponse
+from kraft.rpc_client.connection import Disconnected, UnsupportedApi
 from kraft.server.broker_channel import BrokerChannel
 from kraft.world.ports import Clock
 

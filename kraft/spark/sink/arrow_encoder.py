@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraft.client.partitioner import MULTIPLIER, SEED
 from kraft.protocol.records.compression import NONE, compress
+from kraft.rpc_client.partitioner import MULTIPLIER, SEED
 from kraft.spark.sink.batch_encoder import ROW_OVERHEAD_BYTES, framed
 
 Ints = npt.NDArray[np.int64]
@@ -182,8 +182,8 @@ def varint_pieces(columns: Sequence[Ints]) -> pa.Array:
 
 
 def partitions_of(keys: pa.Array, partitions: int) -> Ints:
-    """Return the partition of each key, as in `kraft.client.partitioner.partition_for_key`. The result for a null key
-    is meaningless."""
+    """Return the partition of each key, as `kraft.rpc_client.partitioner.partition_for_key` does. The result for a null
+    key is meaningless."""
     return (murmur2(keys) & np.uint32(0x7FFFFFFF)).astype(np.int64) % partitions
 
 

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from kraft.client.partitioner import partition_for_key
 from kraft.protocol.records.control_record import ControlRecordType, control_type_of
 from kraft.protocol.records.record_batch import RecordBatch
+from kraft.rpc_client.partitioner import partition_for_key
 from kraft.spark.client.wire import WireCluster
 from kraft.spark.sink.batch_encoder import Row
 from kraft.spark.sink.log_reading import committed

@@ -11,13 +11,13 @@ import trio
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from jepsen.java.kafka import CLUSTER_ID, ApacheKafka, tool
-from kraft.client.connection import connect
 from kraft.protocol.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
+from kraft.rpc_client.connection import connect
 from kraft.testing.ports import free_ports
 from kraft.world.real import RealWorld
 from tests.bench.process_usage import cpu_seconds, rss_mb

@@ -11,7 +11,6 @@ from trio.testing import MockClock
 
 from kraft.admin.delete_records import TO_END, Deletion, delete_records
 from kraft.admin.errors import Refused
-from kraft.client.connection import Disconnected
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode, is_retriable
@@ -27,6 +26,7 @@ from kraft.protocol.messages.list_offsets_response import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from kraft.rpc_client.connection import Disconnected
 
 GROWTH = 10
 A, B, C = (TopicPartition("t", index) for index in range(3))

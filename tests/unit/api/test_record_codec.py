@@ -16,8 +16,8 @@ from kraft_http.errors import ApiProblem
 from kraft_http.models.records import DataType, ProduceRecord, RecordData, RecordHeader
 from kraft_http.record_codec import NESTED_MAX, encode_data, format_timestamp, show_data, show_record, to_record
 
-from kraft.client.partitioner import murmur2, partition_for_key
 from kraft.protocol.records.record import Record
+from kraft.rpc_client.partitioner import murmur2, partition_for_key
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas by a deprecated function.

@@ -12,7 +12,6 @@ from kraft_http.app import create_app
 from kraft_http.errors import ApiProblem
 from kraft_http.searching import BYTES_PER_SECOND, RECORDS_PER_SECOND, SEARCHES_MAX, Searches
 
-from kraft.client.partitioner import partition_for_key
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_response import (
@@ -24,6 +23,7 @@ from kraft.protocol.messages.fetch_response import (
 from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.control_record import ControlRecordType
 from kraft.protocol.records.record import Record
+from kraft.rpc_client.partitioner import partition_for_key
 from tests.unit.api.test_consuming import Log, Port
 
 

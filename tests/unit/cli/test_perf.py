@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraft.cli.admin.perf import FIRST_POLL_SECONDS, SHARES, Latencies, read_records
-from kraft.client.consumer import ConsumedRecord
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.records.record import Record
+from kraft.rpc_client.consumer import ConsumedRecord
 
 
 @given(st.lists(st.tuples(st.integers(1, 50), st.integers(1, 400)), min_size=1, max_size=30))

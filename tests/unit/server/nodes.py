@@ -8,13 +8,13 @@ from typing import Any
 
 import trio
 
-from kraft.client.connection import ClientConnection, connect
 from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.config.node.node_loader import load_node_config
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.records.record_batch import batches
+from kraft.rpc_client.connection import ClientConnection, connect
 from kraft.server.node import Node, run_node
 from kraft.world.simulated import SimulatedWorld, Universe
 from tests.unit.server.brokers import batch

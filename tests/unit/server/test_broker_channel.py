@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Callable
 import pytest
 import trio
 
-from kraft.client.cluster import Cluster
-from kraft.client.connection import Disconnected
 from kraft.common.errors import ApiError
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.metadata_request import MetadataRequest
+from kraft.rpc_client.cluster import Cluster
+from kraft.rpc_client.connection import Disconnected
 from kraft.server.broker_channel import CONNECT_SECONDS_MAX, BrokerChannel
 from kraft.world.simulated import Universe
-from tests.unit.client.simulated_node import HOST, NODE, PORT, play
+from tests.unit.rpc_client.simulated_node import HOST, NODE, PORT, play
 
 TIMEOUT_SECONDS = 30.0
 

@@ -6,7 +6,6 @@ from typing import Final
 
 import pytest
 
-from kraft.client.connection import ClientConnection, Disconnected, connect
 from kraft.common.config.node.node_loader import load_node_config
 from kraft.metadata.image.metadata_changes import MetadataChanges
 from kraft.metadata.image.metadata_image import MetadataImage
@@ -20,6 +19,7 @@ from kraft.protocol.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from kraft.replication.topic_configs import ConfigView
+from kraft.rpc_client.connection import ClientConnection, Disconnected, connect
 from kraft.server.connection_limits import DynamicConnectionLimits
 from kraft.world.simulated import Universe
 from tests.unit.server.nodes import HOST, PORT, running

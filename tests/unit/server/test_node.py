@@ -7,10 +7,10 @@ from typing import Any
 
 import trio
 
-from kraft.client.connection import connect
 from kraft.common.errors import ConfigurationError, StorageError
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.metadata_request import MetadataRequest
+from kraft.rpc_client.connection import connect
 from kraft.server.node import run_node
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft.client.partitioner import partition_for_key
 from kraft.protocol.records.compression import CODEC_NAMES
 from kraft.protocol.records.record_batch import HEADER_SIZE
+from kraft.rpc_client.partitioner import partition_for_key
 from kraft.spark.sink.arrow_encoder import BINARY, Rows, encode, joined, partitions_of
 from kraft.spark.sink.batch_encoder import Row, encode_batch
 from kraft.spark.sink.incoming_columns import incoming

@@ -12,8 +12,6 @@ import trio
 from jepsen.java.kafka import ApacheKafka
 from kraft.admin import acls, groups, topics
 from kraft.admin.errors import check
-from kraft.client.cluster import Cluster
-from kraft.client.connection import ClientConnection, Disconnected, connect
 from kraft.common.errors import ProtocolError
 from kraft.common.ids import TopicPartition
 from kraft.handlers.all_handlers import broker_registry, controller_registry
@@ -21,6 +19,8 @@ from kraft.handlers.registry import Registry
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kraft.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from kraft.rpc_client.cluster import Cluster
+from kraft.rpc_client.connection import ClientConnection, Disconnected, connect
 from kraft.testing.node_process import NodeProcess
 from kraft.testing.ports import free_ports
 from kraft.world.ports import Login, SecuredWorld, World

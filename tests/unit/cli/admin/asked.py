@@ -9,10 +9,10 @@ import trio
 import typer
 
 from kraft.cli.admin.running import complain
-from kraft.client.cluster import Cluster
 from kraft.common.errors import KraftError
+from kraft.rpc_client.cluster import Cluster
 from kraft.world.simulated import Universe
-from tests.unit.client.scripted_cluster import Answer, ScriptedCluster
+from tests.unit.rpc_client.scripted_cluster import Answer, ScriptedCluster
 
 Events = Callable[[ScriptedCluster], Awaitable[None]]
 

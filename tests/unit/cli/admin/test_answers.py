@@ -17,12 +17,12 @@ from kraft.cli.admin.options import OutputFormat
 from kraft.cli.admin.output import Table, moment, render, say, show, size, text
 from kraft.cli.admin.record_format import parse_format
 from kraft.cli.admin.running import NotFound, ask, complain
-from kraft.client.consumer import ConsumedRecord
-from kraft.client.errors import DeadlinePassed, NoBroker
 from kraft.common.errors import ConfigurationError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.record import Record
+from kraft.rpc_client.consumer import ConsumedRecord
+from kraft.rpc_client.errors import DeadlinePassed, NoBroker
 
 
 def test_cells() -> None:
@@ -168,7 +168,7 @@ def test_nodes_that_do_not_answer_take_no_longer_all_together_than_the_timeout(
         waited.append(timeout)
         raise TimeoutError(f"{host}:{port} did not accept a connection within {timeout:g} s as {client_id}")
 
-    monkeypatch.setattr("kraft.client.cluster.open_connection", open_connection)
+    monkeypatch.setattr("kraft.rpc_client.cluster.open_connection", open_connection)
     assert main(["topics", "list", "-b", "a:1,b:2,c:3", "--timeout", "3"]) == 1
     assert len(waited) == 3
     assert sum(waited) <= 3

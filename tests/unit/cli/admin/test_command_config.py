@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kraft.cli.admin.command_config import read_client_keys, read_client_security
-from kraft.client.login_tokens import FetchedTokens
 from kraft.common.errors import ConfigurationError
+from kraft.rpc_client.login_tokens import FetchedTokens
 from kraft.security.sasl.oauthbearer import OAUTHBEARER_MODULE
 from tests.certificates import certificates
 

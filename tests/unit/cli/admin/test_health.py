@@ -19,7 +19,7 @@ from kraft.protocol.messages.describe_configs_response import (
     DescribeConfigsResult,
 )
 from kraft.world.simulated import Universe
-from tests.unit.client.scripted_cluster import ScriptedCluster
+from tests.unit.rpc_client.scripted_cluster import ScriptedCluster
 
 
 def topic(*partitions: tuple[int, tuple[int, ...], tuple[int, ...]]) -> Topic:

@@ -16,9 +16,9 @@ from kraft.cli.admin.command_config import security_of_command
 from kraft.cli.admin.options import OutputFormat
 from kraft.cli.admin.output import Table, say, show
 from kraft.cli.admin.running import ask
-from kraft.client.client_keys import ClientSecurity
-from kraft.client.cluster import Cluster
 from kraft.common.errors import KraftError
+from kraft.rpc_client.client_keys import ClientSecurity
+from kraft.rpc_client.cluster import Cluster
 
 
 @contextmanager

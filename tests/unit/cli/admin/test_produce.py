@@ -13,7 +13,7 @@ import pytest
 from kraft.cli.admin.app import main
 from kraft.protocol.error_codes import ErrorCode
 from tests.unit.cli.admin.asked import asker
-from tests.unit.client.scripted_cluster import sent, stored
+from tests.unit.rpc_client.scripted_cluster import sent, stored
 
 
 @pytest.fixture

@@ -18,13 +18,13 @@ from kraft.admin.moves import Outcome
 from kraft.cli.admin import http_api
 from kraft.cli.admin.app import main
 from kraft.cli.admin.reassignments import read_file, show_outcomes
-from kraft.client.errors import DeadlinePassed
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse, DescribeLogDirsResult
+from kraft.rpc_client.errors import DeadlinePassed
 from kraft.world.simulated import Universe
-from tests.unit.client.scripted_cluster import ScriptedCluster
+from tests.unit.rpc_client.scripted_cluster import ScriptedCluster
 
 T0 = TopicPartition("t", 0)
 

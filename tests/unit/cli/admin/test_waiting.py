@@ -22,7 +22,7 @@ from kraft.protocol.messages.list_offsets_response import (
 from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.record import Record
 from tests.unit.cli.admin.asked import asker
-from tests.unit.client.scripted_cluster import ScriptedCluster, fetched
+from tests.unit.rpc_client.scripted_cluster import ScriptedCluster, fetched
 
 AWAY_SECONDS = 40.0
 T0 = TopicPartition("t", 0)

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 import trio
 
-from kraft.client.connection import Disconnected
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchRequest, ReplicaState
 from kraft.protocol.messages.fetch_response import EpochEndOffset, FetchableTopicResponse, FetchResponse, PartitionData
 from kraft.protocol.records.builder import Record, build_batch
 from kraft.replication.fetchers import replica_fetcher
 from kraft.replication.sessions.fetch_session_handler import FetchLimits, FetchSessionHandler, Wanted
+from kraft.rpc_client.connection import Disconnected
 from kraft.world.simulated import Universe
 from tests.unit.replication.followers import LEADER, follower, record
 from tests.unit.server.brokers import NODE, simulate

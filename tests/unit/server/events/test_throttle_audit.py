@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraft.client.connection import Disconnected, connect
 from kraft.common.logging import Loggers
 from kraft.metadata.quota_keys import CONNECTION_CREATION_RATE, CONTROLLER_MUTATION_RATE, PRODUCER_BYTE_RATE
 from kraft.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraft.quota.throttle import Throttle
+from kraft.rpc_client.connection import Disconnected, connect
 from kraft.server.events.event_journal import EventJournal, EventKind
 from kraft.server.events.login_audit import CHARACTERS_MAX, PERIOD_SECONDS, TOLD_MAX
 from kraft.server.events.throttle_audit import CLIENTS_MAX, QUIET_SECONDS, ThrottleAudit

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import trio
 
-from kraft.client.connection import Disconnected
 from kraft.common.broker_state import ACTIVE, FENCED
 from kraft.common.errors import ApiError
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
+from kraft.rpc_client.connection import Disconnected
 from kraft.server.http_admin import remote_requests
 from kraft.server.http_admin.remote_requests import (
     ANSWER_SECONDS_MAX,

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import trio
 
-from kraft.client.http_fetch import DOCUMENT_BYTES_MAX, FetchFailed, fetch_document
 from kraft.common.config.node.node_loader import load_node_config
 from kraft.common.errors import ConfigurationError
 from kraft.common.logging import Loggers
+from kraft.rpc_client.http_fetch import DOCUMENT_BYTES_MAX, FetchFailed, fetch_document
 from kraft.security.sasl.oauthbearer import OAUTHBEARER_MODULE, VALIDATOR, TokenCheck
 from kraft.security.tls import TlsSettings
 from kraft.security.tokens import TokenRefused, TokenRules

@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kraft.admin.errors import UNKNOWN_TOPIC
-from kraft.client.backoff import Backoff
-from kraft.client.connection import Disconnected, NotAdmitted
-from kraft.client.errors import NoBroker
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import is_retriable
+from kraft.rpc_client.backoff import Backoff
+from kraft.rpc_client.connection import Disconnected, NotAdmitted
+from kraft.rpc_client.errors import NoBroker
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from kraft.protocol.messages.describe_groups_request import DescribeGroupsReques
 from kraft.protocol.messages.describe_groups_response import DescribedGroup, DescribeGroupsResponse
 from kraft.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
 from kraft.world.simulated import Universe
-from tests.unit.client.scripted_cluster import ScriptedCluster
+from tests.unit.rpc_client.scripted_cluster import ScriptedCluster
 
 
 class Downgraded(ScriptedCluster):

@@ -21,19 +21,19 @@ from typing import NamedTuple
 
 from kraft.admin.errors import UNKNOWN_TOPIC, Refused, check
 from kraft.admin.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, list_offsets_once, offsets_at
-from kraft.client.backoff import Backoff
-from kraft.client.cluster import Cluster
-from kraft.client.connection import Disconnected
-from kraft.client.errors import LogTruncated, NoBroker, TopicRecreated
-from kraft.client.fetched import visible_batches
-from kraft.client.leader_fetches import Answer, LeaderFetches, Question
-from kraft.client.partition_backoff import PartitionBackoff, is_worth_waiting
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.messages.fetch_response import FetchResponse, PartitionData
 from kraft.protocol.records.record import CorruptBatch, Record
+from kraft.rpc_client.backoff import Backoff
+from kraft.rpc_client.cluster import Cluster
+from kraft.rpc_client.connection import Disconnected
+from kraft.rpc_client.errors import LogTruncated, NoBroker, TopicRecreated
+from kraft.rpc_client.fetched import visible_batches
+from kraft.rpc_client.leader_fetches import Answer, LeaderFetches, Question
+from kraft.rpc_client.partition_backoff import PartitionBackoff, is_worth_waiting
 
 MAX_WAIT_MS = 500
 MAX_BYTES = 16 * 1024 * 1024

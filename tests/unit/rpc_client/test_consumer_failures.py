@@ -9,11 +9,6 @@ import pytest
 import trio
 
 from kraft.admin.offsets import EARLIEST
-from kraft.client.cluster import Cluster
-from kraft.client.connection import Disconnected, UnsupportedApi
-from kraft.client.consumer import Consumer
-from kraft.client.consumer_membership import ConsumerMembership
-from kraft.client.group_consumer import CLASSIC, CONSUMER, GroupConsumer, open_group_consumer
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
@@ -35,8 +30,13 @@ from kraft.protocol.messages.sync_group_request import SyncGroupRequest
 from kraft.protocol.messages.sync_group_response import SyncGroupResponse
 from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.record import CorruptBatch, Record
+from kraft.rpc_client.cluster import Cluster
+from kraft.rpc_client.connection import Disconnected, UnsupportedApi
+from kraft.rpc_client.consumer import Consumer
+from kraft.rpc_client.consumer_membership import ConsumerMembership
+from kraft.rpc_client.group_consumer import CLASSIC, CONSUMER, GroupConsumer, open_group_consumer
 from kraft.world.simulated import Universe
-from tests.unit.client.scripted_cluster import ScriptedCluster, begins, fetched, wanted
+from tests.unit.rpc_client.scripted_cluster import ScriptedCluster, begins, fetched, wanted
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -268,9 +268,9 @@ class Scene:
         monkeypatch.setattr("kraft.admin.groups.commit_offsets", commit)
         monkeypatch.setattr("kraft.admin.groups.committed_offsets", committed)
         if not joins:
-            monkeypatch.setattr("kraft.client.group_membership.GroupMembership.join", join)
+            monkeypatch.setattr("kraft.rpc_client.group_membership.GroupMembership.join", join)
         if not leaves:
-            monkeypatch.setattr("kraft.client.group_membership.GroupMembership.leave", leave)
+            monkeypatch.setattr("kraft.rpc_client.group_membership.GroupMembership.leave", leave)
         self.cluster = ScriptedCluster(universe, {"t": [1]}, answer)
 
 
@@ -366,7 +366,7 @@ def test_a_heartbeat_that_the_next_coordinator_does_not_know_is_told_by_poll(
 
         monkeypatch.setattr(scene.cluster, "call_coordinator", refuse)
         monkeypatch.setattr(scene.cluster, "coordinator", refuse)
-        monkeypatch.setattr("kraft.client.consumer_membership.ConsumerMembership.join", join)
+        monkeypatch.setattr("kraft.rpc_client.consumer_membership.ConsumerMembership.join", join)
         async with open_group_consumer(scene.cluster, "g", ["t"], reset=EARLIEST, protocol=protocol) as member:
             await member.poll(1.0)
             await universe.sleep(5.0)
@@ -550,7 +550,7 @@ def test_a_node_that_does_not_answer_keeps_nobody_from_connecting_to_another(mon
                 raise TimeoutError(f"{host}:{port} did not answer")
             return Connection()
 
-        monkeypatch.setattr("kraft.client.cluster.open_connection", opening)
+        monkeypatch.setattr("kraft.rpc_client.cluster.open_connection", opening)
         cluster = Cluster(universe.world_for("client"), [("first", 1)])
         await cluster.metadata()
 
@@ -595,7 +595,7 @@ def test_after_something_went_wrong_another_node_is_asked_if_there_is_one(monkey
                 raise Disconnected("refused")
             return Connection(host)
 
-        monkeypatch.setattr("kraft.client.cluster.open_connection", opening)
+        monkeypatch.setattr("kraft.rpc_client.cluster.open_connection", opening)
         cluster = Cluster(universe.world_for("client"), [("isolated", 1)])
         for _ in range(2):
             await cluster.metadata()

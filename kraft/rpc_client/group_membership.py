@@ -14,10 +14,6 @@ from typing import Any, NamedTuple
 
 from kraft.admin.errors import UNKNOWN_TOPIC, Refused, check
 from kraft.admin.groups import read_assignment
-from kraft.client.cluster import METADATA_SECONDS, Cluster
-from kraft.client.connection import Disconnected
-from kraft.client.errors import NoBroker
-from kraft.client.partition_backoff import may_pass
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode, is_retriable
@@ -29,6 +25,10 @@ from kraft.protocol.messages.join_group_request import JoinGroupRequest, JoinGro
 from kraft.protocol.messages.join_group_response import JoinGroupResponse
 from kraft.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
 from kraft.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+from kraft.rpc_client.cluster import METADATA_SECONDS, Cluster
+from kraft.rpc_client.connection import Disconnected
+from kraft.rpc_client.errors import NoBroker
+from kraft.rpc_client.partition_backoff import may_pass
 
 SESSION_TIMEOUT_MS = 45_000
 MAX_POLL_SECONDS = 300.0

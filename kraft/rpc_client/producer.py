@@ -18,13 +18,6 @@ from typing import Protocol
 import trio
 
 from kraft.admin.errors import Refused, check
-from kraft.client.accumulator import VALUE_OVERHEAD_BYTES, Accumulator, Batch, Delivery, PartitionQueue, record_size
-from kraft.client.backoff import Backoff
-from kraft.client.cluster import Cluster
-from kraft.client.connection import Disconnected, UnsupportedApi
-from kraft.client.errors import NoBroker, not_acknowledged
-from kraft.client.partition_backoff import is_worth_waiting
-from kraft.client.partitioner import DefaultPartitioner, Partitioner
 from kraft.common.errors import ApiError, KraftError, ProtocolError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode, is_retriable
@@ -34,6 +27,13 @@ from kraft.protocol.messages.produce_response import PartitionProduceResponse, P
 from kraft.protocol.records.compression import NONE
 from kraft.protocol.records.record import Headers
 from kraft.protocol.records.record_batch import increment_sequence
+from kraft.rpc_client.accumulator import VALUE_OVERHEAD_BYTES, Accumulator, Batch, Delivery, PartitionQueue, record_size
+from kraft.rpc_client.backoff import Backoff
+from kraft.rpc_client.cluster import Cluster
+from kraft.rpc_client.connection import Disconnected, UnsupportedApi
+from kraft.rpc_client.errors import NoBroker, not_acknowledged
+from kraft.rpc_client.partition_backoff import is_worth_waiting
+from kraft.rpc_client.partitioner import DefaultPartitioner, Partitioner
 
 BATCH_BYTES = 512 * 1024
 BUFFER_BYTES = 32 * 1024 * 1024

@@ -9,13 +9,13 @@ import trio
 
 from kraft.admin.errors import Refused
 from kraft.admin.transport import AT_ONCE_MAX
-from kraft.client.cluster import Cluster
-from kraft.client.connection import Disconnected
-from kraft.client.errors import NoBroker
 from kraft.common.errors import ApiError
 from kraft.protocol.error_codes import ErrorCode
+from kraft.rpc_client.cluster import Cluster
+from kraft.rpc_client.connection import Disconnected
+from kraft.rpc_client.errors import NoBroker
 from kraft.world.simulated import Universe
-from tests.unit.client.scripted_cluster import ScriptedCluster
+from tests.unit.rpc_client.scripted_cluster import ScriptedCluster
 
 
 async def nothing(*_: object) -> Any:

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import trio
 
-from kraft.client.cluster import Cluster
-from kraft.client.pending_call import PendingCall
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.protocol.messages.fetch_response import FetchResponse
+from kraft.rpc_client.cluster import Cluster
+from kraft.rpc_client.pending_call import PendingCall
 
 GRACE_SECONDS = 1.0
 """How long records of other leaders wait for a connection that is being opened, which cannot go on when nobody

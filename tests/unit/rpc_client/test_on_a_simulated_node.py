@@ -11,17 +11,17 @@ from kraft.admin import groups, topics
 from kraft.admin.cluster import describe_cluster
 from kraft.admin.delete_records import delete_records
 from kraft.admin.offsets import EARLIEST, LATEST, offsets_at
-from kraft.client.cluster import Cluster
-from kraft.client.consumer import ConsumedRecord, Consumer, start_positions
-from kraft.client.errors import DeadlinePassed, NoBroker
-from kraft.client.group_consumer import GroupConsumer, open_group_consumer
-from kraft.client.producer import open_producer
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.compression import CODEC_NAMES
+from kraft.rpc_client.cluster import Cluster
+from kraft.rpc_client.consumer import ConsumedRecord, Consumer, start_positions
+from kraft.rpc_client.errors import DeadlinePassed, NoBroker
+from kraft.rpc_client.group_consumer import GroupConsumer, open_group_consumer
+from kraft.rpc_client.producer import open_producer
 from kraft.world.simulated import Universe
-from tests.unit.client.simulated_node import NODE, cluster_for, play
+from tests.unit.rpc_client.simulated_node import NODE, cluster_for, play
 
 
 async def read_all(cluster: Cluster, name: str) -> list[ConsumedRecord]:

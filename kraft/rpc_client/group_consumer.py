@@ -11,15 +11,15 @@ import trio
 from kraft.admin import groups
 from kraft.admin.errors import UNKNOWN_TOPIC
 from kraft.admin.offsets import EARLIEST, LATEST, READ_UNCOMMITTED
-from kraft.client.cluster import Cluster
-from kraft.client.connection import Disconnected
-from kraft.client.consumer import ConsumedRecord, Consumer
-from kraft.client.consumer_membership import ConsumerMembership
-from kraft.client.errors import DeadlinePassed, NoBroker
-from kraft.client.group_membership import MAX_POLL_SECONDS, GroupMembership
-from kraft.client.partition_backoff import is_worth_waiting
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
+from kraft.rpc_client.cluster import Cluster
+from kraft.rpc_client.connection import Disconnected
+from kraft.rpc_client.consumer import ConsumedRecord, Consumer
+from kraft.rpc_client.consumer_membership import ConsumerMembership
+from kraft.rpc_client.errors import DeadlinePassed, NoBroker
+from kraft.rpc_client.group_membership import MAX_POLL_SECONDS, GroupMembership
+from kraft.rpc_client.partition_backoff import is_worth_waiting
 
 LEAVE_SECONDS = 5.0
 CLASSIC, CONSUMER = "classic", "consumer"

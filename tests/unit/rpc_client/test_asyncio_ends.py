@@ -12,11 +12,11 @@ import pytest
 import trio
 import trio.testing
 
-from kraft.client.accumulator import Delivery
 from kraft.clients import aio
 from kraft.clients.record_bridge import Sent
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
+from kraft.rpc_client.accumulator import Delivery
 
 LIMIT_SECONDS = 10.0
 

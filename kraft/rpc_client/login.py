@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kraft.client.errors import LoginFailed
 from kraft.protocol.error_codes import ErrorCode, is_retriable
 from kraft.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraft.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from kraft.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraft.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
+from kraft.rpc_client.errors import LoginFailed
 from kraft.security.sasl.errors import SaslRefused
 from kraft.security.sasl.oauthbearer import CONTROL_A, bearer_message
 from kraft.security.sasl.plain import PLAIN, plain_message
@@ -19,7 +19,7 @@ from kraft.security.token_request import NoToken
 from kraft.world.ports import Login, LoginTokens, World
 
 if TYPE_CHECKING:
-    from kraft.client.connection import ClientConnection
+    from kraft.rpc_client.connection import ClientConnection
 
 HANDSHAKE_VERSION: Final = 1
 

@@ -24,10 +24,6 @@ import trio
 
 from kraft.admin.errors import UNKNOWN_TOPIC, check
 from kraft.admin.transport import COORDINATOR_OF_TRANSACTION
-from kraft.client.accumulator import Delivery
-from kraft.client.cluster import Cluster
-from kraft.client.group_consumer import GroupConsumer
-from kraft.client.producer import BATCH_BYTES, BUFFER_BYTES, DELIVERY_SECONDS, Producer, running
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.features import TRANSACTION_VERSION
 from kraft.common.ids import TopicPartition
@@ -45,6 +41,10 @@ from kraft.protocol.messages.txn_offset_commit_request import (
 )
 from kraft.protocol.records.compression import NONE
 from kraft.protocol.records.record import Headers
+from kraft.rpc_client.accumulator import Delivery
+from kraft.rpc_client.cluster import Cluster
+from kraft.rpc_client.group_consumer import GroupConsumer
+from kraft.rpc_client.producer import BATCH_BYTES, BUFFER_BYTES, DELIVERY_SECONDS, Producer, running
 
 TRANSACTION_SECONDS = 60.0
 ABORT_SECONDS_MAX = 10.0

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 import trio
 
-from kraft.client.login_tokens import FetchedTokens, NoLoginToken
 from kraft.common.logging import Loggers
+from kraft.rpc_client.login_tokens import FetchedTokens, NoLoginToken
 from kraft.security.tls import TlsSettings
 from kraft.security.token_request import TokenEndpoint
 from kraft.world.ports import Stream

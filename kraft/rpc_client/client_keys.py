@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from kraft.client.client_key_names import misspelt
 from kraft.common.config.resources import TLS_KEYS_WITHOUT_EFFECT
 from kraft.common.errors import ConfigurationError
+from kraft.rpc_client.client_key_names import misspelt
 from kraft.security.sasl.authentication import SERVED_MECHANISMS
 from kraft.security.sasl.jaas import PLAIN_MODULE, SCRAM_MODULE, parse_jaas
 from kraft.security.sasl.oauthbearer import OAUTHBEARER, OAUTHBEARER_MODULE
@@ -101,7 +101,7 @@ def _token_login(values: Mapping[str, str]) -> Login:
         options = jaas.options
     trust = {key: value for key, value in values.items() if key.startswith("ssl.truststore.")}
     endpoint = read_endpoint(values.get, options, trust)
-    from kraft.client.login_tokens import FetchedTokens  # Brings trio, which `--help` does not want.
+    from kraft.rpc_client.login_tokens import FetchedTokens  # Brings trio, which `--help` does not want.
 
     return Login(mechanism=OAUTHBEARER, username=endpoint.client_id, tokens=FetchedTokens(endpoint))
 

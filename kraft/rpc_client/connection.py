@@ -14,8 +14,6 @@ from typing import Any, Final
 
 import trio
 
-from kraft.client.errors import LoginFailed
-from kraft.client.login import log_in
 from kraft.common.errors import KraftError, ProtocolError
 from kraft.network.connection_protocol import FrameAssembler
 from kraft.protocol import api_keys
@@ -25,6 +23,8 @@ from kraft.protocol.framing import encode_request
 from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
 from kraft.protocol.messages.api_versions_response import ApiVersionsResponse
 from kraft.protocol.primitives import skip_tagged_fields
+from kraft.rpc_client.errors import LoginFailed
+from kraft.rpc_client.login import log_in
 from kraft.world.hosts import NoTlsAgreement
 from kraft.world.memory import LargeBuffer, new_buffer
 from kraft.world.ports import Stream, World

@@ -12,16 +12,16 @@ import math
 from collections.abc import Sequence
 
 from kraft.admin.errors import Refused, check
-from kraft.client.cluster import Cluster
-from kraft.client.connection import Disconnected, UnsupportedApi
-from kraft.client.errors import NoBroker
-from kraft.client.group_membership import MAX_POLL_SECONDS
-from kraft.client.partition_backoff import may_pass
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition, uuid_to_text
 from kraft.protocol.error_codes import ErrorCode, is_retriable
 from kraft.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest, TopicPartitions
 from kraft.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from kraft.rpc_client.cluster import Cluster
+from kraft.rpc_client.connection import Disconnected, UnsupportedApi
+from kraft.rpc_client.errors import NoBroker
+from kraft.rpc_client.group_membership import MAX_POLL_SECONDS
+from kraft.rpc_client.partition_backoff import may_pass
 
 HEARTBEAT_SECONDS = 1.0
 """The interval until the coordinator sends its own (group.consumer.heartbeat.interval.ms)."""

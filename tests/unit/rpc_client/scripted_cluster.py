@@ -7,8 +7,6 @@ from typing import Any
 
 import trio
 
-from kraft.client.cluster import Cluster
-from kraft.client.pending_call import PendingCall
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchRequest
@@ -30,6 +28,8 @@ from kraft.protocol.messages.metadata_response import (
 )
 from kraft.protocol.messages.produce_request import ProduceRequest
 from kraft.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from kraft.rpc_client.cluster import Cluster
+from kraft.rpc_client.pending_call import PendingCall
 from kraft.world.simulated import Universe
 
 Answer = Callable[[Any, int | None], Awaitable[Any]]

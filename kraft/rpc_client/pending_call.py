@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraft.client.connection import ClientConnection, Pending
+from kraft.rpc_client.connection import ClientConnection, Pending
 from kraft.world.ports import Clock
 
 

@@ -8,9 +8,6 @@ from typing import Any
 import pytest
 
 from kraft.admin.offsets import EARLIEST
-from kraft.client.connection import Disconnected, NotAdmitted
-from kraft.client.consumer import Consumer
-from kraft.client.errors import NoBroker, TopicRecreated
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
@@ -18,8 +15,11 @@ from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.protocol.messages.list_offsets_request import ListOffsetsRequest
 from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.record import Record
+from kraft.rpc_client.connection import Disconnected, NotAdmitted
+from kraft.rpc_client.consumer import Consumer
+from kraft.rpc_client.errors import NoBroker, TopicRecreated
 from kraft.world.simulated import Universe
-from tests.unit.client.scripted_cluster import ScriptedCluster, begins, fetched, wanted
+from tests.unit.rpc_client.scripted_cluster import ScriptedCluster, begins, fetched, wanted
 
 T0, U0 = TopicPartition("t", 0), TopicPartition("u", 0)
 ANEW = b"another topic id"

@@ -11,17 +11,17 @@ from kraft.admin import features, groups, topics
 from kraft.admin.metadata import Topic
 from kraft.admin.offsets import EARLIEST, READ_COMMITTED
 from kraft.admin.transactions import describe_transaction
-from kraft.client.cluster import Cluster
-from kraft.client.consumer import Consumer
-from kraft.client.errors import DeadlinePassed
-from kraft.client.group_consumer import open_group_consumer
-from kraft.client.producer import open_producer
-from kraft.client.transactions import ABORT_SECONDS_MAX, TransactionalProducer, open_transactional_producer
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
+from kraft.rpc_client.cluster import Cluster
+from kraft.rpc_client.consumer import Consumer
+from kraft.rpc_client.errors import DeadlinePassed
+from kraft.rpc_client.group_consumer import open_group_consumer
+from kraft.rpc_client.producer import open_producer
+from kraft.rpc_client.transactions import ABORT_SECONDS_MAX, TransactionalProducer, open_transactional_producer
 from kraft.world.simulated import Universe
-from tests.unit.client.simulated_node import NODE, cluster_for, play
+from tests.unit.rpc_client.simulated_node import NODE, cluster_for, play
 
 T0 = TopicPartition("t", 0)
 LEVELS = pytest.mark.parametrize("level", [0, 1, 2])

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 import trio
 
-from kraft.client.accumulator import Delivery
-from kraft.client.connection import Disconnected
-from kraft.client.errors import DeadlinePassed
-from kraft.client.producer import open_producer
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.records.record_batch import RecordBatch, batches
+from kraft.rpc_client.accumulator import Delivery
+from kraft.rpc_client.connection import Disconnected
+from kraft.rpc_client.errors import DeadlinePassed
+from kraft.rpc_client.producer import open_producer
 from kraft.world.simulated import Universe
-from tests.unit.client.scripted_cluster import ScriptedCluster, sent, stored
+from tests.unit.rpc_client.scripted_cluster import ScriptedCluster, sent, stored
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -19,16 +19,16 @@ import trio
 from kraft.admin.errors import UNKNOWN_TOPIC, check
 from kraft.admin.metadata import ClusterMetadata, Topic, read_metadata
 from kraft.admin.transport import AT_ONCE_MAX, COORDINATOR_OF_GROUP
-from kraft.client.backoff import Backoff
-from kraft.client.connection import ClientConnection, Disconnected, open_connection
-from kraft.client.errors import DeadlinePassed, NoBroker
-from kraft.client.partition_backoff import is_worth_waiting, may_pass
-from kraft.client.pending_call import PendingCall
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraft.protocol.schema import Message
+from kraft.rpc_client.backoff import Backoff
+from kraft.rpc_client.connection import ClientConnection, Disconnected, open_connection
+from kraft.rpc_client.errors import DeadlinePassed, NoBroker
+from kraft.rpc_client.partition_backoff import is_worth_waiting, may_pass
+from kraft.rpc_client.pending_call import PendingCall
 from kraft.security.scram_credentials import SALT_BYTES, ScramMechanism, salted_password
 from kraft.world.hosts import UnknownHost
 from kraft.world.ports import World

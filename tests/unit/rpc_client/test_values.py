@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft.client.producer import open_producer
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.builder import Record, build_batch, build_values_batch
 from kraft.protocol.records.compression import CODEC_NAMES
 from kraft.protocol.records.record_batch import batches
+from kraft.rpc_client.producer import open_producer
 from kraft.world.simulated import Universe
-from tests.unit.client.scripted_cluster import ScriptedCluster, sent, stored
+from tests.unit.rpc_client.scripted_cluster import ScriptedCluster, sent, stored
 
 T0 = TopicPartition("t", 0)
 

@@ -11,13 +11,13 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kraft.client.connection import ClientConnection, Disconnected
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.framing import SIZE_BYTES, encode_response
 from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
 from kraft.protocol.messages.api_versions_response import ApiVersionsResponse
 from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from kraft.rpc_client.connection import ClientConnection, Disconnected
 from kraft.world.ports import Buffer, Login
 from kraft.world.simulated import SimulatedWorld, Universe
 
@@ -214,7 +214,7 @@ def test_a_login_that_is_abandoned_half_way_ends_the_connection(monkeypatch: pyt
         raise AssertionError
 
     async def play(universe: Universe) -> None:
-        monkeypatch.setattr("kraft.client.connection.log_in", half)
+        monkeypatch.setattr("kraft.rpc_client.connection.log_in", half)
         monkeypatch.setattr(SimulatedWorld, "login", Login(mechanism="PLAIN", username="bob", password="secret"))
         world = universe.world_for("client")
         connection = ClientConnection(world, ScriptedStream(), "test")  # type: ignore[arg-type]

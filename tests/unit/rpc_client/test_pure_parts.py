@@ -12,10 +12,6 @@ from kafka.partitioner.default import murmur2 as murmur2_of_kafka_python
 from kraft.admin.errors import check
 from kraft.admin.groups import read_assignment
 from kraft.admin.metadata import read_metadata
-from kraft.client.backoff import Backoff
-from kraft.client.fetched import visible_batches
-from kraft.client.group_membership import Subscriber, assign_range
-from kraft.client.partitioner import STICKY_BYTES, DefaultPartitioner, murmur2, partition_for_key
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
@@ -29,6 +25,10 @@ from kraft.protocol.messages.metadata_response import (
 from kraft.protocol.records.builder import Record, build_batch
 from kraft.protocol.records.control_record import ControlRecordType, control_key
 from kraft.protocol.records.record_batch import CorruptBatch
+from kraft.rpc_client.backoff import Backoff
+from kraft.rpc_client.fetched import visible_batches
+from kraft.rpc_client.group_membership import Subscriber, assign_range
+from kraft.rpc_client.partitioner import STICKY_BYTES, DefaultPartitioner, murmur2, partition_for_key
 
 
 @given(st.binary(max_size=40), st.integers(1, 1000))

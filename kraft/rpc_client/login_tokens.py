@@ -13,8 +13,8 @@ from functools import partial
 
 import trio
 
-from kraft.client.http_fetch import FetchFailed, HttpQuestion, ask_service
 from kraft.common.logging import Logger
+from kraft.rpc_client.http_fetch import FetchFailed, HttpQuestion, ask_service
 from kraft.security.tls import STORE_BYTES_MAX, load_tls
 from kraft.security.token_request import (
     ClientToken,

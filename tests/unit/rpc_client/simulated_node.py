@@ -8,9 +8,9 @@ from typing import TypeVar
 import trio
 
 from kraft.admin.cluster import describe_cluster
-from kraft.client.cluster import Cluster
 from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.config.node.node_loader import load_node_config
+from kraft.rpc_client.cluster import Cluster
 from kraft.server.node import run_node
 from kraft.world.simulated import SimulatedWorld, Universe
 
