@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from jepsen.spark.spark_logs import read_to_the_end
 from tests.integration.clusters import Cluster
 from tests.integration.outcomes import Kraft, Outcome
-from tests.integration.spark_commands import Sent, send, values
+from tests.integration.spark_commands import Sent, kill_after_a_batch, send, values
 
 pytestmark = [
     pytest.mark.spark,
@@ -179,6 +179,55 @@ def test_a_batch_is_replayed_as_it_was_with_another_parallelism_and_more_files(
     (files / "more.csv").write_text("a,b\n16,7\n")
     assert written(kraft(*arguments)) == 801
     assert values(cluster, "replayed") == sorted([*before, b'{"a":16,"b":7}'])
+
+
+def batches_of(state: Path) -> list[list[str]]:
+    """The names of the files of each micro-batch, from Spark's log of what it has planned."""
+    planned: dict[int, dict[str, None]] = {}
+    for log in (state / "sources/0").iterdir():
+        if not log.name.startswith("."):
+            for entry in map(json.loads, log.read_text().splitlines()[1:]):
+                planned.setdefault(entry["batchId"], {})[Path(entry["path"]).name] = None
+    return [sorted(names) for _, names in sorted(planned.items())]
+
+
+@pytest.mark.timeout(240)
+def test_a_kill_loses_at_most_the_batch_under_way_and_a_larger_file_is_a_batch_of_its_own(
+    cluster: Cluster, kraft: Kraft, tmp_path: Path
+) -> None:
+    files, state = tmp_path / "files", tmp_path / "state"
+    files.mkdir()
+    lines = [b"%06d" % number for number in range(4000)]
+    for number in range(40):
+        (files / f"{number:02d}").write_bytes(b"".join(b"%s\n" % each for each in lines[number::40]))
+    (files / "large").write_bytes(b"large\n" * 1000)
+    arguments = ["ingest", str(files), "--topic", "bounded", "--checkpoint", str(state), "--bytes-per-batch", "1500"]
+    kill_after_a_batch(cluster, *arguments)
+    done = len([each for each in (state / "commits").iterdir() if each.name.isdigit()])
+    assert done >= 1
+    rest = kraft(*arguments, "-o", "json")
+    assert 0 < written(rest) <= 5000 - 200 * (done - 1), "it began anew, or there was nothing left"
+    assert values(cluster, "bounded") == sorted([*lines, *[b"large"] * 1000])
+    batches = batches_of(state)
+    assert ["large"] in batches
+    assert {len(each) for each in batches if each != ["large"]} <= {1, 2}
+
+
+def test_a_batch_that_was_planned_with_another_limit_is_replayed_as_it_was(
+    cluster: Cluster, kraft: Kraft, tmp_path: Path
+) -> None:
+    files, state = tmp_path / "files", tmp_path / "state"
+    files.mkdir()
+    for number in range(4):
+        (files / str(number)).write_text(f"{number}\n")
+    arguments = ("ingest", str(files), "--topic", "limited", "--checkpoint", str(state), "-o", "json")
+    assert written(kraft(*arguments)) == 4
+    forget_the_end(state)
+    (files / "4").write_text("4\n")
+    (files / "5").write_text("5\n")
+    assert written(kraft(*arguments, "--bytes-per-batch", "2")) == 6
+    assert values(cluster, "limited") == [b"0", b"1", b"2", b"3", b"4", b"5"]
+    assert [len(each) for each in batches_of(state)] == [4, 1, 1]
 
 
 def test_the_same_files_are_known_from_another_directory_and_by_another_address(

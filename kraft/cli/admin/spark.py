@@ -2,129 +2,53 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kraft.cli.admin.options import (
-    DEFAULT_BOOTSTRAP,
-    Bootstrap,
-    Codec,
-    Output,
-    OutputFormat,
-    parse_bootstrap,
-    parse_pairs,
-)
+from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, Bootstrap, Codec, Output, OutputFormat, parse_bootstrap
 from kraft.cli.admin.output import Table, show
-from kraft.cli.admin.running import FAILED, NOT_FOUND
-from kraft.common.errors import ConfigurationError, KraftError
+from kraft.cli.admin.running import FAILED
+from kraft.cli.admin.spark_options import (
+    LOCAL,
+    ArchiveFormat,
+    BytesPerBatch,
+    Checkpoint,
+    CommandConfig,
+    Conf,
+    Continuous,
+    DeadLetter,
+    FileFormat,
+    FilesPerBatch,
+    GroupsPattern,
+    Master,
+    Quiet,
+    ReadCommitted,
+    ReadUncommitted,
+    ReplaceNames,
+    SkipLost,
+    Topic,
+    TopicsPattern,
+    access,
+    check_pattern,
+    isolation,
+    reading_of,
+    require_there,
+)
+from kraft.cli.admin.spark_running import run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kraft.spark.jobs.access import Access
-    from kraft.spark.jobs.reading import Reading
-    from kraft.spark.jobs.running import Notice, Progress, Say
-
-    Job = Callable[[SparkSession, Say], dict[str, Any]]
+    from kraft.cli.admin.spark_running import Job
+    from kraft.spark.jobs.running import Say
 
 app = typer.Typer(
     help="Pipelines run by Spark: files to a topic, a topic to Parquet, cluster to cluster, and whether they agree.",
     no_args_is_help=True,
     add_completion=False,
 )
-
-
-class FileFormat(StrEnum):
-    AVRO = "avro"
-    CSV = "csv"
-    JSON = "json"
-    ORC = "orc"
-    PARQUET = "parquet"
-    TEXT = "text"
-
-
-class ArchiveFormat(StrEnum):
-    DELTA = "delta"
-    PARQUET = "parquet"
-
-
-Topic = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]
-Master = Annotated[
-    str,
-    typer.Option(
-        "--master", metavar="URL", envvar="KRAFT_SPARK_MASTER", help="Where Spark runs, as spark-submit takes it."
-    ),
-]
-Conf = Annotated[list[str], typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark; may be given again.")]
-Checkpoint = Annotated[
-    str | None,
-    typer.Option(
-        "--checkpoint",
-        metavar="DIR",
-        help="Where the job remembers how far it is (a place of its own in ~/.local/state/kraft/spark).",
-    ),
-]
-CommandConfig = Annotated[
-    str | None,
-    typer.Option(
-        "--command-config",
-        metavar="FILE",
-        envvar="KRAFT_COMMAND_CONFIG",
-        help="Kafka's client keys for --bootstrap-server: security.protocol, sasl.jaas.config, ssl.truststore.location",
-    ),
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on the way.")]
-ReadCommitted = Annotated[bool, typer.Option("--read-committed", hidden=True)]
-"""As it is by default; checkpoints of earlier versions go on as they began without it."""
-ReadUncommitted = Annotated[
-    bool,
-    typer.Option(
-        "--read-uncommitted",
-        help="Read records of transactions that are aborted or still open as well. They are left out without it. "
-        "A run that goes on reads what the first one did.",
-    ),
-]
-SkipLost = Annotated[
-    bool, typer.Option("--skip-lost", help="Go on, with a warning, behind records that the log does not hold any more.")
-]
-ReplaceNames = Annotated[
-    bool, typer.Option("--replace-header-names", help="Replace bytes of header names that are not UTF-8, as Java does.")
-]
-TopicsPattern = Annotated[
-    str | None,
-    typer.Option("--topics-pattern", metavar="REGEX", help="All topics whose whole names match, new ones too."),
-]
-Continuous = Annotated[
-    int | None,
-    typer.Option(
-        "--continuous", metavar="SECONDS", min=1, help="Go on until it is stopped; look for what is new so often."
-    ),
-]
-GroupsPattern = Annotated[
-    str | None,
-    typer.Option("--groups-pattern", metavar="REGEX", help="Keep offsets of these consumer groups there, translated."),
-]
-LOCAL = "local[*]"
-
-
-def _isolation(committed: bool, uncommitted: bool) -> bool | None:
-    """Return whether committed records alone are read; None: what the checkpoint says, or the default."""
-    if committed and uncommitted:
-        raise typer.BadParameter("--read-committed and --read-uncommitted exclude each other")
-    return False if uncommitted else True if committed else None
-
-
-def _reading(committed: bool, uncommitted: bool, *, skip_lost: bool, replace_names: bool) -> Reading:
-    """Leaves with 2 where both kinds of records are asked for."""
-    from kraft.spark.jobs.reading import Reading
-
-    return Reading(committed=_isolation(committed, uncommitted), skip_lost=skip_lost, replace_names=replace_names)
 
 
 @app.command()
@@ -142,14 +66,10 @@ def ingest(
     partitions: Annotated[
         int, typer.Option("--partitions", metavar="N", min=1, help="Of a topic that is created.")
     ] = 1,
-    files_per_batch: Annotated[
-        int, typer.Option("--files-per-batch", metavar="N", min=1, help="Files in one micro-batch.")
-    ] = 100,
+    bytes_per_batch: BytesPerBatch = 64 << 20,
+    files_per_batch: FilesPerBatch = 100,
     every: Continuous = None,
-    dead_letter: Annotated[
-        str | None,
-        typer.Option("--dead-letter", metavar="TOPIC", help="For lines that are no JSON; without it they end the job."),
-    ] = None,
+    dead_letter: DeadLetter = None,
     checkpoint: Checkpoint = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     command_config: CommandConfig = None,
@@ -173,6 +93,7 @@ def ingest(
         format=file_format.value,
         key=key,
         partitions=partitions,
+        bytes_per_batch=bytes_per_batch,
         files_per_batch=files_per_batch,
         checkpoint=checkpoint,
         every_seconds=every,
@@ -219,7 +140,7 @@ def archive(
     check_pattern(pattern)
     if Path(directory).exists() and not Path(directory).is_dir():
         raise typer.BadParameter(f"{directory} is a file", param_hint="DIRECTORY")
-    reading = _reading(read_committed, read_uncommitted, skip_lost=skip_lost, replace_names=replace_names)
+    reading = reading_of(read_committed, read_uncommitted, skip_lost=skip_lost, replace_names=replace_names)
     at = access(bootstrap, command_config)
     wanted = Archive(
         topic=topics[0] if topics else "",
@@ -258,17 +179,6 @@ def compact(
     require_there(directory)
     wanted = Compact(directory=directory, bytes_max=bytes_max)
     show_summary(run(master, conf, quiet, lambda session, say: job(session, wanted, say)), output)
-
-
-def check_pattern(*patterns: str | None) -> None:
-    """Leaves with 2 for what is no regular expression."""
-    from kraft.common.java_pattern import java_pattern
-
-    try:
-        for each in patterns:
-            java_pattern(each or "")
-    except ValueError as problem:
-        raise typer.BadParameter(str(problem)) from problem
 
 
 @app.command()
@@ -310,7 +220,7 @@ def mirror(
     """Copy topics to another cluster: same partitions, keys, headers and timestamps, each record once. Run it again
     to copy what has come since."""
     parse_bootstrap(bootstrap), parse_bootstrap(target)
-    reading = _reading(read_committed, read_uncommitted, skip_lost=skip_lost, replace_names=replace_names)
+    reading = reading_of(read_committed, read_uncommitted, skip_lost=skip_lost, replace_names=replace_names)
     names = tuple(dict.fromkeys(topics or ()))
     if bool(names) == (pattern is not None):
         raise typer.BadParameter("give topics, or --topics-pattern")
@@ -400,73 +310,12 @@ def verify(
         other_at=None if other_bootstrap is None else access(other_bootstrap, other_config),
         archive=directory,
         ignore_timestamps=ignore_timestamps,
-        committed=_isolation(read_committed, read_uncommitted) is not False,
+        committed=isolation(read_committed, read_uncommitted) is not False,
     )
     summary = run(master, conf, quiet, lambda session, say: job(session, wanted))
     show(summary, verdict_tables(summary), output)
     if not summary["agree"]:
         raise typer.Exit(FAILED)
-
-
-def access(bootstrap: str, path: str | None) -> Access:
-    """The cluster, by the keys of the file. Leaves with 2 for a file that cannot be used."""
-    from kraft.cli.admin.command_config import OPTION, read_client_keys
-    from kraft.spark.jobs.access import Access
-
-    if path is None:
-        return Access(bootstrap)
-    try:
-        return Access(bootstrap, read_client_keys(path))
-    except ConfigurationError as problem:
-        raise typer.BadParameter(str(problem), param_hint=OPTION) from problem
-
-
-def require_there(path: str) -> None:
-    """What a job reads is looked for before Spark is started, which takes seconds. Leaves with 3 if it is not there."""
-    if not Path(path).exists():
-        sys.stderr.write(f"kraft: {path} does not exist\n")
-        raise typer.Exit(NOT_FOUND)
-
-
-def run(master: str, conf: list[str], quiet: bool, job: Job) -> dict[str, Any]:
-    """The summary of a job. What goes wrong is said on stderr and leaves with its exit code."""
-    from kraft.spark.jobs.running import JobNotFound
-    from kraft.spark.jobs.session import spark_session
-
-    settings = parse_pairs(conf, "--conf")
-    begun = time.monotonic()
-    try:
-        with spark_session(master, settings) as session:
-            summary = job(session, Printer(quiet).say)
-    except KraftError as problem:
-        sys.stderr.write(f"kraft: {problem}\n")
-        raise typer.Exit(NOT_FOUND if isinstance(problem, JobNotFound) else FAILED) from problem
-    return {**summary, "seconds": round(time.monotonic() - begun, 1)}
-
-
-class Printer:
-    """Says how far a job is, on stderr, whenever that has changed."""
-
-    def __init__(self, quiet: bool) -> None:
-        self.quiet = quiet
-        self.said: Progress | None = None
-
-    def say(self, told: Progress | Notice) -> None:
-        from kraft.spark.jobs.running import Notice
-
-        if isinstance(told, Notice):
-            if told.is_warning or not self.quiet:
-                write(f"warning: {told.text}" if told.is_warning else told.text)
-        elif told != self.said:
-            if told.batches and not self.quiet:
-                lag = "" if told.behind is None else f", {told.behind:,} offsets behind"
-                write(f"batch {told.batches}: {told.rows:,} records, {told.rate:,.0f} a second{lag}")
-            self.said = told
-
-
-def write(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
 
 
 def verdict_tables(summary: dict[str, Any]) -> list[Table]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kraft.spark.jobs.batches import Limit
 from kraft.spark.jobs.running import WRITTEN, JobFailed
 
 if TYPE_CHECKING:
@@ -83,9 +84,9 @@ class SourceFiles:
             found += [Path(directory) / each for each in sorted(names) if is_seen(each)]
         return found
 
-    def stream(self, session: SparkSession, shape: StructType, files_per_batch: int) -> DataFrame:
-        """Return a stream of the rows. A single file is given as a pattern, because Spark's stream reads only
-        directories and patterns."""
+    def stream(self, session: SparkSession, shape: StructType, limit: Limit) -> DataFrame:
+        """Return a stream of the rows. `limit` is that of a micro-batch. A single file is given as a pattern, because
+        Spark's stream reads only directories and patterns."""
         place = self.place
         path = (
             literal(place)
@@ -93,7 +94,7 @@ class SourceFiles:
             else f"{literal(place.parent)}/{{{PATTERN_OR_COMMA.sub(_QUOTED, place.name)}}}"
         )
         reader = session.readStream.format(self.spark_format).options(**self.options()).schema(self.read_as(shape))
-        reader = reader.option("maxFileAge", AGE_MAX).option("maxFilesPerTrigger", files_per_batch)
+        reader = reader.option("maxFileAge", AGE_MAX).option(limit.option, limit.value)
         return self.rows(reader.load(path), shape)
 
     def shape(self, session: SparkSession) -> StructType:

@@ -3,15 +3,28 @@ Files that an earlier run has written are skipped."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kraft.spark.jobs.access import Access
+from kraft.spark.jobs.batches import (
+    BYTES_PER_BATCH,
+    FILES_PER_BATCH,
+    FileSize,
+    Limit,
+    limit_of,
+    needed_ms,
+    sizes_of,
+    transaction_ms,
+)
 from kraft.spark.jobs.files import SourceFiles, check_files, records, source_files
 from kraft.spark.jobs.memory import Document, Memory, check_same, keep_settings
 from kraft.spark.jobs.running import JobNotFound, Say, run_to_the_end, spark_errors, state_directory
+from kraft.spark.jobs.topic_configs import transaction_max_ms
 from kraft.spark.jobs.topics import SeenTopic, check_there, ensure_topic, identity_of, look_up
+from kraft.spark.sink.sink_options import TRANSACTION_MS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,7 +34,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingest:
     """The parameters of an ingest job. `key` names a column. `partitions` is for a topic that does not exist yet. CSV
-    files have a header line. `every_seconds`: run without end, and look for files at this interval. `dead_letter`: a
+    files have a header line. A micro-batch has at most `bytes_per_batch` and `files_per_batch`, but for a file that is
+    larger by itself. `every_seconds`: run without end, and look for files at this interval. `dead_letter`: a
     topic for lines that are not JSON objects; without it such a line fails the job. Only for JSON."""
 
     path: str
@@ -30,7 +44,8 @@ class Ingest:
     format: str
     key: str | None = None
     partitions: int = 1
-    files_per_batch: int = 100
+    bytes_per_batch: int = BYTES_PER_BATCH
+    files_per_batch: int = FILES_PER_BATCH
     checkpoint: str | None = None
     every_seconds: int | None = None
     dead_letter: str | None = None
@@ -80,10 +95,12 @@ def ingest_alone(
             }
         )
     dead_letter = None if wanted.dead_letter is None else (wanted.topic, wanted.dead_letter)
-    frame = records(files.stream(session, shape, wanted.files_per_batch), wanted.format, wanted.key, dead_letter)
+    limit, timeout_ms = bounds_of(wanted, sizes_of(files.paths()))
+    frame = records(files.stream(session, shape, limit), wanted.format, wanted.key, dead_letter)
     writer = (
         frame.writeStream.format("kraft")
         .option("onDifference", "keep")  # Of a batch that was committed, what is gone since stays written.
+        .option("kafka.transaction.timeout.ms", str(timeout_ms))
         .options(**wanted.at.options)
     )
     if dead_letter is None:
@@ -97,6 +114,21 @@ def ingest_alone(
         "batches": progress.batches,
         "checkpoint": checkpoint,
     }
+
+
+def bounds_of(wanted: Ingest, present: Sequence[FileSize]) -> tuple[Limit, int]:
+    """Return the limit of a micro-batch, and the timeout of its transaction in ms. Raises JobFailed for a file that is
+    too large for a transaction."""
+    limit = limit_of(
+        [each.size for each in present],
+        wanted.bytes_per_batch,
+        wanted.files_per_batch,
+        is_endless=wanted.every_seconds is not None,
+    )
+    needed = needed_ms(present, wanted.bytes_per_batch)
+    if needed <= TRANSACTION_MS:
+        return limit, needed
+    return limit, transaction_ms(present, wanted.bytes_per_batch, transaction_max_ms(wanted.at))
 
 
 def wish_of(wanted: Ingest, given: Path, found: SeenTopic) -> Document:

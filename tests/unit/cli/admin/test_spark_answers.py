@@ -6,7 +6,8 @@ import pytest
 
 from kraft.cli.admin.app import main
 from kraft.cli.admin.output import show
-from kraft.cli.admin.spark import Printer, verdict_tables
+from kraft.cli.admin.spark import verdict_tables
+from kraft.cli.admin.spark_running import Printer
 from kraft.spark.jobs.running import Notice, Progress
 from kraft.spark.jobs.tally import Kind, Tally, verdict
 

@@ -1,0 +1,152 @@
+"""The options of `kraft spark`, and what is made of them."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kraft.cli.admin.running import NOT_FOUND
+from kraft.common.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from kraft.spark.jobs.access import Access
+    from kraft.spark.jobs.reading import Reading
+
+
+class FileFormat(StrEnum):
+    AVRO = "avro"
+    CSV = "csv"
+    JSON = "json"
+    ORC = "orc"
+    PARQUET = "parquet"
+    TEXT = "text"
+
+
+class ArchiveFormat(StrEnum):
+    DELTA = "delta"
+    PARQUET = "parquet"
+
+
+Topic = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]
+Master = Annotated[
+    str,
+    typer.Option(
+        "--master", metavar="URL", envvar="KRAFT_SPARK_MASTER", help="Where Spark runs, as spark-submit takes it."
+    ),
+]
+Conf = Annotated[list[str], typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark; may be given again.")]
+Checkpoint = Annotated[
+    str | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="DIR",
+        help="Where the job remembers how far it is (a place of its own in ~/.local/state/kraft/spark).",
+    ),
+]
+CommandConfig = Annotated[
+    str | None,
+    typer.Option(
+        "--command-config",
+        metavar="FILE",
+        envvar="KRAFT_COMMAND_CONFIG",
+        help="Kafka's client keys for --bootstrap-server: security.protocol, sasl.jaas.config, ssl.truststore.location",
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on the way.")]
+ReadCommitted = Annotated[bool, typer.Option("--read-committed", hidden=True)]
+"""As it is by default; checkpoints of earlier versions go on as they began without it."""
+ReadUncommitted = Annotated[
+    bool,
+    typer.Option(
+        "--read-uncommitted",
+        help="Read records of transactions that are aborted or still open as well. They are left out without it. "
+        "A run that goes on reads what the first one did.",
+    ),
+]
+SkipLost = Annotated[
+    bool, typer.Option("--skip-lost", help="Go on, with a warning, behind records that the log does not hold any more.")
+]
+ReplaceNames = Annotated[
+    bool, typer.Option("--replace-header-names", help="Replace bytes of header names that are not UTF-8, as Java does.")
+]
+TopicsPattern = Annotated[
+    str | None,
+    typer.Option("--topics-pattern", metavar="REGEX", help="All topics whose whole names match, new ones too."),
+]
+Continuous = Annotated[
+    int | None,
+    typer.Option(
+        "--continuous", metavar="SECONDS", min=1, help="Go on until it is stopped; look for what is new so often."
+    ),
+]
+GroupsPattern = Annotated[
+    str | None,
+    typer.Option("--groups-pattern", metavar="REGEX", help="Keep offsets of these consumer groups there, translated."),
+]
+LOCAL = "local[*]"
+BytesPerBatch = Annotated[
+    int,
+    typer.Option(
+        "--bytes-per-batch",
+        metavar="N",
+        min=1,
+        help="At most so many bytes of files in one micro-batch, which is one transaction: what a kill loses. "
+        "A larger file has one of its own.",
+    ),
+]
+FilesPerBatch = Annotated[
+    int, typer.Option("--files-per-batch", metavar="N", min=1, help="At most so many files in one micro-batch.")
+]
+DeadLetter = Annotated[
+    str | None,
+    typer.Option("--dead-letter", metavar="TOPIC", help="For lines that are no JSON; without it they end the job."),
+]
+
+
+def isolation(committed: bool, uncommitted: bool) -> bool | None:
+    """Return whether committed records alone are read; None: what the checkpoint says, or the default."""
+    if committed and uncommitted:
+        raise typer.BadParameter("--read-committed and --read-uncommitted exclude each other")
+    return False if uncommitted else True if committed else None
+
+
+def reading_of(committed: bool, uncommitted: bool, *, skip_lost: bool, replace_names: bool) -> Reading:
+    """Leaves with 2 where both kinds of records are asked for."""
+    from kraft.spark.jobs.reading import Reading
+
+    return Reading(committed=isolation(committed, uncommitted), skip_lost=skip_lost, replace_names=replace_names)
+
+
+def access(bootstrap: str, path: str | None) -> Access:
+    """The cluster, by the keys of the file. Leaves with 2 for a file that cannot be used."""
+    from kraft.cli.admin.command_config import OPTION, read_client_keys
+    from kraft.spark.jobs.access import Access
+
+    if path is None:
+        return Access(bootstrap)
+    try:
+        return Access(bootstrap, read_client_keys(path))
+    except ConfigurationError as problem:
+        raise typer.BadParameter(str(problem), param_hint=OPTION) from problem
+
+
+def require_there(path: str) -> None:
+    """What a job reads is looked for before Spark is started, which takes seconds. Leaves with 3 if it is not there."""
+    if not Path(path).exists():
+        sys.stderr.write(f"kraft: {path} does not exist\n")
+        raise typer.Exit(NOT_FOUND)
+
+
+def check_pattern(*patterns: str | None) -> None:
+    """Leaves with 2 for what is no regular expression."""
+    from kraft.common.java_pattern import java_pattern
+
+    try:
+        for each in patterns:
+            java_pattern(each or "")
+    except ValueError as problem:
+        raise typer.BadParameter(str(problem)) from problem
