@@ -47,12 +47,14 @@ class CoordinatorLog(Protocol):
         self,
         partition: TopicPartition,
         leader_epoch: int,
-        records: Sequence[LogRecord],
+        content: Sequence[LogRecord] | Marker,
         timestamp_ms: int,
         producer: Producer | None = None,
     ) -> int:
-        """Append the records as one batch, atomically, optionally in a producer's transaction. Returns the offset of
-        the last one. Raises ReloadNeeded if they are in the log but could not be made durable.
+        """Append the records as one batch, atomically, optionally in a producer's transaction; or a transaction marker.
+        Returns the offset of the last record. A marker already in the log is not written again; the returned offset is
+        then that of the log's last record. Raises ReloadNeeded if the content is in the log but could not be made
+        durable.
 
         Raises NOT_LEADER_OR_FOLLOWER unless this node leads the partition at exactly `leader_epoch`: a coordinator of
         an older epoch must not write. Returns once the local log has the batch; replication is observed through the
@@ -63,23 +65,13 @@ class CoordinatorLog(Protocol):
         self,
         partition: TopicPartition,
         leader_epoch: int,
-        records: Sequence[LogRecord],
+        content: Sequence[LogRecord] | Marker,
         timestamp_ms: int,
         producer: Producer | None = None,
-    ) -> int | None:
-        """Append like `append`, but only if that needs no waiting for a thread, a disk or another append. Otherwise
-        returns None and appends nothing. May call listeners of the high watermark."""
-
-    def append_marker_at_once(
-        self, partition: TopicPartition, leader_epoch: int, marker: Marker, timestamp_ms: int
-    ) -> int | None:
-        """Append like `append_marker`, with the rules of `append_at_once`."""
-
-    async def append_marker(
-        self, partition: TopicPartition, leader_epoch: int, marker: Marker, timestamp_ms: int
-    ) -> int:
-        """Append a transaction marker, like `append`. A marker already in the log is not written again; the returned
-        offset is then that of the log's last record."""
+    ) -> tuple[int, int] | None:
+        """Append like `append`, but only if that needs no waiting for a thread, a disk or another append. Returns the
+        last offset and the high watermark after the append. Otherwise returns None and appends nothing. May call
+        listeners of the high watermark."""
 
     def start_verification(
         self, partition: TopicPartition, producer_id: int, producer_epoch: int, *, implicit: bool

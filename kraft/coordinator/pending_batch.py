@@ -123,11 +123,6 @@ class PendingBatches(Generic[S]):
             return self.waiting[-1]
         return self.appending or (self.appended[-1] if self.appended else None)
 
-    @property
-    def unappended(self) -> int:
-        """The number of batches not in the log."""
-        return len(self.waiting) + (self.appending is not None)
-
     def append(self, batch: Batch[S]) -> None:
         """Add a `batch` that is in the log up to its `last_offset`. For a marker that was already in the log, this is
         the log's end at the time."""
@@ -191,7 +186,7 @@ def _too_large(what: str) -> ApiError:
 
 def _size(records: Sequence[LogRecord]) -> int:
     """An upper bound of the records' size in a batch, in bytes, without the batch header."""
-    return sum(len(key) + len(value or b"") + RECORD_BYTES for key, value in records)
+    return sum([len(key) + len(value or b"") + RECORD_BYTES for key, value in records])
 
 
 def chunks(operations: list[list[LogRecord]], batch_bytes_max: int) -> Iterator[list[LogRecord]]:

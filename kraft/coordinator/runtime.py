@@ -122,7 +122,7 @@ class CoordinatorRuntime(Generic[S]):
 
     async def write(self, partition: int, operation: Operation, producer: Producer | None = None) -> Any:
         """Run an operation and wait for its response. Raises ApiError."""
-        return await self.submit(partition, operation, producer).wait()
+        return await self._active(partition).submit(operation, producer).wait()
 
     def submit(self, partition: int, operation: Operation, producer: Producer | None = None) -> Waiter:
         """Run an operation without waiting for its response. Its records belong to the transaction of `producer`, if
@@ -161,9 +161,9 @@ class CoordinatorRuntime(Generic[S]):
             raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the coordinator is not running")
 
     def _active(self, partition: int) -> ShardDriver[S]:
-        self._require_running()
         driver = self._drivers.get(partition)
-        if driver is None:
+        if self._nursery is None or driver is None:
+            self._require_running()
             raise ApiError(ErrorCode.NOT_COORDINATOR, f"{self.topic}-{partition} is not led here")
         if not driver.active:
             raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.topic}-{partition} is being loaded")

@@ -117,8 +117,10 @@ class ShardDriver(Generic[S]):
         """Run an operation now. The returned waiter gets the response once it is committed. Its records belong to the
         transaction of `producer`, if given. Raises the operation's ApiError, with nothing changed."""
         waiter = Waiter()
-        token = self._take_token()
-        draft = self._shard.draft(self.state, token, self._moment(), producer, self.committed_state)
+        token = self._next_token
+        self._next_token = token + 1
+        moment = Moment(self._now_ms(), self._clock.wall_ms())
+        draft = self._shard.draft(self.state, token, moment, producer, self.committed_state)
         response = operation(draft)
         if draft.records:
             require_room(draft.records, self._log, self.partition)
@@ -127,22 +129,20 @@ class ShardDriver(Generic[S]):
         self._adopt(draft, token, producer)
         if response is not PARKED:
             self._let_go(waiter, response)
-        self._append_soon()
+        if self._pending.waiting:
+            self._append_soon()
         return waiter
 
     def end_transaction(self, marker: Marker) -> Waiter:
         """Append the marker behind everything submitted before. The waiter gets None when it is committed."""
         waiter = Waiter()
-        self._queue(self._take_token(), marker=marker)
+        token = self._next_token
+        self._next_token = token + 1
+        self._queue(token, marker=marker)
         self.state = self._shard.replay_marker(self.state, marker)
         self._let_go(waiter, None)
         self._append_soon()
         return waiter
-
-    def _take_token(self) -> Token:
-        token = self._next_token
-        self._next_token += 1
-        return token
 
     def close(self) -> None:
         """Stop serving immediately; `finished` is set when the task has ended."""
@@ -229,7 +229,7 @@ class ShardDriver(Generic[S]):
                 self._note_problem("coordinator_load_failed", problem)
                 await self._clock.sleep(RETRY_BACKOFF_S)
         await self._until_known_to_be_committed()
-        draft = self._shard.draft(self.state, 0, self._moment())
+        draft = self._shard.draft(self.state, 0, Moment(self._now_ms(), self._clock.wall_ms()))
         self._shard.loaded(draft)
         self._adopt(draft, 0)
         self._timers.reset(self._shard.deadlines(self.state))
@@ -282,9 +282,6 @@ class ShardDriver(Generic[S]):
         rounding."""
         return int(self._clock.now() * 1000 + 0.001)
 
-    def _moment(self) -> Moment:
-        return Moment(self._now_ms(), self._clock.wall_ms())
-
     def _queue(self, token: Token, producer: Producer | None = None, marker: Marker | None = None) -> Batch[S]:
         """The batch for the records of the current operation. Must be called before the state changes."""
         waiting = self._pending.waiting
@@ -324,7 +321,7 @@ class ShardDriver(Generic[S]):
         else:
             if not newest.answers:
                 newest.deadline_ms = self._now_ms() + self._write_timeout_ms
-                if self._pending.unappended == 0:
+                if self._pending.appending is None and not self._pending.waiting:
                     self._woken.set()
             newest.answers.append((waiter, response))
 
@@ -334,27 +331,25 @@ class ShardDriver(Generic[S]):
         """Have the waiting batches appended: in this step if there is only one and the log need not wait, else by the
         task. After AT_ONCE_A_MS appends within a millisecond the rest is also left to the task, to share a batch."""
         pending = self._pending
-        if not pending.waiting:
-            return
-        now_ms = self._now_ms()
-        if now_ms > self._at_once_ms:
-            self._at_once_ms, self._at_once_left = now_ms, AT_ONCE_A_MS
-        if self._at_once_left and pending.unappended == 1 and len(pending.waiting[0].operations) <= 1:
-            self._at_once_left -= 1
-            self._append_at_once(pending.waiting.popleft())
-        if pending.unappended:
+        if pending.appending is None and len(pending.waiting) == 1 and len(pending.waiting[0].operations) <= 1:
+            now_ms = self._now_ms()
+            if now_ms > self._at_once_ms:
+                self._at_once_ms, self._at_once_left = now_ms, AT_ONCE_A_MS
+            if self._at_once_left:
+                self._at_once_left -= 1
+                self._append_at_once(pending.waiting.popleft())
+        if pending.waiting or pending.appending is not None:
             self._woken.set()
 
     def _append_at_once(self, batch: Batch[S]) -> None:
         """Append the waiting batch, unless the log would have to wait; then the batch stays queued."""
         pending = self._pending
         pending.appending = batch
-        where, now_ms = (self.partition, self.leader_epoch), self._clock.wall_ms()
+        content = batch.operations[0] if batch.marker is None else batch.marker
         try:
-            if batch.marker is not None:
-                last_offset = self._log.append_marker_at_once(*where, batch.marker, now_ms)
-            else:
-                last_offset = self._log.append_at_once(*where, batch.operations[0], now_ms, batch.producer)
+            appended = self._log.append_at_once(
+                self.partition, self.leader_epoch, content, self._clock.wall_ms(), batch.producer
+            )
         except (KraftError, OSError) as problem:
             self._note_problem("coordinator_append_failed", problem)
             self._revert(batch, problem)
@@ -362,24 +357,25 @@ class ShardDriver(Generic[S]):
             self._unforeseen = problem
         else:
             pending.appending = None
-            if last_offset is None:
+            if appended is None:
                 pending.waiting.appendleft(batch)
                 return
-            batch.last_offset = last_offset
-            self._appended(batch)
+            batch.operations = []
+            batch.last_offset, high_watermark = appended
+            pending.append(batch)
+            pending.advance(high_watermark)
             if pending.appended:
                 self._woken.set()  # The deadline of who waits for it may be the next one.
 
     async def _append(self, batch: Batch[S]) -> None:
         self._pending.appending = batch
         appended = False
-        where, now_ms = (self.partition, self.leader_epoch), self._clock.wall_ms()
+        where = self.partition, self.leader_epoch
         try:
-            if batch.marker is not None:
-                batch.last_offset = await self._log.append_marker(*where, batch.marker, now_ms)
             batch_bytes_max, _ = self._log.batch_bounds(self.partition)
-            for chunk in chunks(batch.operations, batch_bytes_max):
-                batch.last_offset = await self._log.append(*where, chunk, self._clock.wall_ms(), batch.producer)
+            contents = chunks(batch.operations, batch_bytes_max) if batch.marker is None else (batch.marker,)
+            for content in contents:
+                batch.last_offset = await self._log.append(*where, content, self._clock.wall_ms(), batch.producer)
                 appended = True
         except (KraftError, OSError) as problem:
             self._note_problem("coordinator_append_failed", problem)
@@ -388,10 +384,6 @@ class ShardDriver(Generic[S]):
             self._revert(batch, problem)
             return
         self._pending.appending = None
-        self._appended(batch)
-
-    def _appended(self, batch: Batch[S]) -> None:
-        """Handle a batch that is in the log now: respond to its requests if it is committed."""
         batch.operations = []
         self._pending.append(batch)
         try:
@@ -445,7 +437,7 @@ class ShardDriver(Generic[S]):
             return
         for key in islice(self._timers.due(now_ms, self._deadline_of), TIMERS_PER_TURN):
             with self._set_aside.guard("coordinator deadline", f"{self.partition} {' '.join(key)}"):
-                draft = self._shard.draft(self.state, 0, self._moment())
+                draft = self._shard.draft(self.state, 0, Moment(self._now_ms(), self._clock.wall_ms()))
                 self._shard.expire(draft, key)
                 self._adopt(draft, self._next_token)
                 deadline_ms = self._deadline_of(key)

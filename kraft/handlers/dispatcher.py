@@ -18,7 +18,7 @@ from kraft.handlers.throttling import LoopMeter, Metered, wait_ms
 from kraft.network.reply import SCRATCH_BYTES, FirstStage, Peer, Reply, Staged, inside
 from kraft.protocol import api_keys
 from kraft.protocol.api_keys import ApiKey
-from kraft.protocol.framing import RequestHeader, encode_response, encode_response_in_turns
+from kraft.protocol.framing import client_id_of, encode_response, encode_response_in_turns
 from kraft.protocol.schema import WHOLE_BYTES_MAX, Message
 from kraft.world.memory import new_buffer
 from kraft.world.ports import Clock
@@ -100,8 +100,8 @@ class RequestDispatcher:
                 f"{api_keys.name_of(key)} version {version} is not served (only {handler.min_version} to "
                 f"{handler.max_version})"
             )
-        header, position = RequestHeader.decode(frame)
-        context = RequestContext(peer, key, version, correlation_id, header.client_id)
+        client_id, position = client_id_of(frame, key, version)
+        context = RequestContext(peer, key, version, correlation_id, client_id)
         self._last = context
         counters = self.counters.get((key, version))
         if counters is None:
@@ -121,8 +121,8 @@ class RequestDispatcher:
         is_served = handler is not None and handler.min_version <= version <= handler.max_version
         if handler is None or not (is_served or key == ApiKey.API_VERSIONS):
             raise ProtocolError(f"{api_keys.name_of(key)} version {version} is not served, and has no answer")
-        header, position = RequestHeader.decode(frame)
-        context = RequestContext(peer, key, version if is_served else 0, correlation_id, header.client_id)
+        client_id, position = client_id_of(frame, key, version)
+        context = RequestContext(peer, key, version if is_served else 0, correlation_id, client_id)
         request = None
         if is_served:
             request, _ = await in_turns(handler.request_class.decode_in_turns(frame, position, version))
@@ -306,19 +306,18 @@ class RequestDispatcher:
         if type(response) is Reply:
             return response
         try:
-            waits = self._tell_wait(context, response)
+            waits: int = getattr(response, "throttle_time_ms", 0)
+            if context.meter is not None and self._quotas is not None:
+                waits = self._tell_wait(context, self._quotas, response, waits)
             encoding = encode_response_in_turns(context.api_key, context.api_version, context.correlation_id, response)
             return Reply((await in_turns(encoding),), waits)
         except Exception as problem:  # The answer cannot be said in the client's version: a fault of ours.
             raise self._broken(context, problem) from problem
 
-    def _tell_wait(self, context: RequestContext, response: Any) -> int:
-        """Have the answer say how long its client has to wait, in ms. What the controller told the answer of a request
-        that was handed on holds here, too."""
-        told: int = getattr(response, "throttle_time_ms", 0)
-        if context.meter is None or self._quotas is None:
-            return told
-        waits = max(told, wait_ms(context, self._quotas))
+    def _tell_wait(self, context: RequestContext, quotas: ClientQuotas, response: Any, told: int) -> int:
+        """Set the throttle time of the response, and return it (ms). A forwarded request keeps at least what the
+        controller `told` the client to wait."""
+        waits = max(told, wait_ms(context, quotas))
         if waits > told and hasattr(response, "throttle_time_ms"):
             response.throttle_time_ms = waits
         return waits

@@ -81,8 +81,10 @@ def _end_of(topic: str, wanted: OffsetForLeaderPartition, replica_id: int, broke
             if replica_id != DEBUGGING_REPLICA:
                 raise
             log = partition.log
-            if 0 <= log.latest_epoch < wanted.leader_epoch:  # It names the epoch in which nobody leads.
-                answer.end_offset, answer.leader_epoch = log.log_end_offset, log.latest_epoch
+            if (
+                0 <= log.leader_epoch_cache.latest_epoch < wanted.leader_epoch
+            ):  # It names the epoch in which nobody leads.
+                answer.end_offset, answer.leader_epoch = log.log_end_offset, log.leader_epoch_cache.latest_epoch
                 return answer
         answer.end_offset, answer.leader_epoch = partition.log.end_offset_for_epoch(wanted.leader_epoch)
     except EXPECTED as problem:

@@ -105,7 +105,8 @@ class FrameAssembler:
         if not self._head and len(chunk) >= 4:
             size = int.from_bytes(chunk[:4], "big", signed=True)
             if size == len(chunk) - 4:
-                self._check(size)
+                if not 0 < size <= self._size_max:
+                    raise self._wrong_size(size)
                 return [chunk[4:]]
         return self._feed_copy(self._head + bytes(chunk))
 
@@ -116,7 +117,8 @@ class FrameAssembler:
         position = 0
         while len(data) - position >= 4:
             size = int.from_bytes(view[position : position + 4], "big", signed=True)
-            self._check(size)
+            if not 0 < size <= self._size_max:
+                raise self._wrong_size(size)
             if len(data) - position - 4 < size:
                 self._open(size, view[position + 4 :])
                 return frames
@@ -132,12 +134,11 @@ class FrameAssembler:
         self._held = max(min(size, self._step()), len(start))
         self._hold(self._held)
 
-    def _check(self, size: int) -> None:
-        if not 0 < size <= self._size_max:
-            raise ProtocolError(
-                f"frame size {size} is outside 1..{self._size_max} ({self._limit}); the peer may not speak "
-                "the Kafka protocol"
-            )
+    def _wrong_size(self, size: int) -> ProtocolError:
+        return ProtocolError(
+            f"frame size {size} is outside 1..{self._size_max} ({self._limit}); the peer may not speak "
+            "the Kafka protocol"
+        )
 
     def abandon(self) -> None:
         """Release an open frame's buffer when the connection ends."""

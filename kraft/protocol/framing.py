@@ -43,21 +43,7 @@ class RequestHeader:
         if len(frame) < 8:
             raise ProtocolError(f"a frame of {len(frame)} bytes is too short for a request header")
         key, version, correlation_id = _REQUEST_START.unpack_from(frame)
-        client_id: str | None = None
-        position = 10
-        if len(frame) < position:
-            raise ProtocolError("the request header is cut off before the client id")
-        (size,) = _CLIENT_ID_SIZE.unpack_from(frame, 8)
-        if size >= 0:
-            position += size
-            if position > len(frame):
-                raise ProtocolError("the client id is longer than the frame")
-            try:
-                client_id = str(frame[10:position], "utf-8")
-            except UnicodeDecodeError:
-                raise ProtocolError("the client id is not UTF-8") from None
-        if api_keys.request_header_version(key, version) == 2:
-            position = skip_tagged_fields(frame, position)
+        client_id, position = client_id_of(frame, key, version)
         return cls(key, version, correlation_id, client_id), position
 
     def __repr__(self) -> str:
@@ -65,6 +51,29 @@ class RequestHeader:
             f"RequestHeader({api_keys.name_of(self.api_key)} v{self.api_version}, "
             f"correlation_id={self.correlation_id}, client_id={self.client_id!r})"
         )
+
+
+def client_id_of(frame: Bytes, api_key: int, api_version: int) -> tuple[str | None, int]:
+    """The client id in a frame's header, and where the body starts. Raises ProtocolError like
+    `RequestHeader.decode`."""
+    client_id: str | None = None
+    position = 10
+    if len(frame) < position:
+        raise ProtocolError("the request header is cut off before the client id")
+    (size,) = _CLIENT_ID_SIZE.unpack_from(frame, 8)
+    if size >= 0:
+        position += size
+        if position > len(frame):
+            raise ProtocolError("the client id is longer than the frame")
+        try:
+            client_id = str(frame[10:position], "utf-8")
+        except UnicodeDecodeError:
+            raise ProtocolError("the client id is not UTF-8") from None
+    if api_keys.request_header_version(api_key, api_version) == 2:
+        if position < len(frame) and not frame[position]:
+            return client_id, position + 1  # No tagged fields, as nearly always.
+        position = skip_tagged_fields(frame, position)
+    return client_id, position
 
 
 def decode_request(frame: Bytes) -> tuple[RequestHeader, Message]:

@@ -98,11 +98,19 @@ def _check_tags(count: int) -> None:
 def write_tags(out: bytearray, known: dict[int, bytearray], unknown: UnknownTags | None) -> None:
     """Append a tag section, in ascending order of tags. Raises ProtocolError when an unknown tag is one that this
     version knows."""
+    if not known and not unknown:
+        out.append(0)
+        return
     both: dict[int, bytes | bytearray] = {**known, **(unknown or {})}
     if unknown and len(both) != len(known) + len(unknown):
         raise ProtocolError(f"unknown tags {sorted(unknown)} repeat tags that this version defines")
     write_uvarint(out, len(both))
     for tag in sorted(both):
-        write_uvarint(out, tag)
-        write_uvarint(out, len(both[tag]))
-        out += both[tag]
+        content = both[tag]
+        if tag < 128 and len(content) < 128:
+            out.append(tag)
+            out.append(len(content))
+        else:
+            write_uvarint(out, tag)
+            write_uvarint(out, len(content))
+        out += content

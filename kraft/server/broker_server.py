@@ -56,7 +56,6 @@ from kraft.storage.log_manager import LogManager
 from kraft.world.ports import Listener, World
 
 if TYPE_CHECKING:
-    from kraft.metadata.image.topics_image import TopicImage
     from kraft.metadata.loader import MetadataLoader
     from kraft.server.tiers.broker_tiering import BrokerTiering
 
@@ -80,11 +79,10 @@ class TopicLookup:
         return None if topic is None else topic.name
 
     def topic_id(self, name: str) -> bytes | None:
-        topic = self._topic(name)
-        return None if topic is None else topic.id
+        return self._metadata.image.topics.id_by_name.get(name)
 
     def partition_count(self, name: str) -> int:
-        topic = self._topic(name)
+        topic = self._metadata.image.topics.by_name(name)
         return 0 if topic is None else len(topic.partitions)
 
     def version(self) -> object:
@@ -95,9 +93,6 @@ class TopicLookup:
 
     def names_version(self) -> int:
         return self._metadata.names_offset
-
-    def _topic(self, name: str) -> TopicImage | None:
-        return self._metadata.image.topics.by_name(name)
 
 
 class BrokerServer(ReplicaListener):
@@ -125,7 +120,7 @@ class BrokerServer(ReplicaListener):
         self.replicas = ReplicaManager(config.node_id, logs, self.configs, self.metadata, isr, world, log)
         self.producer_ids = ProducerIdManager(config.node_id, lambda: self.lifecycle.epoch, channel, nursery)
         self.transactions = BrokerTransactions(
-            world, config, self.metadata, self.replicas, self.producer_ids, finalized_features, self._services, loggers
+            world, config, self.metadata, self.replicas, self.producer_ids, self._services, loggers
         )
         self.groups = self._group_coordinator()
         self.lifecycle = BrokerLifecycleManager(

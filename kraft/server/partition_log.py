@@ -10,7 +10,7 @@ from kraft.coordinator.errors import ReloadNeeded
 from kraft.coordinator.shard import LogRecord, Marker, Producer
 from kraft.protocol.records.builder import build_keyed_batch
 from kraft.protocol.records.control_record import ControlRecordType, TransactionMarker, build_marker_batch
-from kraft.protocol.records.record_batch import HEADER_SIZE, NO_SEQUENCE, RecordBatch, batches
+from kraft.protocol.records.record_batch import NO_SEQUENCE, RecordBatch, batches
 from kraft.replication.logs.writer import QueuedAppend
 from kraft.replication.partition import Partition, TransactionalAppend
 from kraft.replication.replica_manager import ReplicaManager
@@ -37,53 +37,36 @@ class PartitionLog:
         self,
         partition: TopicPartition,
         leader_epoch: int,
-        records: Sequence[LogRecord],
+        content: Sequence[LogRecord] | Marker,
         timestamp_ms: int,
         producer: Producer | None = None,
     ) -> int:
-        """See the port. Raises NotLeader, ApiError, StorageError; ReloadNeeded where the records are in the log and
-        nobody knows for how long."""
-        batch = await in_turns(_batch_of(records, timestamp_ms, producer))
+        """See the port. Raises NotLeader, ApiError, StorageError; ReloadNeeded if the content is in the log but could
+        not be made durable."""
+        batch = await in_turns(_batch_of(content, leader_epoch, timestamp_ms, producer))
         target = self._led(partition)
-        appended = self._write(target, leader_epoch, batch, timestamp_ms, _transaction_of(producer))
+        appended = self._write(target, leader_epoch, batch, timestamp_ms, _transaction_of(content, producer))
         return await self._until_durable(target, appended)
 
     def append_at_once(
         self,
         partition: TopicPartition,
         leader_epoch: int,
-        records: Sequence[LogRecord],
+        content: Sequence[LogRecord] | Marker,
         timestamp_ms: int,
         producer: Producer | None = None,
-    ) -> int | None:
+    ) -> tuple[int, int] | None:
         """See the port. Raises as `append`, without ReloadNeeded."""
-        target = self._led(partition)
-        if len(records) > RECORDS_AT_ONCE_MAX or self._must_wait(target, HEADER_SIZE):
+        target = self._replicas.partition(partition.topic, partition.partition)
+        log = target.log
+        if len(content) > RECORDS_AT_ONCE_MAX or log.is_appending or log.config.flush_messages != LONG_MAX:
             return None
-        batch = at_once(_batch_of(records, timestamp_ms, producer))
-        if self._must_wait(target, len(batch)):
+        batch = at_once(_batch_of(content, leader_epoch, timestamp_ms, producer))
+        if len(batch) >= self._replicas.writer.large_bytes_min:
             return None
-        return _offset_of(self._write(target, leader_epoch, batch, timestamp_ms, _transaction_of(producer)))
-
-    async def append_marker(
-        self, partition: TopicPartition, leader_epoch: int, marker: Marker, timestamp_ms: int
-    ) -> int:
-        """See the port. Raises as `append`."""
-        batch = _marker_batch_of(marker, leader_epoch, timestamp_ms)
-        transaction = TransactionalAppend(transaction_version=marker.transaction_version)
-        target = self._led(partition)
-        return await self._until_durable(target, self._write(target, leader_epoch, batch, timestamp_ms, transaction))
-
-    def append_marker_at_once(
-        self, partition: TopicPartition, leader_epoch: int, marker: Marker, timestamp_ms: int
-    ) -> int | None:
-        """See the port. Raises as `append_at_once`."""
-        target = self._led(partition)
-        if self._must_wait(target, HEADER_SIZE):
-            return None
-        batch = _marker_batch_of(marker, leader_epoch, timestamp_ms)
-        transaction = TransactionalAppend(transaction_version=marker.transaction_version)
-        return _offset_of(self._write(target, leader_epoch, batch, timestamp_ms, transaction))
+        appended = self._write(target, leader_epoch, batch, timestamp_ms, _transaction_of(content, producer))
+        assert isinstance(appended, LogAppendInfo), "a small append to a log without another is synchronous"
+        return appended.last_offset, log.high_watermark
 
     def start_verification(
         self, partition: TopicPartition, producer_id: int, producer_epoch: int, *, implicit: bool
@@ -121,11 +104,8 @@ class PartitionLog:
             except (KraftError, OSError) as problem:
                 self._replicas.handle_storage_error(problem, target.topic, target.index, "flush", log)
                 raise ReloadNeeded from problem
-        return _offset_of(info)
-
-    def _must_wait(self, target: Partition, size: int) -> bool:
-        """Whether an append of `size` bytes is for the writer's thread, or has to be flushed."""
-        return self._replicas.writer.must_wait(target.log, size) or target.log.config.flush_messages != LONG_MAX
+        assert info is not None, "a leader appends all or nothing"
+        return info.last_offset
 
     async def read(self, partition: TopicPartition, from_offset: int) -> Sequence[RecordBatch]:
         """See the port: the file is read in a worker thread. Of a log of small commits it is ten thousand batches."""
@@ -142,7 +122,7 @@ class PartitionLog:
         return found
 
     def batch_bounds(self, partition: TopicPartition) -> tuple[int, int]:
-        config = self._led(partition).log.config
+        config = self._replicas.partition(partition.topic, partition.partition).log.config
         return config.max_message_bytes, config.segment_bytes
 
     def log_start_offset(self, partition: TopicPartition) -> int:
@@ -160,17 +140,15 @@ class PartitionLog:
         return found
 
 
-def _offset_of(info: LogAppendInfo | QueuedAppend | None) -> int:
-    """The last one, of an append that is done: a leader's takes all or nothing."""
-    assert isinstance(info, LogAppendInfo)
-    return info.last_offset
-
-
-def _batch_of(records: Sequence[LogRecord], timestamp_ms: int, producer: Producer | None) -> Steps[bytes]:
+def _batch_of(
+    content: Sequence[LogRecord] | Marker, leader_epoch: int, timestamp_ms: int, producer: Producer | None
+) -> Steps[bytes]:
+    if isinstance(content, Marker):
+        return _marker_batch_of(content, leader_epoch, timestamp_ms)
     if producer is None:
-        return build_keyed_batch(records, timestamp_ms)
+        return build_keyed_batch(content, timestamp_ms)
     return build_keyed_batch(
-        records,
+        content,
         timestamp_ms,
         producer_id=producer.producer_id,
         producer_epoch=producer.producer_epoch,
@@ -178,11 +156,8 @@ def _batch_of(records: Sequence[LogRecord], timestamp_ms: int, producer: Produce
     )
 
 
-def _transaction_of(producer: Producer | None) -> TransactionalAppend | None:
-    return None if producer is None else TransactionalAppend(producer.guard)
-
-
-def _marker_batch_of(marker: Marker, leader_epoch: int, timestamp_ms: int) -> bytes:
+def _marker_batch_of(marker: Marker, leader_epoch: int, timestamp_ms: int) -> Steps[bytes]:
+    yield from ()
     return build_marker_batch(
         TransactionMarker(
             ControlRecordType.COMMIT if marker.committed else ControlRecordType.ABORT, marker.coordinator_epoch
@@ -193,3 +168,9 @@ def _marker_batch_of(marker: Marker, leader_epoch: int, timestamp_ms: int) -> by
         producer_id=marker.producer_id,
         producer_epoch=marker.producer_epoch,
     )
+
+
+def _transaction_of(content: Sequence[LogRecord] | Marker, producer: Producer | None) -> TransactionalAppend | None:
+    if isinstance(content, Marker):
+        return TransactionalAppend(transaction_version=content.transaction_version)
+    return None if producer is None else TransactionalAppend(producer.guard)

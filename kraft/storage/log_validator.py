@@ -30,6 +30,7 @@ from kraft.protocol.records.record_batch import (
     LOG_APPEND_TIME,
     LOG_OVERHEAD,
     MAGIC,
+    TIMESTAMP_TYPE_FLAG,
     Buffer,
     CorruptBatch,
     RecordBatch,
@@ -171,7 +172,9 @@ def _validation(batch: RecordBatch, config: LogConfig, origin: int, now_ms: int)
     except CorruptBatch as problem:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(problem)) from problem
     if origin != AppendOrigin.CLIENT:
-        return _with_log_append_time(batch, config, now_ms)
+        if config.log_append_time or batch.attributes & TIMESTAMP_TYPE_FLAG:
+            return _with_log_append_time(batch, config, now_ms)
+        return batch
     source = batch.attributes & CODEC_MASK
     _check_client_header(batch, source)
     codec = source if config.compression_type == "producer" else target_codec(config, source)

@@ -246,10 +246,6 @@ class UnifiedLog:
         """Whether an append is between its first and its last step."""
         return self._pending is not None
 
-    @property
-    def latest_epoch(self) -> int:
-        return self.leader_epoch_cache.latest_epoch
-
     # Append
 
     def append_as_leader(
@@ -303,8 +299,9 @@ class UnifiedLog:
         marker = marker_of(batch) if batch.attributes & CONTROL_FLAG and batch.producer_id >= 0 else None
         if batch.producer_id >= 0:
             if marker is not None:
-                is_known = self.producers.check_marker(batch, marker, origin, transaction_version)
-                self.producers.end_verification(batch, transaction_version)
+                producers = self.producers
+                is_known = producers.check_marker(batch, marker, origin, transaction_version)
+                producers.end_verification(batch, transaction_version)
                 if is_known:
                     return PendingAppend(self._already_appended(first_offset - 1, first_offset - 1, now_ms))
             elif (known := self.producers.check(batch, first_offset, origin, verification)) is not None:
@@ -458,7 +455,9 @@ class UnifiedLog:
     def update_high_watermark(self, offset: int) -> int:
         """Set the high watermark, bounded by the log; returns the new value. It may fall only on a follower, to the
         leader's value."""
-        self._move_high_watermark(min(max(offset, self.log_start_offset), self.log_end_offset))
+        bounded = min(max(offset, self.log_start_offset), self.log_end_offset)
+        if bounded != self.high_watermark:
+            self._move_high_watermark(bounded)
         if self._producers is not None:
             self._producers.high_watermark_updated(self.high_watermark)
         return self.high_watermark

@@ -86,7 +86,7 @@ async def write_log(draw: random.Random) -> MemoryLog:
         producer_id = draw.choice((0, 0, 1, 2))
         producer = Producer(producer_id, 0) if producer_id else None
         if producer is not None and draw.randrange(2):
-            await log.append_marker(PARTITION, 1, Marker(producer_id, 0, 0, draw.random() < 0.6, 1), 0)
+            await log.append(PARTITION, 1, Marker(producer_id, 0, 0, draw.random() < 0.6, 1), 0)
             continue
         log.open_transactions.add((PARTITION, producer_id))
         await log.append(PARTITION, 1, [some_record(draw) for _ in range(draw.randrange(1, 5))], 0, producer)

@@ -43,7 +43,7 @@ from tests.unit.server.nodes import HOST, PORT, configuration, running
 
 TABLE: Final = ROOT / "tests/tidy/hops.json"
 COUNTED: Final = f"{ROOT}/kraft/"
-NOT_COUNTED: Final = (f"{ROOT}/kraft/client/", f"{ROOT}/kraft/world/simulated/", str(fast_path.__file__))
+NOT_COUNTED: Final = (f"{ROOT}/kraft/rpc_client/", f"{ROOT}/kraft/world/simulated/", str(fast_path.__file__))
 """`fast_path` is machine code where there was a compiler."""
 COMPREHENSIONS: Final = ("<listcomp>", "<setcomp>", "<dictcomp>")
 """No calls since Python 3.12."""

@@ -152,11 +152,13 @@ class GroupDraft:
         self._consumer_groups = self._consumer_groups.set(group.group_id, group)
         return group
 
-    def start_consumer_session(self, group_id: str, member_id: str) -> None:
-        """Restart the session of a consumer group member."""
+    def start_consumer_session(self, group_id: str, member_id: str, timeout_ms: int | None = None) -> None:
+        """Restart the session of a consumer group member: of `timeout_ms`, or as configured."""
         group = self._consumer_groups[group_id]
-        timeout_ms = self.consumer_session_ms(group.members[member_id], group_id)
-        self.keep_consumer(replace(group, sessions=group.sessions.set(member_id, self.now_ms + timeout_ms)))
+        if timeout_ms is None:
+            timeout_ms = self.consumer_session_ms(group.members[member_id], group_id)
+        restarted = replace(group, sessions=group.sessions.set(member_id, self.now_ms + timeout_ms))
+        self._consumer_groups = self._consumer_groups.set(group_id, restarted)
         self.timers.append(("session", group_id, member_id))
 
     def consumer_session_ms(self, member: ConsumerMember, group_id: str) -> int:

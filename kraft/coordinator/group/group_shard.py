@@ -103,7 +103,7 @@ class GroupShard:
 
     def deadline_of(self, state: GroupShardState, key: TimerKey) -> int | None:
         if key[0] in KINDS:
-            return consumer_deadline(state.consumer_group(key[1]), key)
+            return consumer_deadline(state.consumer_groups.get(key[1]), key)
         group = state.group(key[1])
         if group is None:
             return None

@@ -40,7 +40,7 @@ async def offset_commit(
 def _offset_commit_failed(request: OffsetCommitRequest, code: int, message: str | None) -> Steps[OffsetCommitResponse]:
     whole = OffsetCommitResponse()
     merging = Merging(whole.topics)
-    for portion in commit_portions(request, TURN_ITEMS):
+    for portion in commit_portions(request, TURN_ITEMS) or (request,):
         merging.add(commit_error(portion, code).topics)
         yield from (None for _ in range(TURN_ITEMS))
     return whole

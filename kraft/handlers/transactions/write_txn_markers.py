@@ -100,7 +100,7 @@ async def write_markers(request: WriteTxnMarkersRequest, broker: BrokerServices)
     """Write the markers of partitions that this broker leads, and wait for their replicas. All are appended before
     any is waited for."""
     results = _Results()
-    deadline = broker.world.clock.now() + broker.config.seconds("request.timeout.ms")
+    started = broker.world.clock.now()
     turn = Turn(MARKERS_A_TURN)
     begun: list[_Write] = []
     async with trio.open_nursery() as marker_nursery:
@@ -110,15 +110,15 @@ async def write_markers(request: WriteTxnMarkersRequest, broker: BrokerServices)
                     if turn.is_over():
                         await turn.next()
                     result = results.of(marker.producer_id, topic.name, index)
-                    write = _Write(marker, topic.name, result, broker, deadline)
+                    write = _Write(marker, topic.name, result, broker)
                     if not write.begin():
                         continue
                     if write.waits_for_followers_alone:
                         begun.append(write)
                     else:
-                        marker_nursery.start_soon(write.finish)
+                        marker_nursery.start_soon(write.finish, started)
         for write in begun:
-            await write.finish()
+            await write.finish(started)
     return results.response()
 
 
@@ -127,7 +127,6 @@ class _Write:
 
     __slots__ = (
         "_broker",
-        "_deadline",
         "_end",
         "_leader_epoch",
         "_log",
@@ -144,13 +143,11 @@ class _Write:
         topic: str,
         result: WritableTxnMarkerPartitionResult,
         broker: BrokerServices,
-        deadline: float,
     ) -> None:
         self._marker = marker
         self._topic = topic
         self._result = result
         self._broker = broker
-        self._deadline = deadline
         self._end: int | None = None
         """Where the log ends behind the marker, once that is in it."""
         self._log: UnifiedLog | None = None
@@ -180,20 +177,19 @@ class _Write:
             if isinstance(appended, QueuedAppend):
                 self._queued = appended
                 return True
-            self._end = appended.last_offset + 1
+            self._end = end = appended.last_offset + 1
         except EXPECTED as problem:
             self._failed(problem)
             return False
-        return not (
-            self._is_durable and partition.log.high_watermark >= self._end_offset and partition.has_enough_in_sync
-        )
+        return partition.log.high_watermark < end or not partition.has_enough_in_sync
 
     @property
     def waits_for_followers_alone(self) -> bool:
         return self._end is not None and self._is_durable
 
-    async def finish(self) -> None:
-        """Return once the marker is below the high watermark, or its result has an error."""
+    async def finish(self, started: float) -> None:
+        """Return once the marker is below the high watermark, or its result has an error. It times out
+        `request.timeout.ms` after `started`."""
         replicas = self._broker.replicas
         try:
             if self._topic == OFFSETS_TOPIC:
@@ -207,7 +203,8 @@ class _Write:
             self._log = partition.log
             if not self._is_durable:
                 await replicas.flush(partition)
-            await replicas.until_committed(partition, leader_epoch, self._end_offset, self._deadline)
+            deadline = started + self._broker.config.seconds("request.timeout.ms")
+            await replicas.until_committed(partition, leader_epoch, self._end_offset, deadline)
         except EXPECTED as problem:
             self._failed(problem)
 

@@ -31,21 +31,26 @@ class OrderedMap(Generic[K, V]):
     """An immutable map, iterated in ascending key order. A changed copy costs O(log n). Keys must be hashable and
     mutually comparable."""
 
-    __slots__ = ("_keys", "_map")
+    __slots__ = ("_keys", "_map", "get")
 
     def __init__(self, source: Map[K, V] | Mapping[K, V] | Iterable[tuple[K, V]] = ()) -> None:
         self._map: Map[K, V] = source if isinstance(source, Map) else Map(source)
         self._keys: tuple[K, ...] | None = None
+        self.get = self._map.get  # type: ignore[method-assign]  # No call of Python for the commonest question.
+
+    def __reduce__(self) -> tuple[type[OrderedMap[K, V]], tuple[Map[K, V]]]:
+        return OrderedMap, (self._map,)
 
     def __getitem__(self, key: K) -> V:
         return self._map[key]
 
-    @overload
-    def get(self, key: K) -> V | None: ...
-    @overload
-    def get(self, key: K, default: D) -> V | D: ...
-    def get(self, key: K, default: Any = None) -> Any:
-        return self._map.get(key, default)
+    if TYPE_CHECKING:
+
+        @overload
+        def get(self, key: K) -> V | None: ...
+        @overload
+        def get(self, key: K, default: D) -> V | D: ...
+        def get(self, key: K, default: Any = None) -> Any: ...
 
     def __contains__(self, key: object) -> bool:
         return key in self._map

@@ -58,7 +58,7 @@ class TopicsImage:
 
     def by_name(self, name: str) -> TopicImage | None:
         topic_id = self.id_by_name.get(name)
-        return None if topic_id is None else self.by_id[topic_id]
+        return None if topic_id is None else self.by_id.get(topic_id)
 
     def partition(self, topic_id: bytes, partition_id: int) -> PartitionRegistration | None:
         topic = self.by_id.get(topic_id)

@@ -157,6 +157,32 @@ def build_keyed_batch(
     )
 
 
+def build_control_record_batch(
+    key: bytes,
+    value: bytes,
+    timestamp_ms: int,
+    *,
+    offset: int,
+    leader_epoch: int,
+    producer_id: int,
+    producer_epoch: int,
+) -> bytes:
+    """One whole transactional batch of a single control record: a transaction marker."""
+    return _seal(
+        _keyed_records(((key, value),), 0),
+        offset,
+        leader_epoch,
+        TRANSACTIONAL_FLAG | CONTROL_FLAG,
+        0,
+        timestamp_ms,
+        timestamp_ms,
+        producer_id,
+        producer_epoch,
+        NO_SEQUENCE,
+        1,
+    )
+
+
 def _keyed_records(entries: Sequence[tuple[bytes, bytes | None]], first: int) -> bytes:
     """Records as `append_record` makes them, from the offset delta `first` on. Lengths are encoded once for those of
     one shape beside each other."""
@@ -168,10 +194,11 @@ def _keyed_records(entries: Sequence[tuple[bytes, bytes | None]], first: int) ->
         delta_size, key_size, value_size = len(delta), len(key), -1 if value is None else len(value)
         if value_size != last_value_size or key_size != last_key_size or delta_size != last_delta_size:
             last_delta_size, last_key_size, last_value_size = delta_size, key_size, value_size
-            key_head, value_head = varint(key_size), varint(value_size)
+            key_head = SMALL[key_size] if key_size < SMALL_COUNT else varint(key_size)
+            value_head = SMALL[value_size] if 0 <= value_size < SMALL_COUNT else varint(value_size)
             size = 3 + delta_size + len(key_head) + key_size + len(value_head) + max(value_size, 0)
             # Behind the size attributes and timestamp delta; before it that the last record has no headers.
-            head = b"\0" + varint(size) + b"\0\0"
+            head = b"\0" + (SMALL[size] if size < SMALL_COUNT else varint(size)) + b"\0\0"
         parts += (head, delta, key_head, key, value_head, value or b"")
     return b"".join(parts)[1:] + b"\0"
 

@@ -12,11 +12,15 @@ from struct import Struct
 from struct import error as StructError
 from typing import Any, Protocol
 
-from kraft.protocol.records.builder import build_batch
+from kraft.protocol.records.builder import build_batch, build_control_record_batch
 from kraft.protocol.records.record import InvalidRecord, Record
 
 _KEY = Struct(">hh")
 _MARKER = Struct(">hi")
+_MARKER_RECORD = Struct(">5s hh c hi c")
+_MARKER_HEAD, _MARKER_SIZE, _MARKER_END = b"\x20\0\0\0\x08", b"\x0c", b"\0"
+"""A marker as every broker writes it: a record of 16 bytes, a key of 4, a value of 6, no headers. Other forms are
+decoded record by record."""
 
 
 class ControlRecordType:
@@ -64,6 +68,7 @@ class ControlBatch(Protocol):
     @property
     def count(self) -> int: ...
     def records(self) -> Iterable[KeyAndValue]: ...
+    def payload(self) -> bytes | memoryview: ...
 
 
 class KeyAndValue(Protocol):
@@ -78,6 +83,12 @@ def marker_of(batch: ControlBatch) -> TransactionMarker | None:
     InvalidRecord."""
     if not batch.is_control or batch.count == 0:
         return None
+    payload = batch.payload()
+    if len(payload) == _MARKER_RECORD.size:
+        head, _, control_type, size, _, coordinator_epoch, end = _MARKER_RECORD.unpack(payload)
+        is_usual = head == _MARKER_HEAD and size == _MARKER_SIZE and end == _MARKER_END
+        if is_usual and control_type in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
+            return TransactionMarker(control_type, coordinator_epoch)
     record = next(iter(batch.records()))
     control_type = control_type_of(record.key)
     if control_type not in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
@@ -99,14 +110,14 @@ def build_marker_batch(
     producer_epoch: int,
 ) -> bytes:
     """The one-record batch that commits or aborts a producer's transaction on one partition."""
-    record = Record(offset, timestamp_ms, control_key(marker.control_type), _MARKER.pack(0, marker.coordinator_epoch))
-    return build_batch(
-        [record],
+    return build_control_record_batch(
+        _KEY.pack(0, marker.control_type),
+        _MARKER.pack(0, marker.coordinator_epoch),
+        timestamp_ms,
+        offset=offset,
         leader_epoch=leader_epoch,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
-        is_transactional=True,
-        is_control=True,
     )
 
 

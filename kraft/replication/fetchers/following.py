@@ -64,7 +64,7 @@ class Following:
 
     def wanted(self) -> Wanted:
         log = self.partition.log
-        return Wanted(self.leader_epoch, log.log_end_offset, log.latest_epoch, log.log_start_offset)
+        return Wanted(self.leader_epoch, log.log_end_offset, log.leader_epoch_cache.latest_epoch, log.log_start_offset)
 
 
 class Truncation(NamedTuple):

@@ -220,7 +220,7 @@ class LogWriter:
         """
         log = partition.log
         takes_long = origin == AppendOrigin.CLIENT and takes_long_to_validate(batch, log.config, now_ms)
-        if takes_long or self.must_wait(log, len(batch)):
+        if takes_long or len(batch) >= self.large_bytes_min or log.is_appending:
             lasting = memoryview(bytes(batch)) if is_lent else batch
             return self._queue(partition, lasting, required_acks, now_ms, origin, leader_epoch, transaction, takes_long)
         if leader_epoch is not None and leader_epoch != partition.leader_epoch:
@@ -244,7 +244,7 @@ class LogWriter:
         """Append records from the leader of this epoch, synchronously or queued like `append`. Returns None if nothing
         is left to append. Raises ApiError, ProtocolError, StorageError."""
         log, epoch = partition.log, partition.leader_epoch
-        if self.must_wait(log, len(records)):
+        if len(records) >= self.large_bytes_min or log.is_appending:
             return self._enqueue(
                 QueuedAppend(
                     partition,
@@ -262,10 +262,6 @@ class LogWriter:
         if info is not None and info.rolled:
             self._rolled(log)
         return info
-
-    def must_wait(self, log: UnifiedLog, size: int) -> bool:
-        """Whether an append of `size` bytes is queued: it is large, or another append to the log is in progress."""
-        return size >= self.large_bytes_min or log.is_appending
 
     def _queue(
         self,

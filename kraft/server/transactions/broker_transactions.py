@@ -43,7 +43,6 @@ class BrokerTransactions:
         metadata: MetadataCache,
         replicas: ReplicaManager,
         producer_ids: ProducerIds,
-        finalized_features: Callable[[], Mapping[str, int]],
         services: Callable[[], BrokerServices],
         loggers: Loggers,
     ) -> None:
@@ -73,7 +72,7 @@ class BrokerTransactions:
             producer_ids=producer_ids,
             markers=self.markers,
             partition_count=self._partition_count,
-            level=lambda: finalized_features().get(TRANSACTION_VERSION, 0),
+            level=lambda: metadata.image.features.level(TRANSACTION_VERSION),
             world=world,
         )
 

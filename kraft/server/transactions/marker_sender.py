@@ -184,7 +184,7 @@ def _taken(waiting: Iterable[_Marker]) -> list[_Marker]:
     for marker in waiting:
         if marker.written.producer_id in taken:
             continue
-        count += sum(len(topic.partition_indexes) for topic in marker.written.topics)
+        count += sum([len(topic.partition_indexes) for topic in marker.written.topics])
         if taken and (count > PARTITIONS_A_REQUEST or len(taken) == MARKERS_A_REQUEST):
             break
         taken[marker.written.producer_id] = marker

@@ -157,25 +157,38 @@ class MemoryLog:
         self,
         partition: TopicPartition,
         leader_epoch: int,
-        records: Sequence[LogRecord],
+        content: Sequence[LogRecord] | Marker,
         timestamp_ms: int,
         producer: Producer | None = None,
     ) -> int:
         if self.gate is not None:
             await self.gate.wait()
-        return self._append(partition, leader_epoch, records, producer)
+        return self._append_content(partition, leader_epoch, content, producer)
 
     def append_at_once(
         self,
         partition: TopicPartition,
         leader_epoch: int,
-        records: Sequence[LogRecord],
+        content: Sequence[LogRecord] | Marker,
         timestamp_ms: int,
         producer: Producer | None = None,
-    ) -> int | None:
+    ) -> tuple[int, int] | None:
         if self.gate is not None or not self.takes_at_once:
             return None
-        return self._append(partition, leader_epoch, records, producer)
+        return self._append_content(partition, leader_epoch, content, producer), self.high_watermark(partition)
+
+    def _append_content(
+        self,
+        partition: TopicPartition,
+        leader_epoch: int,
+        content: Sequence[LogRecord] | Marker,
+        producer: Producer | None,
+    ) -> int:
+        if not isinstance(content, Marker):
+            return self._append(partition, leader_epoch, content, producer)
+        record = control_key(int(content.committed)), struct.pack(">hi", 0, content.coordinator_epoch)
+        owner = Producer(content.producer_id, content.producer_epoch)
+        return self._append(partition, leader_epoch, [record], owner, is_control=True)
 
     def _append(
         self,
@@ -219,25 +232,6 @@ class MemoryLog:
             self.open_transactions.discard(key)
         else:
             self.open_transactions.add(key)
-
-    async def append_marker(
-        self, partition: TopicPartition, leader_epoch: int, marker: Marker, timestamp_ms: int
-    ) -> int:
-        if self.gate is not None:
-            await self.gate.wait()
-        return self._append_marker(partition, leader_epoch, marker)
-
-    def append_marker_at_once(
-        self, partition: TopicPartition, leader_epoch: int, marker: Marker, timestamp_ms: int
-    ) -> int | None:
-        if self.gate is not None or not self.takes_at_once:
-            return None
-        return self._append_marker(partition, leader_epoch, marker)
-
-    def _append_marker(self, partition: TopicPartition, leader_epoch: int, marker: Marker) -> int:
-        record = control_key(int(marker.committed)), struct.pack(">hi", 0, marker.coordinator_epoch)
-        producer = Producer(marker.producer_id, marker.producer_epoch)
-        return self._append(partition, leader_epoch, [record], producer, is_control=True)
 
     async def read(self, partition: TopicPartition, from_offset: int) -> Sequence[MemoryBatch]:
         if self.read_gate is not None:

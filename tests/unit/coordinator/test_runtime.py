@@ -95,7 +95,7 @@ def test_losing_a_partition_answers_everybody_who_waits():
 def test_leadership_lost_while_an_append_runs_leaves_the_answer_to_the_resignation():
     async def scenario():
         async with serving() as service, trio.open_nursery() as nursery:
-            service.log.held = True
+            service.log.held, service.log.takes_at_once = True, False
 
             def not_led(partition):
                 raise NotLeader("moved")

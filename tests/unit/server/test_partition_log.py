@@ -90,7 +90,7 @@ def test_a_marker_sent_again_is_not_appended_again() -> None:
             guard = log.start_verification(OFFSETS, 7, 0, implicit=False)
             await log.append(OFFSETS, 0, [(b"k", b"v")], now, Producer(7, 0, guard))
             marker = Marker(7, 0, 5, True, 0)
-            assert [await log.append_marker(OFFSETS, 0, marker, now) for _ in range(3)] == [1, 1, 1]
+            assert [await log.append(OFFSETS, 0, marker, now) for _ in range(3)] == [1, 1, 1]
             assert log.high_watermark(OFFSETS) == 2
 
     simulate(play)
@@ -207,10 +207,10 @@ def test_what_waits_for_nothing_is_appended_at_once() -> None:
         async with broker(universe) as made:
             made.topic(OFFSETS.topic, cleanup_policy="compact")
             log, now = PartitionLog(made.replicas), made.world.clock.wall_ms()
-            assert log.append_at_once(OFFSETS, 0, [(b"k1", b"v1"), (b"k2", None)], now) == 1
+            assert log.append_at_once(OFFSETS, 0, [(b"k1", b"v1"), (b"k2", None)], now) == (1, 2)
             guard = log.start_verification(OFFSETS, 7, 0, implicit=False)
-            assert log.append_at_once(OFFSETS, 0, [(b"k", b"v")], now, Producer(7, 0, guard)) == 2
-            assert [log.append_marker_at_once(OFFSETS, 0, Marker(7, 0, 5, True, 0), now) for _ in range(2)] == [3, 3]
+            assert log.append_at_once(OFFSETS, 0, [(b"k", b"v")], now, Producer(7, 0, guard)) == (2, 3)
+            assert [log.append_at_once(OFFSETS, 0, Marker(7, 0, 5, True, 0), now) for _ in range(2)] == [(3, 4)] * 2
             assert log.high_watermark(OFFSETS) == 4
             found = [(batch.is_transactional, batch.is_control) for batch in await log.read(OFFSETS, 0)]
             assert found == [(False, False), (True, False), (True, True)]
@@ -233,13 +233,13 @@ def test_what_has_to_wait_is_not_appended_at_once() -> None:
             assert log.append_at_once(plain, 0, [(b"k", bytes(300_000))], now) is None
             assert log.append_at_once(plain, 0, few * 1001, now) is None
             assert log.append_at_once(synced, 0, few, now) is None
-            assert log.append_marker_at_once(synced, 0, marker, now) is None
+            assert log.append_at_once(synced, 0, marker, now) is None
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(log.append, plain, 0, [(b"k", bytes(300_000))], now)
                 while not made.partition("plain").log.is_appending:
                     await trio.lowlevel.checkpoint()
                 assert log.append_at_once(plain, 0, few, now) is None
-                assert log.append_marker_at_once(plain, 0, marker, now) is None
+                assert log.append_at_once(plain, 0, marker, now) is None
             assert made.partition("plain").log.log_end_offset == 1
             assert made.partition("synced").log.log_end_offset == 0
 
@@ -253,7 +253,7 @@ def test_a_segment_that_is_closed_by_an_append_at_once_is_made_durable() -> None
             log, kept = PartitionLog(made.replicas), made.partition(OFFSETS.topic).log
             for offset in range(2):
                 now = made.world.clock.wall_ms()
-                assert log.append_at_once(OFFSETS, 0, [(b"k", bytes(600_000))], now) == offset
+                assert log.append_at_once(OFFSETS, 0, [(b"k", bytes(600_000))], now) == (offset, offset + 1)
             await universe.sleep(1.0)
             assert kept.recovery_point >= 1
 

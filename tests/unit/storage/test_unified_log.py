@@ -266,7 +266,7 @@ def test_truncation_drops_what_reaches_the_offset_and_appends_go_on_there(machin
     kept = content(log)[:target]
     assert log.truncate_to(target, NOW_MS) == (target < 20)
     assert (log.log_end_offset, content(log)) == (target, kept)
-    assert log.latest_epoch == ((target - 1) // 5 if target else -1)
+    assert log.leader_epoch_cache.latest_epoch == ((target - 1) // 5 if target else -1)
     assert log.append_as_leader(batch_of(b"new"), 9, now_ms=NOW_MS).first_offset == target
     log.close()
     assert content(machine.log(SMALL, clean=True)) == [*kept, (target, None, b"new")]

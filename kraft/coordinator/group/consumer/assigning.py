@@ -54,21 +54,22 @@ class ComputedTarget:
 # In a heartbeat.
 
 
-def assign(draft: GroupDraft, group: ConsumerGroup) -> None:
-    """Compute a new target assignment if one is due, or request a job for it. `group` must be the draft's."""
-    due = _snapshot_of(draft, group)
-    if due is None:
-        return
+def assign(draft: GroupDraft, group: ConsumerGroup) -> ConsumerGroup:
+    """Compute a new target assignment if one is due, or request a job for it. `group` must be the draft's. Returns the
+    group."""
+    if group.group_epoch <= group.assignment_epoch or (due := _snapshot_of(draft, group)) is None:
+        return group
     # Nobody may be told epoch 0, so the first epoch has its target at once.
     if group.group_epoch == FIRST_EPOCH or _is_small(draft, group):
         adopt_target(draft, compute(due, at_once(counted_topics(group, draft.topics))))
-        return
+        return draft.require_consumer_group(group.group_id)
     if group.assignment_epoch < FIRST_EPOCH:
         # Members get an epoch to wait in, in which nobody has anything.
-        draft.write_consumer(
+        group = draft.write_consumer(
             group.group_id, records.target_metadata(group.group_id, group.group_epoch - 1, NEVER_ASSIGNED_MS)
         )
     draft.effects.append(ComputeTarget(group.group_id))
+    return group
 
 
 def snapshot(draft: GroupDraft, group_id: str) -> Snapshot | None:

@@ -51,7 +51,8 @@ def join_as_classic(
         )
     member_id = request.member_id or new_member_id
     protocols: Protocols = tuple((protocol.name, bytes(protocol.metadata)) for protocol in request.protocols)
-    require_room(draft, group, member_id)
+    if member_id not in group.members:
+        require_room(draft, group)
     names = [name for name, _ in protocols]
     if request.protocol_type != CONSUMER_PROTOCOL_TYPE or not group.supports_classic(names):
         raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"Member {member_id}'s protocols are not supported.")
@@ -73,12 +74,12 @@ def join_as_classic(
         draft.write_consumer(group.group_id, records.member_metadata(group.group_id, member))
     changed = member.topics != before.topics or (member.regex or "") != (before.regex or "")
     forget_expression(draft, group.group_id, before.regex)
-    followed = follow_topics(draft, group.group_id, subscription_changed=changed)
+    followed = follow_topics(draft, draft.require_consumer_group(group.group_id), subscription_changed=changed)
     if last:
         after = _join_last(draft, group, member_id, subscription)
     else:
-        assign(draft, followed)
-        after = reconcile(draft, group.group_id, member_id, _owned(draft, subscription), changed)
+        followed = assign(draft, followed)
+        after = reconcile(draft, followed, member_id, _owned(draft, subscription), changed)
         _await_sync(draft, group.group_id, after)
     return JoinGroupResponse(
         member_id=member_id,
@@ -144,7 +145,7 @@ def _join_last(
     stale = group.assignment_epoch < group.group_epoch
     after = group.members[member_id]
     if not stale:
-        after = reconcile(draft, group.group_id, member_id, _owned(draft, subscription), False)
+        after = reconcile(draft, group, member_id, _owned(draft, subscription), False)
         group = draft.require_consumer_group(group.group_id)
         stale = any(not member.has_reached(group.assignment_epoch) for member in group.members_in_order())
     downgrade(
@@ -200,7 +201,8 @@ def heartbeat_as_classic(draft: GroupDraft, group: ConsumerGroup, request: Heart
     draft.start_consumer_session(group.group_id, member.member_id)
     if group.classic_count == len(group.members):
         # Nobody else's heartbeat computes a target.
-        assign(draft, follow_topics(draft, group.group_id, subscription_changed=False))
+        group = draft.require_consumer_group(group.group_id)
+        assign(draft, follow_topics(draft, group, subscription_changed=False))
     group = draft.require_consumer_group(group.group_id)
     must_join = (
         member.member_epoch < group.assignment_epoch

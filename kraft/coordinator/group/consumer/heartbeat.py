@@ -6,6 +6,7 @@ the member one step towards it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from kraft.common.errors import ApiError
@@ -35,6 +36,7 @@ from kraft.coordinator.group.consumer.upgrade import upgrade
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest as Request
+from kraft.protocol.messages.consumer_group_heartbeat_request import TopicPartitions as RequestTopicPartitions
 from kraft.protocol.messages.consumer_group_heartbeat_response import Assignment, TopicPartitions
 from kraft.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse as Response
 
@@ -88,31 +90,36 @@ def consumer_heartbeat(
         return _leave(draft, request)
     group = _group_for(draft, request)
     member_id = request.member_id or new_member_id
-    reported = _reported(request)
+    reported = None if request.topic_partitions is None else _reported(request.topic_partitions)
     before = _member_for(draft, group, request, member_id, reported)
     member = _updated(before, request, caller)
     names_changed = member.topics != before.topics
     regex_changed = (member.regex or "") != (before.regex or "")
     if regex_changed:
         check_expression(group, member)
-    written = draft.consumer_group(request.group_id)
-    if member is not before or written is None or member_id not in written.members:
-        draft.write_consumer(request.group_id, records.member_metadata(request.group_id, member))
+    if member_id not in group.members:  # A static member that was replaced has changed the group.
+        group = draft.consumer_group(request.group_id) or group
+    if member is not before or member_id not in group.members:
+        group = draft.write_consumer(request.group_id, records.member_metadata(request.group_id, member))
     if regex_changed:
         forget_expression(draft, request.group_id, before.regex)
+        group = draft.require_consumer_group(request.group_id)
     # A pattern that is yet to be matched changes nothing until it is.
     rematched = regex_changed and (not member.regex or member.regex in group.regexes)
-    group = follow_topics(draft, request.group_id, subscription_changed=names_changed or rematched)
-    refresh_expressions(draft, group, may_describe)
-    assign(draft, group)
-    after = reconcile(draft, request.group_id, member_id, reported, names_changed or regex_changed)
-    draft.start_consumer_session(request.group_id, member_id)
+    group = follow_topics(draft, group, subscription_changed=names_changed or rematched)
+    if group.regex_subscribers:
+        refresh_expressions(draft, group, may_describe)
+    group = assign(draft, group)
+    after = reconcile(draft, group, member_id, reported, names_changed or regex_changed)
+    settings = draft.consumer_configs.settings_of(request.group_id)
+    draft.start_consumer_session(request.group_id, member_id, settings.session_timeout_ms)
     response = Response(
         member_id=member_id,
         member_epoch=after.member_epoch,
-        heartbeat_interval_ms=draft.consumer_configs.settings_of(request.group_id).heartbeat_interval_ms,
+        heartbeat_interval_ms=settings.heartbeat_interval_ms,
     )
-    if request.member_epoch == JOINING_EPOCH or _is_full(request) or after.assigned != before.assigned:
+    is_full = reported is not None and _is_full(request)
+    if request.member_epoch == JOINING_EPOCH or is_full or after.assigned != before.assigned:
         response.assignment = _assignment(after)
     return response
 
@@ -132,7 +139,8 @@ def _group_for(draft: GroupDraft, request: Request) -> ConsumerGroup:
         elif classic is not None:
             draft.delete_group(group_id)
         group = group or ConsumerGroup(group_id=group_id)
-    require_room(draft, group, request.member_id)
+    if request.member_id not in group.members:
+        require_room(draft, group)
     return group
 
 
@@ -160,7 +168,8 @@ def _member_for(
     if joins:
         return group.members.get(member_id) or ConsumerMember(member_id=member_id)
     member = group.require_member(member_id)
-    _check_epoch(member, request.member_epoch, reported)
+    if request.member_epoch != member.member_epoch:
+        _check_epoch(member, request.member_epoch, reported)
     return member
 
 
@@ -188,11 +197,9 @@ def _has_only_assigned(member: ConsumerMember, reported: Partitions | None) -> b
     )
 
 
-def _reported(request: Request) -> Partitions | None:
-    if request.topic_partitions is None:
-        return None
+def _reported(topics: Sequence[RequestTopicPartitions]) -> Partitions:
     reported: dict[bytes, frozenset[int]] = {}
-    for topic in request.topic_partitions:
+    for topic in topics:
         topic_id = bytes(topic.topic_id)
         reported[topic_id] = reported.get(topic_id, frozenset()) | frozenset(topic.partitions)
     return reported
@@ -206,6 +213,16 @@ def _updated(member: ConsumerMember, request: Request, caller: Caller) -> Consum
     timeout_ms = request.rebalance_timeout_ms
     if timeout_ms == NO_REBALANCE_TIMEOUT:
         timeout_ms = member.rebalance_timeout_ms
+    present = (
+        member.instance_id,
+        member.rack_id,
+        member.client_id,
+        member.client_host,
+        member.rebalance_timeout_ms,
+        member.topics,
+        member.regex,
+        member.assignor,
+    )
     updated = (
         request.instance_id or member.instance_id,
         request.rack_id or member.rack_id,
@@ -216,7 +233,7 @@ def _updated(member: ConsumerMember, request: Request, caller: Caller) -> Consum
         regex,
         request.server_assignor or member.assignor,
     )
-    if updated == _changeable(member) and member.classic is None:
+    if updated == present and member.classic is None:
         return member
     instance_id, rack_id, client_id, client_host, timeout_ms, topics, regex, assignor = updated
     return replace(
@@ -230,19 +247,6 @@ def _updated(member: ConsumerMember, request: Request, caller: Caller) -> Consum
         regex=regex,
         assignor=assignor,
         classic=None,
-    )
-
-
-def _changeable(member: ConsumerMember) -> tuple[object, ...]:
-    return (
-        member.instance_id,
-        member.rack_id,
-        member.client_id,
-        member.client_host,
-        member.rebalance_timeout_ms,
-        member.topics,
-        member.regex,
-        member.assignor,
     )
 
 

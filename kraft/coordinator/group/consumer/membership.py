@@ -33,10 +33,10 @@ def bump_epoch(draft: GroupDraft, group_id: str) -> ConsumerGroup:
     return draft.keep_consumer(replace(group, topics_seen=draft.topics.version()))
 
 
-def require_room(draft: GroupDraft, group: ConsumerGroup, member_id: str) -> None:
-    """Raises ApiError if the group is full and this is not one of its members."""
+def require_room(draft: GroupDraft, group: ConsumerGroup) -> None:
+    """Raises ApiError if the group has no room for a new member."""
     size_max = draft.config.group_consumer_max_size
-    if len(group.members) >= size_max and member_id not in group.members:
+    if len(group.members) >= size_max:
         raise ApiError(
             ErrorCode.GROUP_MAX_SIZE_REACHED,
             f"The consumer group has reached its maximum capacity of {size_max} members.",

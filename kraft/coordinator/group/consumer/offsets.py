@@ -17,14 +17,14 @@ PartitionCheck = Callable[[bytes, int], int]
 """The error code for an offset of one partition (topic id, index)."""
 
 
-def check_commit(group: ConsumerGroup, member_id: str, epoch: int, api_version: int) -> PartitionCheck:
-    """Check a commit. Returns the check that each partition must pass. Raises ApiError.
+def check_commit(group: ConsumerGroup, member_id: str, epoch: int, api_version: int) -> PartitionCheck | None:
+    """Check a commit. Returns the check that each partition must pass, None if none is needed. Raises ApiError.
 
     An epoch older than the member's is accepted for partitions that it has owned since (KIP-1251): a commit in flight
     when the epoch rose is still valid.
     """
     if epoch < 0 and group.is_empty:
-        return _any_partition
+        return None
     member = group.require_member(member_id)
     if member.classic is not None:
         return _check_epoch(member, epoch, ErrorCode.ILLEGAL_GENERATION)
@@ -38,16 +38,16 @@ def check_commit(group: ConsumerGroup, member_id: str, epoch: int, api_version: 
 
 def check_transactional_commit(
     group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int
-) -> PartitionCheck:
+) -> PartitionCheck | None:
     """Check a TxnOffsetCommit like `check_commit`. Its clients send generations only."""
     if generation < 0 and (group.is_empty or (not member_id and instance_id is None)):
-        return _any_partition
+        return None
     return _check_epoch(group.require_member(member_id), generation, ErrorCode.ILLEGAL_GENERATION)
 
 
-def _check_epoch(member: ConsumerMember, epoch: int, refusal: int) -> PartitionCheck:
+def _check_epoch(member: ConsumerMember, epoch: int, refusal: int) -> PartitionCheck | None:
     if epoch == member.member_epoch:
-        return _any_partition
+        return None
     if epoch > member.member_epoch:
         raise ApiError(
             refusal, f"Received member epoch {epoch} is newer than current member epoch {member.member_epoch}."
@@ -60,10 +60,6 @@ def _check_epoch(member: ConsumerMember, epoch: int, refusal: int) -> PartitionC
         return ErrorCode.NONE if since is not None and since <= epoch else refusal
 
     return check
-
-
-def _any_partition(topic_id: bytes, partition: int) -> int:
-    return ErrorCode.NONE
 
 
 def check_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> int:

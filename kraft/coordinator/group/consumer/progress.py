@@ -15,24 +15,23 @@ from kraft.coordinator.group.consumer.target import metadata_hash
 from kraft.coordinator.group.draft import GroupDraft
 
 
-def follow_topics(draft: GroupDraft, group_id: str, *, subscription_changed: bool) -> ConsumerGroup:
-    """Raise the group epoch if a subscription or a subscribed topic has changed. Returns the group."""
-    group = draft.require_consumer_group(group_id)
+def follow_topics(draft: GroupDraft, group: ConsumerGroup, *, subscription_changed: bool) -> ConsumerGroup:
+    """Raise the group epoch if a subscription or a subscribed topic has changed. `group` must be the draft's. Returns
+    the group."""
     if not subscription_changed:
         if group.topics_seen is draft.topics.version():
             return group
         if metadata_hash(group.subscribed_topics(), draft.topics) == group.metadata_hash:
             return draft.keep_consumer(replace(group, topics_seen=draft.topics.version()))
-    bump_epoch(draft, group_id)
-    return draft.require_consumer_group(group_id)
+    bump_epoch(draft, group.group_id)
+    return draft.require_consumer_group(group.group_id)
 
 
 def reconcile(
-    draft: GroupDraft, group_id: str, member_id: str, reported: Partitions | None, subscription_changed: bool
+    draft: GroupDraft, group: ConsumerGroup, member_id: str, reported: Partitions | None, subscription_changed: bool
 ) -> ConsumerMember:
-    """Take the member one step towards its target. Returns the member."""
-    group = draft.require_consumer_group(group_id)
-    member = group.members[member_id]
+    """Take the member one step towards its target. `group` must be the draft's. Returns the member."""
+    group_id, member = group.group_id, group.members[member_id]
     if not subscription_changed and member.has_reached(group.assignment_epoch):
         return member
     names = group.topics_of(member)

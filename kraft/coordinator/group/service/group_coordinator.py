@@ -246,25 +246,31 @@ class GroupCoordinator:
     async def offset_commit(self, request: OffsetCommitRequest, caller: Caller) -> OffsetCommitResponse:
         """Commit offsets in portions of at most PARTITIONS_A_WRITE partitions. Each portion is accepted or refused as a
         whole."""
+        portions = offset_requests.commit_portions(request, PARTITIONS_A_WRITE)
+        if portions is None:
+            return await self._commit(request, caller)
         whole = OffsetCommitResponse()
         merging = offset_requests.Merging(whole.topics)
-        for number, portion in enumerate(offset_requests.commit_portions(request, PARTITIONS_A_WRITE)):
+        for number, portion in enumerate(portions):
             if number:
                 await trio.lowlevel.checkpoint()
             merging.add((await self._commit(portion, caller)).topics)
         return whole
 
     async def _commit(self, request: OffsetCommitRequest, caller: Caller) -> OffsetCommitResponse:
-        valid, response = offset_requests.split_commit(request, self.topics, caller.api_version)
-        if valid.topics:
-            try:
-                answer = await self._write(
-                    request.group_id, lambda draft: commit_offsets(draft, valid, caller.api_version)
-                )
-            except ApiError as refused:
-                answer = offset_requests.commit_error(valid, refused.code)
-            offset_requests.merge_commit(response, answer)
-        return response
+        valid, refused = offset_requests.split_commit(request, self.topics, caller.api_version)
+        if not valid.topics:
+            return OffsetCommitResponse(topics=refused)
+        try:
+            answer: OffsetCommitResponse = await self._write(
+                request.group_id, lambda draft: commit_offsets(draft, valid, caller.api_version)
+            )
+        except ApiError as problem:
+            answer = offset_requests.commit_error(valid, problem.code)
+        if refused:
+            offset_requests.merge(refused, answer.topics)
+            answer.topics = refused
+        return answer
 
     async def txn_offset_commit(self, request: TxnOffsetCommitRequest, caller: Caller) -> TxnOffsetCommitResponse:
         """Commit offsets like `offset_commit`, after the transaction coordinator has confirmed that the group's

@@ -62,13 +62,15 @@ def _topic_key(topic: Any) -> tuple[str, bytes]:
     return topic.name, getattr(topic, "topic_id", ZERO_UUID)
 
 
-def commit_portions(request: OffsetCommitRequest, partitions_max: int) -> Iterator[OffsetCommitRequest]:
-    """Split the request into portions of at most `partitions_max` partitions. A smaller request is returned
-    unchanged."""
+def commit_portions(request: OffsetCommitRequest, partitions_max: int) -> Iterator[OffsetCommitRequest] | None:
+    """Split the request into portions of at most `partitions_max` partitions. None if it is small enough."""
     portions = _portions(request.topics, partitions_max)
-    if portions is None:
-        yield request
-        return
+    return None if portions is None else _commits(request, portions)
+
+
+def _commits(
+    request: OffsetCommitRequest, portions: Iterator[list[tuple[Any, list[Any]]]]
+) -> Iterator[OffsetCommitRequest]:
     for portion in portions:
         yield OffsetCommitRequest(
             group_id=request.group_id,
@@ -142,7 +144,7 @@ def delete_portions(request: OffsetDeleteRequest, partitions_max: int) -> Iterat
 
 def _portions(topics: list[Any], partitions_max: int) -> Iterator[list[tuple[Any, list[Any]]]] | None:
     """The topics split into portions; None if one portion suffices. A topic counts as a partition, too."""
-    if len(topics) + sum(len(topic.partitions) for topic in topics) <= partitions_max:
+    if len(topics) + sum([len(topic.partitions) for topic in topics]) <= partitions_max:
         return None
     return _split(topics, partitions_max)
 
@@ -166,17 +168,16 @@ def _split(topics: list[Any], partitions_max: int) -> Iterator[list[tuple[Any, l
 
 def split_commit(
     request: OffsetCommitRequest, topics: TopicDirectory, api_version: int
-) -> tuple[OffsetCommitRequest, OffsetCommitResponse]:
-    """Return the request with only existing partitions, names and ids filled in, and a response with the errors of the
-    others."""
-    response = OffsetCommitResponse()
+) -> tuple[OffsetCommitRequest, list[OffsetCommitResponseTopic]]:
+    """Return the request with only existing partitions, names and ids filled in, and the results of the others."""
+    refused: list[OffsetCommitResponseTopic] = []
     valid: list[OffsetCommitRequestTopic] = []
     for topic in request.topics:
         by_id = api_version >= COMMIT_TOPIC_ID_VERSION
         name = (topics.topic_name(topic.topic_id) or "") if by_id else topic.name
         topic_id = topic.topic_id if by_id else (topics.topic_id(name) or ZERO_UUID)
         if by_id and not name:
-            response.topics.append(_refused(topic, name, topic_id, topic.partitions, ErrorCode.UNKNOWN_TOPIC_ID))
+            refused.append(_refused(topic, name, topic_id, topic.partitions, ErrorCode.UNKNOWN_TOPIC_ID))
             continue
         count = topics.partition_count(name)
         known = [partition for partition in topic.partitions if 0 <= partition.partition_index < count]
@@ -184,7 +185,7 @@ def split_commit(
         if len(known) < len(topic.partitions):
             unknown = [partition for partition in topic.partitions if not 0 <= partition.partition_index < count]
         if unknown or topic_id == ZERO_UUID:
-            response.topics.append(_refused(topic, name, topic_id, unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            refused.append(_refused(topic, name, topic_id, unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         if known:
             valid.append(OffsetCommitRequestTopic(name=name, topic_id=topic_id, partitions=known))
     shape = OffsetCommitRequest(
@@ -195,7 +196,7 @@ def split_commit(
         retention_time_ms=request.retention_time_ms,
         topics=valid,
     )
-    return shape, response
+    return shape, refused
 
 
 def _refused(
@@ -217,11 +218,6 @@ def commit_error(request: OffsetCommitRequest, error_code: int) -> OffsetCommitR
     return OffsetCommitResponse(
         topics=[_refused(topic, topic.name, topic.topic_id, topic.partitions, error_code) for topic in request.topics]
     )
-
-
-def merge_commit(response: OffsetCommitResponse, answer: OffsetCommitResponse) -> None:
-    """Add the coordinator's results to the errors. A topic appears once."""
-    _merge(response.topics, answer.topics)
 
 
 def resolve_fetch(
@@ -284,11 +280,12 @@ def split_delete(
 
 
 def merge_delete(response: OffsetDeleteResponse, answer: OffsetDeleteResponse) -> None:
-    """Merge `answer` into `response` like `merge_commit`."""
-    _merge(response.topics, answer.topics)
+    """Add the coordinator's results to the errors. A topic appears once."""
+    merge(response.topics, answer.topics)
 
 
-def _merge(topics: list[ResponseTopic], answered: list[ResponseTopic]) -> None:
+def merge(topics: list[ResponseTopic], answered: list[ResponseTopic]) -> None:
+    """Add the topics that were `answered`. A topic appears once."""
     present = {topic.name: topic for topic in topics}
     for topic in answered:
         if topic.name in present:

@@ -162,7 +162,7 @@ def test_an_epoch_led_without_a_record_does_not_diverge_for_ever() -> None:
         async with follower(universe) as it:
             it.write(0)
             it.made.change(it.topic_id, leader=NODE)
-            assert it.partition.log.latest_epoch == 1
+            assert it.partition.log.leader_epoch_cache.latest_epoch == 1
             it.follow()
             await it.fetch(diverging_epoch=EpochEndOffset(epoch=0, end_offset=4))
             asked = (await it.fetch(high_watermark=0, log_start_offset=0, records=None)).topics[0].partitions[0]

@@ -159,7 +159,7 @@ def test_a_leader_epoch_that_changes_meanwhile_undoes_the_append() -> None:
             await behind  # It had not begun: it belongs to the new epoch.
             assert values(log) == [b"a", b"b"]
             assert log.end_offset_for_epoch(0) == (1, 0)
-            assert log.latest_epoch == made.partition("t").leader_epoch == 2
+            assert log.leader_epoch_cache.latest_epoch == made.partition("t").leader_epoch == 2
 
     simulate(play)
 

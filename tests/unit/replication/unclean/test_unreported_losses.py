@@ -195,7 +195,7 @@ class Life:
     async def follow(self) -> None:
         """The leader says where it parts, if it does, then sends its own record; the teller has ten seconds to tell."""
         self.fetcher.follow(self.partition)
-        if self.partition.log.latest_epoch == 4:
+        if self.partition.log.leader_epoch_cache.latest_epoch == 4:
             await self.fetch(diverging_epoch=EpochEndOffset(epoch=0, end_offset=3))
         await self.made.world.clock.sleep(10)
 

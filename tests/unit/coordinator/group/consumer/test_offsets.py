@@ -24,7 +24,8 @@ def code(host: ConsumerHost, member: Consumer, epoch: int, partition: int) -> in
     """What a commit of one partition is answered; that of the whole request where it is refused."""
     ((topic_id, _), *_) = member.owned or {(b"", 0)}
     try:
-        return check_commit(host.group, member.member_id, epoch, VERSION)(topic_id, partition)
+        check = check_commit(host.group, member.member_id, epoch, VERSION)
+        return ErrorCode.NONE if check is None else check(topic_id, partition)
     except ApiError as refused:
         return refused.code
 
