@@ -108,7 +108,7 @@ def kraft_in(
     """The command, whose files are in `home` and whose default cluster is `cluster`."""
 
     @contextlib.contextmanager
-    def lent(master: str, settings: dict[str, str]) -> Iterator[SparkSession]:
+    def lent(master: str, settings: dict[str, str], tell: object) -> Iterator[SparkSession]:
         yield spark
 
     monkeypatch.setattr("kraft.spark.jobs.session.spark_session", lent)

@@ -205,7 +205,10 @@ def test_a_kill_loses_at_most_the_batch_under_way_and_a_larger_file_is_a_batch_o
     kill_after_a_batch(cluster, *arguments)
     done = len([each for each in (state / "commits").iterdir() if each.name.isdigit()])
     assert done >= 1
+    plan = kraft(*arguments, "--dry-run", "-o", "json").document
+    assert plan["files"] == 41 - sum(map(len, batches_of(state)[:done]))
     rest = kraft(*arguments, "-o", "json")
+    assert abs(rest.document["batches"] - plan["batches"]) <= 1
     assert 0 < written(rest) <= 5000 - 200 * (done - 1), "it began anew, or there was nothing left"
     assert values(cluster, "bounded") == sorted([*lines, *[b"large"] * 1000])
     batches = batches_of(state)

@@ -205,7 +205,7 @@ def test_jobs_take_the_keys_from_a_file(
     assert kraft("ingest", "lines.txt", "--topic", "out-lines", "-o", "json", *config).document["records"] == 2
     denied = kraft("archive", "numbers", "other", "--command-config", secured.command_config("nobody"))
     assert denied.code == 1
-    assert "User:nobody lacks the right Describe on topic numbers" in denied.err
+    assert "User:nobody lacks the right Read on topic numbers" in denied.err
     assert "p-nobody" not in denied.err
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +20,7 @@ from kraft.cli.admin.spark_options import (
     Conf,
     Continuous,
     DeadLetter,
+    DryRun,
     FileFormat,
     FilesPerBatch,
     GroupsPattern,
@@ -36,12 +38,11 @@ from kraft.cli.admin.spark_options import (
     reading_of,
     require_there,
 )
-from kraft.cli.admin.spark_running import run
+from kraft.cli.admin.spark_running import Steps, run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kraft.cli.admin.spark_running import Job
     from kraft.spark.jobs.running import Say
 
 app = typer.Typer(
@@ -75,12 +76,14 @@ def ingest(
     command_config: CommandConfig = None,
     master: Master = LOCAL,
     conf: Conf = [],  # noqa: B006
+    dry_run: DryRun = False,
     quiet: Quiet = False,
     output: Output = None,
 ) -> None:
     """Send the rows of files to a topic, each once. Run it again for files that have come since."""
-    from kraft.spark.jobs.ingest import Ingest
+    from kraft.spark.jobs.ingest import Ingest, check_ingest
     from kraft.spark.jobs.ingest import ingest as job
+    from kraft.spark.jobs.plans import plan_ingest
 
     parse_bootstrap(bootstrap)
     if dead_letter is not None and (file_format is not FileFormat.JSON or dead_letter == topic):
@@ -99,8 +102,12 @@ def ingest(
         every_seconds=every,
         dead_letter=dead_letter,
     )
-    summary = run(master, conf, quiet, lambda session, say: job(session, wanted, say))
-    show_summary(summary, output)
+    steps = Steps(
+        partial(check_ingest, wanted),
+        lambda session, say: job(session, wanted, say),
+        partial(plan_ingest, wanted),
+    )
+    show_summary(run(master, conf, quiet, steps, dry_run=dry_run), output)
 
 
 @app.command()
@@ -124,13 +131,15 @@ def archive(
     command_config: CommandConfig = None,
     master: Master = LOCAL,
     conf: Conf = [],  # noqa: B006
+    dry_run: DryRun = False,
     quiet: Quiet = False,
     output: Output = None,
 ) -> None:
     """Write topics to partitioned Parquet files or Delta tables, each record once. Run it again to add what has come
     since; stopped at any point, it goes on. Several topics have a directory each, topic=NAME."""
-    from kraft.spark.jobs.archive import Archive, archive_many
+    from kraft.spark.jobs.archive import Archive, archive_many, check_archive
     from kraft.spark.jobs.archive import archive as job
+    from kraft.spark.jobs.plans import plan_archive
     from kraft.spark.jobs.selection import Selection
 
     parse_bootstrap(bootstrap)
@@ -152,12 +161,13 @@ def archive(
         reading=reading,
     )
 
-    def do(session: SparkSession, say: Say) -> dict[str, Any]:
-        if len(topics) == 1:
-            return job(session, wanted, say)
-        return archive_many(session, Selection(topics, pattern), wanted, say)
+    selection = Selection(topics, pattern)
 
-    show_summary(run(master, conf, quiet, do), output)
+    def do(session: SparkSession, say: Say) -> dict[str, Any]:
+        return job(session, wanted, say) if len(topics) == 1 else archive_many(session, selection, wanted, say)
+
+    steps = Steps(partial(check_archive, wanted, selection), do, partial(plan_archive, wanted, selection))
+    show_summary(run(master, conf, quiet, steps, dry_run=dry_run), output)
 
 
 @app.command()
@@ -168,17 +178,24 @@ def compact(
     ] = 1 << 30,
     master: Master = LOCAL,
     conf: Conf = [],  # noqa: B006
+    dry_run: DryRun = False,
     quiet: Quiet = False,
     output: Output = None,
 ) -> None:
     """Make few large files of the many small ones that `kraft spark archive` wrote. Stopped at any point, the next run
     of either goes on."""
-    from kraft.spark.jobs.compact import Compact
+    from kraft.spark.jobs.compact import Compact, check_compact
     from kraft.spark.jobs.compact import compact as job
+    from kraft.spark.jobs.plans import plan_compact
 
     require_there(directory)
     wanted = Compact(directory=directory, bytes_max=bytes_max)
-    show_summary(run(master, conf, quiet, lambda session, say: job(session, wanted, say)), output)
+    steps = Steps(
+        partial(check_compact, wanted),
+        lambda session, say: job(session, wanted, say),
+        partial(plan_compact, wanted),
+    )
+    show_summary(run(master, conf, quiet, steps, dry_run=dry_run), output)
 
 
 @app.command()
@@ -214,6 +231,7 @@ def mirror(
     command_config: CommandConfig = None,
     master: Master = LOCAL,
     conf: Conf = [],  # noqa: B006
+    dry_run: DryRun = False,
     quiet: Quiet = False,
     output: Output = None,
 ) -> None:
@@ -234,30 +252,41 @@ def mirror(
         "reading": reading,
     }
     if len(names) == 1 and every is None and groups is None:
-        show_summary(run(master, conf, quiet, _mirror_one(names[0], target_topic or names[0], shared)), output)
-        return
-    if target_topic is not None:
+        steps = _mirror_one(names[0], target_topic or names[0], shared)
+    elif target_topic is not None:
         raise typer.BadParameter("--target-topic is for one topic, without --continuous and --groups-pattern")
-    show_summary(run(master, conf, quiet, _mirror_many(shared, names, pattern, every, groups)), output)
+    else:
+        steps = _mirror_many(shared, names, pattern, every, groups)
+    show_summary(run(master, conf, quiet, steps, dry_run=dry_run), output)
 
 
-def _mirror_one(topic: str, target_topic: str, shared: dict[str, Any]) -> Job:
-    from kraft.spark.jobs.mirror import Mirror
+def _mirror_one(topic: str, target_topic: str, shared: dict[str, Any]) -> Steps:
+    from kraft.spark.jobs.mirror import Mirror, check_mirror
     from kraft.spark.jobs.mirror import mirror as job
+    from kraft.spark.jobs.plans import plan_mirror
 
     wanted = Mirror(topic=topic, target_topic=target_topic, **shared)
-    return lambda session, say: job(session, wanted, say)
+    return Steps(
+        partial(check_mirror, wanted),
+        lambda session, say: job(session, wanted, say),
+        partial(plan_mirror, wanted),
+    )
 
 
 def _mirror_many(
     shared: dict[str, Any], names: tuple[str, ...], pattern: str | None, every: int | None, groups: str | None
-) -> Job:
-    from kraft.spark.jobs.mirror_many import MirrorMany, mirror_many
+) -> Steps:
+    from kraft.spark.jobs.mirror_many import MirrorMany, check_mirror_many, mirror_many
+    from kraft.spark.jobs.plans import plan_mirror_many
     from kraft.spark.jobs.selection import Selection
 
     check_pattern(pattern, groups)
     wanted = MirrorMany(selection=Selection(names, pattern), every_seconds=every, groups=groups, **shared)
-    return lambda session, say: mirror_many(session, wanted, say)
+    return Steps(
+        partial(check_mirror_many, wanted),
+        lambda session, say: mirror_many(session, wanted, say),
+        partial(plan_mirror_many, wanted),
+    )
 
 
 @app.command()
@@ -293,7 +322,7 @@ def verify(
 
     What retention has deleted from one side, or compaction, is left out and counted.
     """
-    from kraft.spark.jobs.verify import Verify
+    from kraft.spark.jobs.verify import Verify, check_verify
     from kraft.spark.jobs.verify import verify as job
 
     parse_bootstrap(bootstrap), parse_bootstrap(other_bootstrap or bootstrap)
@@ -312,7 +341,8 @@ def verify(
         ignore_timestamps=ignore_timestamps,
         committed=isolation(read_committed, read_uncommitted) is not False,
     )
-    summary = run(master, conf, quiet, lambda session, say: job(session, wanted))
+    steps = Steps(lambda _: check_verify(wanted), lambda session, say: job(session, wanted, say), lambda _: {})
+    summary = run(master, conf, quiet, steps)
     show(summary, verdict_tables(summary), output)
     if not summary["agree"]:
         raise typer.Exit(FAILED)

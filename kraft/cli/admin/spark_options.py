@@ -88,6 +88,7 @@ GroupsPattern = Annotated[
     typer.Option("--groups-pattern", metavar="REGEX", help="Keep offsets of these consumer groups there, translated."),
 ]
 LOCAL = "local[*]"
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything, say what would be done, and write nothing.")]
 BytesPerBatch = Annotated[
     int,
     typer.Option(

@@ -3,60 +3,171 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import typer
 
 from kraft.cli.admin.options import parse_pairs
+from kraft.cli.admin.output import size
 from kraft.cli.admin.running import FAILED, NOT_FOUND
 from kraft.common.errors import KraftError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from rich.progress import Progress as Bar
 
-    from kraft.spark.jobs.running import Notice, Progress, Say
+    from kraft.spark.jobs.running import Notice, Progress, Say, Work
 
-    Job = Callable[[SparkSession, Say], dict[str, Any]]
+Check = Callable[[Mapping[str, str]], None]
+Plan = Callable[[Mapping[str, str]], dict[str, Any]]
+Job = Callable[["SparkSession", "Say"], dict[str, Any]]
+LINE_SECONDS: Final = 5.0
+"""At most one line of progress in this time, where stderr is no terminal."""
+STARTING: Final = "starting Spark"
 
 
-def run(master: str, conf: list[str], quiet: bool, job: Job) -> dict[str, Any]:
-    """The summary of a job. What goes wrong is said on stderr and leaves with its exit code."""
-    from kraft.spark.jobs.running import JobNotFound
+class Steps(NamedTuple):
+    """A job. `check` looks for what can be known to be wrong before Spark starts, `plan` tells what would be done."""
+
+    check: Check
+    job: Job
+    plan: Plan
+
+
+def run(master: str, conf: list[str], quiet: bool, steps: Steps, *, dry_run: bool = False) -> dict[str, Any]:
+    """The summary of a job; with `dry_run`, the plan, without Spark. What goes wrong is said on stderr and leaves with
+    its exit code."""
+    from kraft.spark.jobs.running import JobNotFound, Notice, Work
     from kraft.spark.jobs.session import spark_session
 
     settings = parse_pairs(conf, "--conf")
     begun = time.monotonic()
+    printer = Printer(quiet, sys.stderr.isatty())
     try:
-        with spark_session(master, settings) as session:
-            summary = job(session, Printer(quiet).say)
+        if dry_run:
+            return steps.plan(settings)
+        steps.check(settings)
+        printer.say(Work(STARTING))
+        with spark_session(master, settings, lambda line: printer.say(Notice(line, is_warning=True))) as session:
+            summary = steps.job(session, printer.say)
     except KraftError as problem:
+        printer.close()
         sys.stderr.write(f"kraft: {problem}\n")
         raise typer.Exit(NOT_FOUND if isinstance(problem, JobNotFound) else FAILED) from problem
+    finally:
+        printer.close()
     return {**summary, "seconds": round(time.monotonic() - begun, 1)}
 
 
 class Printer:
-    """Says how far a job is, on stderr, whenever that has changed."""
+    """Says how far a job is, on stderr: by a bar on a terminal, and elsewhere by a line now and then. Used by several
+    threads. `now` is a clock in seconds."""
 
-    def __init__(self, quiet: bool) -> None:
-        self.quiet = quiet
-        self.said: Progress | None = None
+    def __init__(self, quiet: bool, is_terminal: bool = False, now: Callable[[], float] = time.monotonic) -> None:
+        self.quiet, self.is_terminal, self.now = quiet, is_terminal, now
+        self.lock = threading.Lock()
+        self.progress: Progress | None = None
+        self.work: Work | None = None
+        self.begun_s = self.told_s = now()
+        self.told = ""
+        self.bar: Bar | None = None
 
-    def say(self, told: Progress | Notice) -> None:
+    def say(self, told: Progress | Notice | Work) -> None:
         from kraft.spark.jobs.running import Notice
 
-        if isinstance(told, Notice):
-            if told.is_warning or not self.quiet:
-                write(f"warning: {told.text}" if told.is_warning else told.text)
-        elif told != self.said:
-            if told.batches and not self.quiet:
-                lag = "" if told.behind is None else f", {told.behind:,} offsets behind"
-                write(f"batch {told.batches}: {told.rows:,} records, {told.rate:,.0f} a second{lag}")
-            self.said = told
+        with self.lock:
+            if isinstance(told, Notice):
+                if told.is_warning or not self.quiet:
+                    self.write(f"warning: {told.text}" if told.is_warning else told.text)
+            elif not self.quiet:
+                self.note(told)
+
+    def note(self, told: Progress | Work) -> None:
+        """Say it, unless it is as before, or there was a line of the same kind just now."""
+        from kraft.spark.jobs.running import Work
+
+        is_other = isinstance(told, Work) and (self.work is None or told.what != self.work.what)
+        if isinstance(told, Work):
+            self.work = told
+        else:
+            if not told.batches:
+                return
+            is_other = self.progress is None
+            if is_other:
+                self.begun_s = self.now()
+            self.progress = told
+        text = shown(self.progress, self.work, self.now() - self.begun_s)
+        if self.is_terminal:
+            self.draw(text)
+        elif text != self.told and (is_other or self.now() - self.told_s >= LINE_SECONDS):
+            self.told, self.told_s = text, self.now()
+            self.write(text)
+
+    def draw(self, text: str) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, SpinnerColumn, TextColumn
+        from rich.progress import Progress as Bar
+
+        if self.bar is None:
+            columns = SpinnerColumn(), BarColumn(bar_width=20), TextColumn("{task.description}", markup=False)
+            self.bar = Bar(*columns, console=Console(stderr=True), transient=True)
+            self.bar.add_task("", total=None)
+            self.bar.start()
+        done, total = share_of(self.progress, self.work)
+        self.bar.update(self.bar.task_ids[0], description=text, completed=done, total=total)
+
+    def write(self, line: str) -> None:
+        if self.bar is None:
+            sys.stderr.write(f"{line}\n")
+            sys.stderr.flush()
+        else:
+            self.bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    def close(self) -> None:
+        """Take the bar away. Called again, it does nothing."""
+        with self.lock:
+            if self.bar is not None:
+                self.bar.stop()
+                self.bar = None
 
 
-def write(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
+def share_of(progress: Progress | None, work: Work | None) -> tuple[float, float | None]:
+    """How much is done, and of how much: bytes of files, offsets, or tasks; None if it is not known."""
+    if progress is None:
+        return (0, None) if work is None or not work.of else (work.done, work.of)
+    if progress.share is not None:
+        return progress.share
+    return (0, None) if progress.behind is None else (progress.rows, progress.rows + progress.behind)
+
+
+def shown(progress: Progress | None, work: Work | None, seconds: float) -> str:
+    """One line. `seconds` is the time since the first batch was done."""
+    under_way = "" if work is None or not work.of else f"{work.done} of {work.of} tasks"
+    if progress is None:
+        return ", ".join(each for each in ("" if work is None else work.what, under_way) if each)
+    parts = [f"batch {progress.batches}: {progress.rows:,} records", f"{progress.rate:,.0f} a second"]
+    if progress.share is not None:
+        parts.append(f"{size(progress.share[0])} of {size(progress.share[1])}")
+    if progress.behind is not None:
+        parts.append(f"{progress.behind:,} offsets behind")
+    if left := left_seconds(progress, work, seconds):
+        parts.append(f"about {duration(left)} left")
+    return ", ".join(parts) + (f"; next: {under_way}" if under_way else "")
+
+
+def left_seconds(progress: Progress, work: Work | None, seconds: float) -> int:
+    """How long the rest takes at the rate so far; 0 if that is not known. The first batch has no time of its own, so
+    the rate is that of those after it."""
+    done, total = share_of(progress, work)
+    if total is None or progress.batches < 2 or not done or total <= done:
+        return 0
+    return round(seconds / (progress.batches - 1) * progress.batches * (total - done) / done)
+
+
+def duration(seconds: int) -> str:
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -10,14 +10,18 @@ So any reader of the directory sees each record once, without Spark's help. The 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kraft.security.acls import Operation
 from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.delta import BatchCommits, is_table, require_library
+from kraft.spark.jobs.early_cluster import EarlyCluster, early
+from kraft.spark.jobs.early_files import check_writable, local_checkpoint
 from kraft.spark.jobs.files import literal
-from kraft.spark.jobs.memory import NAME, Memory, check_same
+from kraft.spark.jobs.memory import NAME, Document, Memory, Remembered, check_same
 from kraft.spark.jobs.pending_renames import carry_out
 from kraft.spark.jobs.reading import AS_IT_IS, Reading, Starts, starts_of
 from kraft.spark.jobs.running import JobFailed, JobNotFound, Notice, Say, run_to_the_end
@@ -50,16 +54,58 @@ class Archive:
     reading: Reading = AS_IT_IS
 
 
+def check_archive(wanted: Archive, selection: Selection, settings: Mapping[str, str]) -> None:
+    """Check what can be known without Spark, which gets `settings`. Writes nothing. `wanted` is as for `archive_many`,
+    unless the selection is one topic by name. Raises JobNotFound, JobFailed."""
+    place = Path(wanted.directory).absolute()
+    check_writable(place)
+    if wanted.format == DELTA:
+        require_library()
+    for one, found in early(wanted.at, lambda cluster: seen_archives(cluster, wanted, selection)):
+        checkpoint = local_checkpoint(str(Path(one.directory).absolute() / CHECKPOINT), settings)
+        if checkpoint is not None:
+            checkpoint.check_free()
+            reading = one.reading.settled(checkpoint.recall(), is_begun=checkpoint.is_begun())
+            check_begun(replace(one, reading=reading), found, Path(one.directory).absolute(), checkpoint)
+
+
+def seen_archives(cluster: EarlyCluster, wanted: Archive, selection: Selection) -> list[tuple[Archive, SeenTopic]]:
+    """Return the archive of each topic, and the topic. Raises JobNotFound, JobFailed."""
+    place = Path(wanted.directory).absolute()
+    if len(selection.topics) == 1:
+        topic = selection.topics[0]
+        found = cluster.existing(topic, Operation.READ)
+        check_one(place, topic)
+        return [(replace(wanted, topic=topic), found)]
+    every = required_topics(selection, wanted.at, place)
+    return [
+        (replace(wanted, topic=topic, directory=str(place / f"{TOPIC}{topic}")), cluster.seen(topic, Operation.READ))
+        for topic in every
+    ]
+
+
+def required_topics(selection: Selection, at: Access, place: Path) -> dict[str, SeenTopic]:
+    """Return the topics of several archives below one directory. Raises JobNotFound, JobFailed."""
+    found = selection.require(at)
+    if not found:
+        raise JobNotFound(f"no topic at {at.bootstrap} matches {selection.pattern}")
+    if is_archive(place):
+        raise JobFailed(f"{place} holds an archive of one topic: give another directory")
+    return found
+
+
+def check_one(place: Path, topic: str) -> None:
+    """Raise JobFailed for a directory of several archives."""
+    if not is_archive(place) and any(place.glob(f"{TOPIC}*")):
+        raise JobFailed(f"{place} holds archives of several topics: that of one is in {place}/{TOPIC}{topic}")
+
+
 def archive_many(session: SparkSession, selection: Selection, wanted: Archive, say: Say) -> dict[str, Any]:
     """Archive one topic after another, each with its own directory and checkpoint. `wanted` has the other parameters.
     Raises JobNotFound, JobFailed."""
-    found, place = selection.require(wanted.at), Path(wanted.directory).absolute()
-    if not found:
-        raise JobNotFound(f"no topic at {wanted.at.bootstrap} matches {selection.pattern}")
-    if is_archive(place):
-        raise JobFailed(f"{place} holds an archive of one topic: give another directory")
+    place = Path(wanted.directory).absolute()
     summaries = []
-    for topic in found:
+    for topic in required_topics(selection, wanted.at, place):
         say(Notice(f"topic {topic}"))
         one = replace(wanted, topic=topic, directory=str(place / f"{TOPIC}{topic}"))
         summaries.append(archive(session, one, say))
@@ -78,8 +124,7 @@ def archive(session: SparkSession, wanted: Archive, say: Say) -> dict[str, Any]:
         require_library()
     found = require_topic(wanted.at, wanted.topic)
     place = Path(wanted.directory).absolute()
-    if not is_archive(place) and any(place.glob(f"{TOPIC}*")):
-        raise JobFailed(f"{place} holds archives of several topics: that of one is in {place}/{TOPIC}{wanted.topic}")
+    check_one(place, wanted.topic)
     memory = Memory(session, str(place / CHECKPOINT))
     with memory.alone(say):
         carry_out(place)
@@ -89,7 +134,7 @@ def archive(session: SparkSession, wanted: Archive, say: Say) -> dict[str, Any]:
         by_hour = wanted.by_hour
         sink = BatchCommits(place, memory, by_hour) if wanted.format == DELTA else BatchFiles(place, by_hour)
         writer = session.readStream.format("kraft").options(**options).load().writeStream.foreachBatch(sink)
-        progress = run_to_the_end(writer, memory.checkpoint, say)
+        progress = run_to_the_end(session, writer, memory.checkpoint, say)
     return {
         "job": "archive",
         "topic": wanted.topic,
@@ -99,8 +144,9 @@ def archive(session: SparkSession, wanted: Archive, say: Say) -> dict[str, Any]:
     }
 
 
-def begun(wanted: Archive, found: SeenTopic, place: Path, memory: Memory) -> Starts | None:
-    """Check that this run continues the first run, and return where that started. Raises JobFailed."""
+def check_begun(wanted: Archive, found: SeenTopic, place: Path, memory: Remembered) -> tuple[Document | None, Document]:
+    """Return the document of the first run, and what this run would write. Raises JobFailed if this run does not
+    continue the first one."""
     by = "hour" if wanted.by_hour else "day"
     known, wish = (
         memory.recall(),
@@ -109,12 +155,19 @@ def begun(wanted: Archive, found: SeenTopic, place: Path, memory: Memory) -> Sta
     wish |= identity_of(wanted.topic, found)
     if known is not None:
         check_same(known, wish, str(place))
-        return starts_of(known, found.partitions or 0)
-    if not memory.is_begun() and (is_table(place) or any(place.glob(f"{BATCH}*"))):
+    elif not memory.is_begun() and (is_table(place) or any(place.glob(f"{BATCH}*"))):
         raise JobFailed(
             f"{place} holds an archive whose {CHECKPOINT} is gone: what has been archived is not known; give "
             "another directory"
         )
+    return known, wish
+
+
+def begun(wanted: Archive, found: SeenTopic, place: Path, memory: Memory) -> Starts | None:
+    """Check that this run continues the first run, and return where that started. Raises JobFailed."""
+    known, wish = check_begun(wanted, found, place, memory)
+    if known is not None:
+        return starts_of(known, found.partitions or 0)
     starts = None if memory.is_begun() else log_starts(wanted.at, wanted.topic)
     memory.remember({**wish, "starts": starts})
     return starts

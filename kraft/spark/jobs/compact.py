@@ -13,17 +13,19 @@ compacted by its library, in one commit.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kraft.spark.jobs.archive import BATCH, CHECKPOINT, TOPIC, WHOLE, is_archive
 from kraft.spark.jobs.delta import is_table, require_library
+from kraft.spark.jobs.early_files import check_readable, check_writable, local_checkpoint
 from kraft.spark.jobs.files import literal
 from kraft.spark.jobs.memory import Memory
 from kraft.spark.jobs.pending_renames import MERGED, carry_out, note, sync
 from kraft.spark.jobs.running import JobFailed, JobNotFound, Notice, Say
+from kraft.spark.jobs.watching import watched
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,12 +48,30 @@ class Sizes:
         self.before = self.after = 0
 
 
+def check_compact(wanted: Compact, settings: Mapping[str, str]) -> None:
+    """Check what can be known without Spark, which gets `settings`. Writes nothing. Raises JobNotFound, JobFailed."""
+    check_readable(Path(wanted.directory))
+    for each in archives_in(Path(wanted.directory).absolute()):
+        check_writable(each)
+        if is_table(each):
+            require_library()
+        checkpoint = local_checkpoint(str(each / CHECKPOINT), settings)
+        if checkpoint is not None:
+            checkpoint.check_free()
+
+
+def archives_in(place: Path) -> list[Path]:
+    """Return the directory if it is an archive, else the archives in it. Raises JobNotFound if there is none."""
+    found = [place] if is_archive(place) else [each for each in sorted(place.glob(f"{TOPIC}*")) if is_archive(each)]
+    if not found:
+        raise JobNotFound(f"{place} holds no archive (`kraft spark archive` makes one)")
+    return found
+
+
 def compact(session: SparkSession, wanted: Compact, say: Say) -> dict[str, Any]:
     """Compact an archive, or all archives in `topic=<name>` below the directory. Raises JobNotFound, JobFailed."""
     place = Path(wanted.directory).absolute()
-    archives = [place] if is_archive(place) else [each for each in sorted(place.glob(f"{TOPIC}*")) if is_archive(each)]
-    if not archives:
-        raise JobNotFound(f"{wanted.directory} holds no archive (`kraft spark archive` makes one)")
+    archives = archives_in(place)
     sizes = Sizes()
     for each in archives:
         memory = Memory(session, str(each / CHECKPOINT))
@@ -91,7 +111,8 @@ def compact_files(session: SparkSession, place: Path, bytes_max: int, sizes: Siz
     sizes.before += count_files(batches)
     for group in groups(batches[:-1], bytes_max):
         say(Notice(f"{len(group)} micro-batches from {group[0].name} on become one"))
-        merge(session, place, group)
+        with watched(session, say, f"merging {group[0].name}"):
+            merge(session, place, group)
     sizes.after += count_files(sorted(place.glob(f"{BATCH}*")))
 
 

@@ -3,12 +3,13 @@ Files that an earlier run has written are skipped."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kraft.spark.jobs.access import Access
+from kraft.spark.jobs.avro_files import require_library
 from kraft.spark.jobs.batches import (
     BYTES_PER_BATCH,
     FILES_PER_BATCH,
@@ -19,11 +20,15 @@ from kraft.spark.jobs.batches import (
     sizes_of,
     transaction_ms,
 )
-from kraft.spark.jobs.files import SourceFiles, check_files, records, source_files
+from kraft.spark.jobs.early_cluster import EarlyCluster, early
+from kraft.spark.jobs.early_files import check_first_records, check_readable, local_checkpoint
+from kraft.spark.jobs.files import AVRO, SourceFiles, check_files, records, source_files
 from kraft.spark.jobs.memory import Document, Memory, check_same, keep_settings
-from kraft.spark.jobs.running import JobNotFound, Say, run_to_the_end, spark_errors, state_directory
+from kraft.spark.jobs.running import JobNotFound, Say, Share, run_to_the_end, spark_errors, state_directory
+from kraft.spark.jobs.taken_files import TakenFiles
 from kraft.spark.jobs.topic_configs import transaction_max_ms
 from kraft.spark.jobs.topics import SeenTopic, check_there, ensure_topic, identity_of, look_up
+from kraft.spark.jobs.watching import watched
 from kraft.spark.sink.sink_options import TRANSACTION_MS
 
 if TYPE_CHECKING:
@@ -51,17 +56,46 @@ class Ingest:
     dead_letter: str | None = None
 
 
+def check_ingest(wanted: Ingest, settings: Mapping[str, str]) -> None:
+    """Check what can be known without Spark, which gets `settings`. Writes nothing. Raises JobNotFound, JobFailed."""
+    given = Path(wanted.path).absolute()
+    check_readable(given)
+    files = source_files(wanted.format, given)
+    if wanted.format == AVRO:
+        require_library()
+
+    def ask(cluster: EarlyCluster) -> SeenTopic:
+        found = cluster.target(wanted.topic, wanted.partitions)
+        if wanted.dead_letter is not None:
+            cluster.target(wanted.dead_letter, 1)
+        cluster.check_transactions()
+        return found
+
+    found = early(wanted.at, ask)
+    checkpoint = local_checkpoint(checkpoint_of(wanted, given, found), settings)
+    known = None if checkpoint is None else checkpoint.recall()
+    if checkpoint is not None:
+        checkpoint.check_free()
+        if known is not None:
+            check_there(wanted.topic, found, checkpoint.checkpoint)
+            check_same(known, wish_of(wanted, given, found), checkpoint.checkpoint)
+    if known is None:
+        check_first_records(files, wanted.key, lines_may_be_wrong=wanted.dead_letter is not None)
+    bounds_of(wanted, sizes_of(files.paths()))
+
+
+def checkpoint_of(wanted: Ingest, given: Path, found: SeenTopic) -> str:
+    names = found.cluster, wanted.topic, str(given.resolve())
+    return state_directory(wanted.checkpoint, "ingest", names, before=(str(given), wanted.topic, wanted.at.bootstrap))
+
+
 def ingest(session: SparkSession, wanted: Ingest, say: Say) -> dict[str, Any]:
     """Write the files to the topic and return the summary. Raises JobNotFound, JobFailed."""
     given = Path(wanted.path).absolute()
     if not given.exists():
         raise JobNotFound(f"{wanted.path} does not exist")
     found = look_up(wanted.at, wanted.topic)
-    names = found.cluster, wanted.topic, str(given.resolve())
-    checkpoint = state_directory(
-        wanted.checkpoint, "ingest", names, before=(str(given), wanted.topic, wanted.at.bootstrap)
-    )
-    memory = Memory(session, checkpoint)
+    memory = Memory(session, checkpoint_of(wanted, given, found))
     with memory.alone(say):
         return ingest_alone(session, wanted, given, found, memory, say)
 
@@ -80,7 +114,8 @@ def ingest_alone(
     layout = "by columns" if files.by_columns else "plain"
     if known is not None:
         check_same(known, {"layout": layout}, checkpoint)
-    shape = fitting_shape(session, files, known, wanted)
+    with watched(session, say, "checking files"):
+        shape = fitting_shape(session, files, known, wanted)
     found = ensure_topic(wanted.at, wanted.topic, wanted.partitions)
     if wanted.dead_letter is not None:
         ensure_topic(wanted.at, wanted.dead_letter, 1)
@@ -95,7 +130,8 @@ def ingest_alone(
             }
         )
     dead_letter = None if wanted.dead_letter is None else (wanted.topic, wanted.dead_letter)
-    limit, timeout_ms = bounds_of(wanted, sizes_of(files.paths()))
+    present = sizes_of(files.paths())
+    limit, timeout_ms = bounds_of(wanted, present)
     frame = records(files.stream(session, shape, limit), wanted.format, wanted.key, dead_letter)
     writer = (
         frame.writeStream.format("kraft")
@@ -105,7 +141,9 @@ def ingest_alone(
     )
     if dead_letter is None:
         writer = writer.option("topic", wanted.topic)
-    progress = run_to_the_end(writer, checkpoint, say, every_seconds=wanted.every_seconds)
+    progress = run_to_the_end(
+        session, writer, checkpoint, say, every_seconds=wanted.every_seconds, share=share_of(wanted, memory, present)
+    )
     return {
         "job": "ingest",
         "path": str(place),
@@ -114,6 +152,18 @@ def ingest_alone(
         "batches": progress.batches,
         "checkpoint": checkpoint,
     }
+
+
+def share_of(wanted: Ingest, memory: Memory, present: Sequence[FileSize]) -> Share | None:
+    """Return how many bytes of the files of this run are done, and of how many. Not known for a run without end, and
+    for a checkpoint that is not in this machine's file systems."""
+    directory = memory.local
+    if wanted.every_seconds is not None or directory is None:
+        return None
+    taken = TakenFiles(directory)
+    left = taken.left(present)
+    total = sum(each.size for each in left)
+    return lambda: (total - sum(each.size for each in taken.left(left)), total)
 
 
 def bounds_of(wanted: Ingest, present: Sequence[FileSize]) -> tuple[Limit, int]:

@@ -68,14 +68,17 @@ def locked(file: IO[str], directory: Path, say: Say) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as problem:
-        who = shown(record_of(file))
-        raise JobFailed(
-            f"{directory} is in use by another run ({who}): wait until it has ended, or stop it; it goes on from there"
-        ) from problem
+        raise JobFailed(refusal(directory, record_of(file))) from problem
     except OSError as problem:
         say(Notice(f"{directory} cannot be locked ({problem}): see that no other run uses it", is_warning=True))
         return False
     return True
+
+
+def refusal(directory: Path, holder: dict[str, Any]) -> str:
+    """Return what to say if `holder` has the lock."""
+    who = shown(holder)
+    return f"{directory} is in use by another run ({who}): wait until it has ended, or stop it; it goes on from there"
 
 
 def shown(holder: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kraft.spark.jobs.lock import sole_run
 from kraft.spark.jobs.reading import ALL_RECORDS
@@ -46,6 +46,16 @@ MEANT = {"reads": ALL_RECORDS, "dead letter": "", "files by": "day", "format": "
 Document = dict[str, Any]
 
 
+class Remembered(Protocol):
+    """What a checkpoint tells of earlier runs."""
+
+    checkpoint: str
+
+    def recall(self) -> Document | None: ...
+
+    def is_begun(self) -> bool: ...
+
+
 class Memory:
     """The job's document in one checkpoint, in any file system that Spark can write."""
 
@@ -63,12 +73,18 @@ class Memory:
     def alone(self, say: Say) -> AbstractContextManager[None]:
         """Return a lock to hold while a run uses the checkpoint. Only a checkpoint in a local file system is locked.
         Raises JobFailed if another run holds it."""
-        place = self.files.makeQualified(self.jvm.org.apache.hadoop.fs.Path(self.checkpoint)).toUri()
-        if place.getScheme() != "file":
+        directory = self.local
+        if directory is None:
             return nullcontext()
         # None where the JVM has started this process, and not the other way round.
         java = getattr(self.gateway, "proc", None)
-        return sole_run(Path(place.getPath()), None if java is None else java.pid, say)
+        return sole_run(directory, None if java is None else java.pid, say)
+
+    @property
+    def local(self) -> Path | None:
+        """The checkpoint's directory; None if it is not in this machine's file systems."""
+        place = self.files.makeQualified(self.jvm.org.apache.hadoop.fs.Path(self.checkpoint)).toUri()
+        return Path(place.getPath()) if place.getScheme() == "file" else None
 
     def is_begun(self) -> bool:
         """Whether a query has used this checkpoint."""

@@ -3,12 +3,16 @@ is copied exactly once."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kraft.mirror.topic_configs import carried, dangers, shown
+from kraft.security.acls import Operation
 from kraft.spark.jobs.access import Access
-from kraft.spark.jobs.memory import Memory, check_same
+from kraft.spark.jobs.early_cluster import EarlyCluster, early
+from kraft.spark.jobs.early_files import local_checkpoint
+from kraft.spark.jobs.memory import Document, Memory, check_same
 from kraft.spark.jobs.reading import AS_IT_IS, Reading, Starts, starts_of
 from kraft.spark.jobs.running import JobFailed, Notice, Say, run_to_the_end, state_directory
 from kraft.spark.jobs.topic_configs import describe
@@ -42,14 +46,60 @@ class Mirror:
     reading: Reading = AS_IT_IS
 
 
+def check_mirror(wanted: Mirror, settings: Mapping[str, str]) -> None:
+    """Check what can be known without Spark, which gets `settings`. Writes nothing. Raises JobNotFound, JobFailed."""
+    source = early(wanted.source, lambda cluster: cluster.existing(wanted.topic, Operation.READ))
+    ours = describe(wanted.source, wanted.topic)
+    configs = carried(ours) if wanted.configs else {}
+
+    def ask(cluster: EarlyCluster) -> SeenTopic:
+        found = cluster.target(wanted.target_topic, source.partitions or 1, configs)
+        cluster.check_transactions()
+        return found
+
+    target = early(wanted.target, ask)
+    check_apart(wanted, source, target)
+    checkpoint = local_checkpoint(checkpoint_of(wanted, source, target), settings)
+    if checkpoint is not None:
+        checkpoint.check_free()
+        known = checkpoint.recall()
+        reading = wanted.reading.settled(known, is_begun=checkpoint.is_begun())
+        check_known(replace(wanted, reading=reading), source, target, known, checkpoint.checkpoint)
+    if target.partitions is not None:
+        check_partitions(wanted, source, target)
+
+
+def check_apart(wanted: Mirror, source: SeenTopic, target: SeenTopic) -> None:
+    """Raise JobFailed if source and target are one topic."""
+    if (source.cluster, wanted.topic) == (target.cluster, wanted.target_topic):
+        raise JobFailed(f"{wanted.topic} would be copied to itself: give --target-topic, or another cluster")
+
+
+def check_partitions(wanted: Mirror, source: SeenTopic, target: SeenTopic) -> None:
+    """Raise JobFailed if the target has too few partitions."""
+    if (target.partitions or 0) < (source.partitions or 0):
+        what = f"{wanted.target_topic} has {target.partitions} partitions, {wanted.topic} has {source.partitions}"
+        raise JobFailed(f"{what}: add partitions first (`kraft topics alter`)")
+
+
+def check_known(wanted: Mirror, source: SeenTopic, target: SeenTopic, known: Document | None, checkpoint: str) -> None:
+    """Raise JobFailed if both topics are not those of earlier runs."""
+    if known is not None:
+        check_there(wanted.target_topic, target, checkpoint)
+        check_same(known, wish_of(wanted, source, target), checkpoint)
+
+
+def checkpoint_of(wanted: Mirror, source: SeenTopic, target: SeenTopic) -> str:
+    names = source.cluster, wanted.topic, target.cluster, wanted.target_topic
+    before = wanted.source.bootstrap, wanted.topic, wanted.target.bootstrap, wanted.target_topic
+    return state_directory(wanted.checkpoint, "mirror", names, before)
+
+
 def mirror(session: SparkSession, wanted: Mirror, say: Say) -> dict[str, Any]:
     """Copy the topic and return the summary. Raises JobNotFound, JobFailed."""
     source, target = require_topic(wanted.source, wanted.topic), look_up(wanted.target, wanted.target_topic)
-    if (source.cluster, wanted.topic) == (target.cluster, wanted.target_topic):
-        raise JobFailed(f"{wanted.topic} would be copied to itself: give --target-topic, or another cluster")
-    names = source.cluster, wanted.topic, target.cluster, wanted.target_topic
-    before = wanted.source.bootstrap, wanted.topic, wanted.target.bootstrap, wanted.target_topic
-    memory = Memory(session, state_directory(wanted.checkpoint, "mirror", names, before))
+    check_apart(wanted, source, target)
+    memory = Memory(session, checkpoint_of(wanted, source, target))
     with memory.alone(say):
         reading = wanted.reading.settled(memory.recall(), is_begun=memory.is_begun())
         return mirror_alone(session, replace(wanted, reading=reading), source, target, memory, say)
@@ -71,7 +121,7 @@ def mirror_alone(
         .option("topic", wanted.target_topic)
     )
     writer = writer.option("keepTimestamp", "true").option("kafka.compression.type", wanted.codec)
-    progress = run_to_the_end(writer, checkpoint, say)
+    progress = run_to_the_end(session, writer, checkpoint, say)
     return {
         "job": "mirror",
         "topic": wanted.topic,
@@ -90,13 +140,9 @@ def prepared(
     """Check that both topics are those of earlier runs. Returns where the first run started, and the configurations of
     a created target topic. Raises JobFailed."""
     known = memory.recall()
-    if known is not None:
-        check_there(wanted.target_topic, target, memory.checkpoint)
-        check_same(known, wish_of(wanted, source, target), memory.checkpoint)
+    check_known(wanted, source, target, known, memory.checkpoint)
     target, configs = prepared_target(wanted, source, target, say)
-    if (target.partitions or 0) < (source.partitions or 0):
-        what = f"{wanted.target_topic} has {target.partitions} partitions, {wanted.topic} has {source.partitions}"
-        raise JobFailed(f"{what}: add partitions first (`kraft topics alter`)")
+    check_partitions(wanted, source, target)
     if known is not None:
         return starts_of(known, source.partitions or 0), configs
     starts = None if memory.is_begun() else log_starts(wanted.source, wanted.topic)

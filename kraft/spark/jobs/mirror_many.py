@@ -14,18 +14,24 @@ from typing import TYPE_CHECKING, Any
 
 from kraft.common.ids import TopicPartition
 from kraft.mirror.sync_points import Point, Points, noted
+from kraft.mirror.topic_configs import carried
+from kraft.security.acls import Operation
 from kraft.spark.jobs.access import Access
+from kraft.spark.jobs.early_cluster import EarlyCluster, early
+from kraft.spark.jobs.early_files import local_checkpoint
 from kraft.spark.jobs.group_sync import GroupSync, list_offsets
 from kraft.spark.jobs.memory import Document, Memory, check_same
 from kraft.spark.jobs.mirror import Mirror, prepared_target
 from kraft.spark.jobs.reading import AS_IT_IS, Reading
 from kraft.spark.jobs.running import JobFailed, JobNotFound, Notice, Say, nothing, run_to_the_end, state_directory
 from kraft.spark.jobs.selection import Selection
+from kraft.spark.jobs.topic_configs import describe
 from kraft.spark.jobs.topics import SeenTopic, add_partitions, check_there, identity_of, look_up
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+OFFSETS = "__consumer_offsets"
 COPIES = "kraft-mirror.json"
 SOURCE_ID = "id of source topic "
 """The prefix of the key under which a topic's id is kept."""
@@ -49,32 +55,78 @@ class MirrorMany:
     reading: Reading = AS_IT_IS
 
 
-def mirror_many(session: SparkSession, wanted: MirrorMany, say: Say) -> dict[str, Any]:
-    """Copy the topics and return the summary. Raises JobNotFound, JobFailed."""
+def check_mirror_many(wanted: MirrorMany, settings: Mapping[str, str]) -> None:
+    """Check what can be known without Spark, which gets `settings`. Writes nothing. Raises JobNotFound, JobFailed."""
+    source = early(wanted.source, lambda cluster: cluster.seen(OFFSETS)).cluster
+
+    def ask(cluster: EarlyCluster) -> str:
+        found = cluster.seen(OFFSETS).cluster
+        cluster.check_transactions()
+        return found
+
+    target = early(wanted.target, ask)
+    check_apart(wanted, source, target)
+    checkpoint = local_checkpoint(checkpoint_of(wanted, source, target), settings)
+    known = None if checkpoint is None else checkpoint.recall()
+    if checkpoint is not None:
+        checkpoint.check_free()
+        reading = wanted.reading.settled(known, is_begun=checkpoint.is_begun())
+        check_known(replace(wanted, reading=reading), known, source, target, checkpoint.checkpoint)
+    if known is None:
+        wanted.selection.require(wanted.source)
+    check_rights(wanted)
+
+
+def check_rights(wanted: MirrorMany) -> None:
+    """Check that the topics that exist now may be read, and written or made at the target. Raises JobFailed."""
+    topics = wanted.selection.now(wanted.source)
+    early(wanted.source, lambda cluster: [cluster.seen(each, Operation.READ) for each in topics])
+    configs = {each: carried(describe(wanted.source, each)) if wanted.configs else {} for each in topics}
+    early(
+        wanted.target,
+        lambda cluster: [cluster.target(each, found.partitions or 1, configs[each]) for each, found in topics.items()],
+    )
+
+
+def check_apart(wanted: MirrorMany, source: str, target: str) -> None:
+    """Raise JobNotFound if no topic matches, JobFailed if source and target are one cluster."""
     if wanted.every_seconds is None and not wanted.selection.topics and not wanted.selection.now(wanted.source):
         raise JobNotFound(f"no topic at {wanted.source.bootstrap} matches {wanted.selection.pattern}")
-    source, target = cluster_of(wanted.source), cluster_of(wanted.target)
     if source == target:
         raise JobFailed("topics would be copied to themselves: several topics keep their names; give another cluster")
+
+
+def check_known(wanted: MirrorMany, known: Document | None, source: str, target: str, checkpoint: str) -> None:
+    """Raise JobFailed if the checkpoint is not that of this job."""
+    if known is not None:
+        if "topics" not in known:
+            raise JobFailed(f"{checkpoint} belongs to a mirror of one topic: give another checkpoint")
+        check_same(known, wish_of(wanted, source, target), checkpoint)
+
+
+def checkpoint_of(wanted: MirrorMany, source: str, target: str) -> str:
     names = source, str(wanted.selection), target
-    memory = Memory(session, state_directory(wanted.checkpoint, "mirror", names, names))
+    return state_directory(wanted.checkpoint, "mirror", names, names)
+
+
+def mirror_many(session: SparkSession, wanted: MirrorMany, say: Say) -> dict[str, Any]:
+    """Copy the topics and return the summary. Raises JobNotFound, JobFailed."""
+    source, target = cluster_of(wanted.source), cluster_of(wanted.target)
+    check_apart(wanted, source, target)
+    memory = Memory(session, checkpoint_of(wanted, source, target))
     with memory.alone(say):
         known = memory.recall()
-        if known is not None and "topics" not in known:
-            raise JobFailed(f"{memory.checkpoint} belongs to a mirror of one topic: give another checkpoint")
         wanted = replace(wanted, reading=wanted.reading.settled(known, is_begun=memory.is_begun()))
-        wish = wish_of(wanted, source, target)
-        if known is not None:
-            check_same(known, wish, memory.checkpoint)
+        check_known(wanted, known, source, target, memory.checkpoint)
         copies = Copies(wanted, Memory(session, memory.checkpoint, COPIES), say)
         wanted.selection.require(wanted.source, may_lack=copies.copied if wanted.reading.skip_lost else frozenset())
         if known is None:
-            memory.remember(wish)
+            memory.remember(wish_of(wanted, source, target))
         return mirror_alone(session, wanted, memory, copies, say)
 
 
 def cluster_of(at: Access) -> str:
-    return look_up(at, "__consumer_offsets").cluster
+    return look_up(at, OFFSETS).cluster
 
 
 def wish_of(wanted: MirrorMany, source: str, target: str) -> Document:
@@ -97,6 +149,7 @@ def mirror_alone(session: SparkSession, wanted: MirrorMany, memory: Memory, copi
     if wanted.groups is not None:
         groups = GroupSync(wanted.source, wanted.target, wanted.groups, copies.points_of_all, say)
     progress = run_to_the_end(
+        session,
         reader.load().writeStream.foreachBatch(BatchCopy(wanted, memory, copies)),
         memory.checkpoint,
         say,

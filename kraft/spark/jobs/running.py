@@ -16,6 +16,7 @@ from kraft.common.errors import KraftError
 from kraft.spark.errors import CONTINUE
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -32,12 +33,21 @@ CAUSE = re.compile(r"^Caused by: [\w.$]+: ")
 
 class Progress(NamedTuple):
     """A job's progress: micro-batches and rows so far, rows per second in the last batch, and the lag in offsets behind
-    the topics' ends (None if the job reads no topic)."""
+    the topics' ends (None if the job reads no topic). `share` is known for jobs of files: bytes done, and in all."""
 
     batches: int
     rows: int
     rate: float = 0.0
     behind: int | None = None
+    share: tuple[int, int] | None = None
+
+
+class Work(NamedTuple):
+    """What Spark does now, and how many of its tasks are done (of 0: not known)."""
+
+    what: str
+    done: int = 0
+    of: int = 0
 
 
 class Notice(NamedTuple):
@@ -47,7 +57,8 @@ class Notice(NamedTuple):
     is_warning: bool = False
 
 
-Say = Callable[[Progress | Notice], None]
+Say = Callable[[Progress | Notice | Work], None]
+Share = Callable[[], tuple[int, int]]
 
 
 class JobFailed(KraftError):
@@ -63,21 +74,26 @@ def nothing() -> None:
 
 
 def run_to_the_end(
+    session: SparkSession,
     writer: DataStreamWriter,
     checkpoint: str,
     say: Say,
     beside: Callable[[], None] = nothing,
     every_seconds: int | None = None,
+    share: Share | None = None,
 ) -> Progress:
     """Start the query and wait until all present records are processed. With `every_seconds` it runs until SIGINT or
-    SIGTERM, and looks for new records at this interval. `beside` is called now and then, and at the end. Returns the
-    progress of this run. Raises JobFailed."""
+    SIGTERM, and looks for new records at this interval. `beside` is called now and then, and at the end. `share` tells
+    how much of the files is done. Returns the progress of this run. Raises JobFailed."""
+    from kraft.spark.jobs.watching import tasks
+
     when: Any = {"availableNow": True} if every_seconds is None else {"processingTime": f"{every_seconds} seconds"}
     with spark_errors(), terminable(is_endless=every_seconds is not None) as is_asked_to_end:
         query = writer.option("checkpointLocation", checkpoint).trigger(**when).start()
-        counted = Counted()
+        counted = Counted(share)
         try:
             while not query.awaitTermination(POLL_SECONDS):
+                say(Work("writing", *tasks(session)))
                 say(counted.take(query))
                 beside()
                 if is_asked_to_end():
@@ -124,11 +140,13 @@ def spark_errors() -> Iterator[None]:
 class Counted:
     """Sums up progress reports, counting each batch once (Spark keeps only the last hundred)."""
 
-    def __init__(self) -> None:
+    def __init__(self, share: Share | None = None) -> None:
         self.last = -1
         self.progress = Progress(0, 0)
+        self.share = share
 
     def take(self, query: StreamingQuery) -> Progress:
+        before = self.progress
         for each in query.recentProgress:
             report: dict[str, Any] = json.loads(each.json)
             if report["batchId"] > self.last and report["numInputRows"] > 0:
@@ -138,6 +156,8 @@ class Counted:
                 self.progress = Progress(
                     self.progress.batches + 1, self.progress.rows + rows, rate, behind(report.get("sources", []))
                 )
+        if self.share is not None and self.progress is not before:
+            self.progress = self.progress._replace(share=self.share())
         return self.progress
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import kraft.spark
 from kraft.common.errors import KraftError
+from kraft.spark.jobs.java_output import JavaOutput
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,16 +20,22 @@ class SparkMissing(KraftError):
     """Raised when pyspark or Java is not installed. The message says what to do."""
 
 
+LEVEL = "spark.log.level"
+"""With this setting, Spark's logs are shown."""
+
+
 @contextmanager
-def spark_session(master: str, settings: dict[str, str]) -> Iterator[SparkSession]:
-    """Create a Spark session, and stop it at the end. Raises SparkMissing."""
+def spark_session(master: str, settings: dict[str, str], tell: Callable[[str], None]) -> Iterator[SparkSession]:
+    """Create a Spark session, and stop it at the end. `tell` gets what code of this project writes to stderr in Spark's
+    processes, and not their logs. Raises SparkMissing."""
     try:
+        from pyspark import SparkConf, SparkContext
         from pyspark.errors import PySparkRuntimeError
+        from pyspark.java_gateway import launch_gateway
         from pyspark.sql import SparkSession
     except ImportError as problem:
         raise SparkMissing("pyspark is not installed: pip install 'kraft-node[spark]'") from problem
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master(master).appName("kraft spark")
     quiet = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -37,14 +44,22 @@ def spark_session(master: str, settings: dict[str, str]) -> Iterator[SparkSessio
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
         "spark.sql.python.filterPushdown.enabled": "true",
     }
-    for name, value in {**quiet, **settings}.items():
-        builder = builder.config(name, value)
+    conf = SparkConf(loadDefaults=False).setMaster(master).setAppName("kraft spark")
+    conf = conf.setAll([*quiet.items(), *settings.items()])
+    output = JavaOutput(tell, is_whole=LEVEL in settings)
     try:
-        session = builder.getOrCreate()
+        if SparkContext._gateway is None:  # The JVM inherits stderr as it starts.
+            launch: Any = launch_gateway
+            started = launch(conf, popen_kwargs={"stderr": output.writer})
+            SparkContext._ensure_initialized(gateway=started)
+        session = SparkSession.builder.config(conf=conf).getOrCreate()
     except PySparkRuntimeError as problem:
-        raise SparkMissing(f"Spark did not start (it needs Java 17 or newer): {problem}") from problem
+        raise SparkMissing(f"Spark did not start (it needs Java 17 or newer): {output.last or problem}") from problem
+    finally:
+        output.close_writer()
     try:
-        session.sparkContext.setLogLevel("OFF")
+        if LEVEL not in settings:
+            session.sparkContext.setLogLevel("OFF")
         kraft.spark.register(session)
         yield session
     finally:

@@ -14,14 +14,16 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kraft.security.acls import Operation
 from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.alignment import by_partition, held, moved
 from kraft.spark.jobs.archive import is_archive, read_archive
 from kraft.spark.jobs.comparing import by_key, by_offset, by_place, firsts, found_at, placed, prints
-from kraft.spark.jobs.delta import is_table, read_table
+from kraft.spark.jobs.delta import is_table, read_table, require_library
 from kraft.spark.jobs.digesting import (
     Compare,
     Part,
@@ -33,10 +35,14 @@ from kraft.spark.jobs.digesting import (
     topic_parts,
 )
 from kraft.spark.jobs.digests import Explained, compared
+from kraft.spark.jobs.early_cluster import EarlyCluster, early
+from kraft.spark.jobs.early_files import check_readable
 from kraft.spark.jobs.log_side import LogSide, log_side
 from kraft.spark.jobs.pending_renames import is_pending
-from kraft.spark.jobs.running import JobFailed, JobNotFound, spark_errors
+from kraft.spark.jobs.running import JobFailed, JobNotFound, Say, spark_errors
 from kraft.spark.jobs.tally import Tally, best_shifts, differing, partitions_of, verdict
+from kraft.spark.jobs.topic_configs import describe
+from kraft.spark.jobs.watching import watched
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -57,9 +63,38 @@ class Verify:
     committed: bool = False
 
 
-def verify(session: SparkSession, wanted: Verify) -> dict[str, Any]:
+def check_verify(wanted: Verify) -> None:
+    """Check what can be known without Spark. Raises JobNotFound, JobFailed."""
+    sides = [(wanted.at, wanted.topic)]
+    if wanted.archive is not None:
+        check_readable(Path(wanted.archive))
+        check_archived(wanted.archive)
+    else:
+        sides.append((wanted.other_at or wanted.at, wanted.other_topic or wanted.topic))
+    for at, topic in sides:
+        early(at, partial(EarlyCluster.existing, topic=topic, operation=Operation.READ))
+        describe(at, topic)
+
+
+def check_archived(directory: str) -> None:
+    """Raise JobNotFound if the directory is no archive, JobFailed if a compaction has not ended."""
+    place = Path(directory).absolute()
+    if not is_archive(place):
+        raise JobNotFound(f"{directory} holds no archive (`kraft spark archive` makes one)")
+    if is_pending(place):
+        raise JobFailed(f"{place} is being compacted, or was when `kraft spark compact` was cut off: run that again")
+    if is_table(place):
+        require_library()
+
+
+def verify(session: SparkSession, wanted: Verify, say: Say) -> dict[str, Any]:
     """Return the summary: `agree`, what was compared and left out, and the first difference of each partition. Raises
     JobNotFound, JobFailed."""
+    with watched(session, say, "comparing"):
+        return compare(session, wanted)
+
+
+def compare(session: SparkSession, wanted: Verify) -> dict[str, Any]:
     topic = log_side(wanted.at, wanted.topic, committed=wanted.committed)
     if wanted.archive is not None:
         other, found = wanted.archive, with_archive(session, wanted, topic, Path(wanted.archive).absolute())
@@ -75,10 +110,7 @@ def verify(session: SparkSession, wanted: Verify) -> dict[str, Any]:
 
 
 def with_archive(session: SparkSession, wanted: Verify, topic: LogSide, place: Path) -> dict[str, Any]:
-    if not is_archive(place):
-        raise JobNotFound(f"{wanted.archive} holds no archive (`kraft spark archive` makes one)")
-    if is_pending(place):
-        raise JobFailed(f"{place} is being compacted, or was when `kraft spark compact` was cut off: run that again")
+    check_archived(str(place))
     as_frames = topic.compacted or is_table(place)
     tallies = (archive_frames if as_frames else archived)(session, wanted, topic, place)
     return verdict(tallies, "partition and offset", aligned=False)

@@ -163,6 +163,8 @@ class MemoryBroker:
 
     def on_createtopics(self, request: Any) -> Any:
         wanted = request.topics[0]
+        if request.validate_only:
+            return CreateTopicsResponse(topics=[CreatableTopicResult(name=wanted.name, error_code=self.create_code)])
         self.topics.setdefault(wanted.name, [FakePartition() for _ in range(wanted.num_partitions)])
         self.created.append(wanted)
         return CreateTopicsResponse(topics=[CreatableTopicResult(name=wanted.name, error_code=self.create_code)])

@@ -7,8 +7,8 @@ import pytest
 from kraft.cli.admin.app import main
 from kraft.cli.admin.output import show
 from kraft.cli.admin.spark import verdict_tables
-from kraft.cli.admin.spark_running import Printer
-from kraft.spark.jobs.running import Notice, Progress
+from kraft.cli.admin.spark_running import Printer, duration, left_seconds
+from kraft.spark.jobs.running import Notice, Progress, Work
 from kraft.spark.jobs.tally import Kind, Tally, verdict
 
 
@@ -41,27 +41,79 @@ def test_configurations_are_one_fact() -> None:
     assert verdict_tables(summary)[0].rows == [("configs", "a=1, b=2")]
 
 
+class Clock:
+    """Seconds, as a test sets them."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def said_of(
+    told: list[tuple[float, Notice | Progress | Work]], capsys: pytest.CaptureFixture[str], *, quiet: bool = False
+) -> str:
+    clock = Clock()
+    printer = Printer(quiet, now=clock)
+    for seconds, each in told:
+        clock.now += seconds
+        printer.say(each)
+    return capsys.readouterr().err
+
+
 def test_warnings_are_said_in_any_case_and_the_rest_unless_quiet(capsys: pytest.CaptureFixture[str]) -> None:
-    told = [
-        Notice("created"),
-        Notice("shorter", is_warning=True),
-        Progress(0, 0),
-        Progress(1, 1000, 500.0, 20),
-        Progress(1, 1000, 500.0, 20),
-        Progress(2, 1500),
+    told: list[tuple[float, Notice | Progress | Work]] = [
+        (0, Notice("created")),
+        (0, Notice("shorter", is_warning=True)),
+        (0, Progress(0, 0)),
+        (1, Progress(1, 1000, 500.0, 20)),
+        (9, Progress(1, 1000, 500.0, 20)),
+        (9, Progress(2, 1500)),
     ]
-    for quiet, expected in (
-        (
-            False,
-            "created\nwarning: shorter\n"
-            "batch 1: 1,000 records, 500 a second, 20 offsets behind\nbatch 2: 1,500 records, 0 a second\n",
-        ),
-        (True, "warning: shorter\n"),
-    ):
-        sayer = Printer(quiet)
-        for each in told:
-            sayer.say(each)
-        assert capsys.readouterr().err == expected
+    assert said_of(told, capsys) == (
+        "created\nwarning: shorter\n"
+        "batch 1: 1,000 records, 500 a second, 20 offsets behind\nbatch 2: 1,500 records, 0 a second\n"
+    )
+    assert said_of(told, capsys, quiet=True) == "warning: shorter\n"
+
+
+def test_what_begins_is_said_at_once_and_how_far_it_is_every_few_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+    told: list[tuple[float, Notice | Progress | Work]] = [
+        (0, Work("starting Spark")),
+        (1, Work("checking files")),
+        (1, Work("checking files", 1, 8)),
+        (4, Work("checking files", 5, 8)),
+        (1, Work("writing", 1, 2)),
+        (0, Progress(1, 100, 50.0, share=(1 << 20, 4 << 20))),
+        (3, Work("writing", 1, 4)),
+        (2, Progress(2, 200, 50.0, share=(2 << 20, 4 << 20))),
+        (1, Progress(3, 300, 50.0, share=(3 << 20, 4 << 20))),
+    ]
+    assert said_of(told, capsys).splitlines() == [
+        "starting Spark",
+        "checking files",
+        "checking files, 5 of 8 tasks",
+        "writing, 1 of 2 tasks",
+        "batch 1: 100 records, 50 a second, 1.0 MiB of 4.0 MiB; next: 1 of 2 tasks",
+        "batch 2: 200 records, 50 a second, 2.0 MiB of 4.0 MiB, about 10 s left; next: 1 of 4 tasks",
+    ]
+
+
+def test_how_much_is_left_is_told_where_the_whole_is_known() -> None:
+    assert left_seconds(Progress(2, 100, 1.0, behind=300), None, 10.0) == 60
+    assert left_seconds(Progress(2, 100), None, 10.0) == 0
+    assert left_seconds(Progress(1, 100, behind=300), None, 0.0) == 0
+    assert [duration(each) for each in (9, 75, 3720)] == ["9 s", "1 min 15 s", "1 h 2 min"]
+
+
+def test_what_threads_say_at_a_terminal_is_drawn_and_taken_away(capsys: pytest.CaptureFixture[str]) -> None:
+    printer = Printer(False, is_terminal=True)
+    printer.say(Work("starting Spark"))
+    printer.say(Notice("created [topic]"))
+    printer.say(Progress(1, 100, 50.0, share=(1, 4)))
+    printer.close()
+    printer.close()
+    assert "created [topic]" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,133 @@
+"""What a job asks its clusters before Spark starts: whether they answer, whether the topics are there or may be made,
+and whether this user may do what the job does. An answer that comes later than a few seconds counts as none.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+from kraft.common.errors import KraftError
+from kraft.protocol.error_codes import ErrorCode, is_retriable, name_of
+from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraft.security.acls import OPERATION_NAMES, Operation
+from kraft.spark.client.wire import WireCluster
+from kraft.spark.errors import no_transactions, not_authorized
+from kraft.spark.jobs.access import Access
+from kraft.spark.jobs.running import JobFailed, JobNotFound
+from kraft.spark.jobs.topics import ABSENT, NO_CONFIGS, WHAT_TO_DO, SeenTopic
+from kraft.spark.sink import committed_batches
+from kraft.spark.sink.batch_commit import PREFIX
+from kraft.spark.sink.sink_transaction import COORDINATOR_OF_TRANSACTION, missing_api
+from kraft.spark.source.permissions import NOT_TOLD
+
+T = TypeVar("T")
+
+SECONDS_MAX: Final = 2.5
+"""How long all bootstrap servers together may take to be found unreachable."""
+SECONDS_MIN: Final = 0.5
+"""The least that one of them is given."""
+UNDECIDED: Final = frozenset((ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.NOT_CONTROLLER))
+"""Errors of a topic that is only checked, which say nothing against it."""
+REFUSED: Final = frozenset((ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+
+
+def early(at: Access, ask: Callable[[EarlyCluster], T]) -> T:
+    """Return the result of `ask`. Raises JobFailed if no broker answers, or the answer is unusable."""
+    try:
+        servers = max(1, at.bootstrap.count(",") + 1)
+        cluster = WireCluster(at.bootstrap, timeout_s=max(SECONDS_MIN, SECONDS_MAX / servers), security=at.security)
+        try:
+            return ask(EarlyCluster(at, cluster))
+        finally:
+            cluster.close()
+    except (JobFailed, JobNotFound):
+        raise
+    except (OSError, ValueError, KraftError) as problem:
+        raise JobFailed(str(problem)) from problem
+
+
+class EarlyCluster:
+    """A cluster that is asked before Spark starts. Its methods raise JobNotFound, JobFailed, OSError, KraftError."""
+
+    def __init__(self, at: Access, cluster: WireCluster) -> None:
+        self.at, self.cluster = at, cluster
+
+    def seen(self, topic: str, operation: int | None = None) -> SeenTopic:
+        """Describe a topic, which need not exist. If it does, this user must have the right for `operation`."""
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name=topic)],
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=True,
+        )
+        answer = self.cluster.any_call(request)
+        found, name = answer.topics[0], answer.cluster_id or self.at.bootstrap
+        if found.error_code in ABSENT:
+            return SeenTopic(name, None, None)
+        if found.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            raise self.lacking(topic, Operation.DESCRIBE if operation is None else operation)
+        if found.error_code:
+            raise JobFailed(f"topic {topic}: {name_of(found.error_code)}")
+        if operation is not None and not is_given(found, operation):
+            raise self.lacking(topic, operation)
+        topic_id = str(uuid.UUID(bytes=bytes(found.topic_id))) if any(found.topic_id) else None
+        return SeenTopic(name, topic_id, len(found.partitions))
+
+    def existing(self, topic: str, operation: int) -> SeenTopic:
+        """Describe a topic that must exist, and for which this user must have the right."""
+        found = self.seen(topic, operation)
+        if found.partitions is None:
+            raise JobNotFound(f"topic {topic} does not exist at {self.at.bootstrap}: {WHAT_TO_DO}")
+        return found
+
+    def target(self, topic: str, partitions: int, configs: Mapping[str, str] = NO_CONFIGS) -> SeenTopic:
+        """Describe a topic that is written to: this user may write to it, or may make it."""
+        found = self.seen(topic, Operation.WRITE)
+        if found.partitions is None:
+            self.check_made(topic, partitions, configs)
+        return found
+
+    def check_made(self, topic: str, partitions: int, configs: Mapping[str, str] = NO_CONFIGS) -> None:
+        """Have the cluster check, without making it, that the topic could be made."""
+        wanted = CreatableTopic(
+            name=topic,
+            num_partitions=partitions,
+            replication_factor=-1,
+            configs=[CreatableTopicConfig(name=name, value=value) for name, value in configs.items()],
+        )
+        answer = self.cluster.any_call(CreateTopicsRequest(topics=[wanted], validate_only=True)).topics[0]
+        if answer.error_code in REFUSED:
+            raise self.lacking(topic, Operation.CREATE)
+        if answer.error_code and answer.error_code not in UNDECIDED and not is_retriable(answer.error_code):
+            why = answer.error_message or name_of(answer.error_code)
+            raise JobFailed(f"topic {topic} cannot be created at {self.at.bootstrap}: {why}")
+
+    def check_transactions(self) -> None:
+        """Check that the sink can write micro-batches in transactions, and note them in its own topic."""
+        if missing := missing_api(self.cluster):
+            raise JobFailed(str(no_transactions(missing)))
+        answer = self.cluster.any_call(FindCoordinatorRequest(key=f"{PREFIX}/", key_type=COORDINATOR_OF_TRANSACTION))
+        if answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+            who = self.at.security.principal
+            raise JobFailed(
+                f"{who} lacks the right Write on transactional ids that begin with {PREFIX}/, or is denied it. Whoever "
+                f"administers the cluster can give it: kraft acls add --allow-principal '{who}' --operation write "
+                f"--transactional-id {PREFIX}/ --resource-pattern-type prefixed"
+            )
+        if self.seen(committed_batches.TOPIC, Operation.WRITE).partitions is None:
+            self.check_made(committed_batches.TOPIC, committed_batches.PARTITIONS)
+        else:
+            self.seen(committed_batches.TOPIC, Operation.READ)
+
+    def lacking(self, topic: str, operation: int) -> JobFailed:
+        right = OPERATION_NAMES[operation].title().replace("_", "")
+        return JobFailed(str(not_authorized(topic, right, self.at.security.principal)))
+
+
+def is_given(found: Any, operation: int) -> bool:
+    """Whether a Metadata answer tells of the right, or of no rights at all."""
+    operations = found.topic_authorized_operations
+    return bool(operations == NOT_TOLD or operations & 1 << operation)

@@ -1,0 +1,53 @@
+"""What Spark's JVM and its Python workers write to stderr: their logs are left out, and what the jobs' own code says is
+passed on.
+
+The last lines are kept, because a JVM that does not start tells the reason there alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+LINES_KEPT: Final = 50
+LOG: Final = re.compile(
+    r"^(?:\d\d/\d\d/\d\d \d\d:\d\d:\d\d |\{\"ts\":|%\d\|\d+|WARNING: |SLF4J|OpenJDK |Picked up |:: |Ivy |Caused by: |"
+    r"Using Spark's default log4j|Setting default log level|To adjust logging level|Traceback |"
+    r"(?:Exception in thread |[a-z]\w*(?:\.\w+)+(?:Exception|Error)\b)|\s|$)"
+)
+"""A line of log4j, of the JVM, of librdkafka, or of a stack trace."""
+
+
+class JavaOutput:
+    """Takes the lines of a pipe whose writing end, `writer`, is the stderr of the JVM. `tell` gets those that are no
+    log; with `is_whole`, all."""
+
+    def __init__(self, tell: Callable[[str], None], *, is_whole: bool) -> None:
+        self.tell, self.is_whole = tell, is_whole
+        self.kept: deque[str] = deque(maxlen=LINES_KEPT)
+        self.reader, self.writer = os.pipe()
+        self.thread = threading.Thread(target=self.read, name="kraft-java-output", daemon=True)
+        self.thread.start()
+
+    def read(self) -> None:
+        with os.fdopen(self.reader, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                self.take(line.rstrip("\n"))
+
+    def take(self, line: str) -> None:
+        self.kept.append(line)
+        if self.is_whole or not LOG.match(line):
+            self.tell(line)
+
+    def close_writer(self) -> None:
+        """Leave the writing end to the JVM, so that reading ends with it."""
+        os.close(self.writer)
+
+    @property
+    def last(self) -> str:
+        """The last lines, for a JVM that did not start."""
+        return "; ".join(line.strip() for line in list(self.kept)[-3:] if line.strip())

@@ -1,0 +1,42 @@
+"""How far the tasks are that Spark runs now."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from kraft.spark.jobs.running import Say, Work
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+POLL_SECONDS = 1.0
+
+
+def tasks(session: SparkSession) -> tuple[int, int]:
+    """Return how many tasks of the stages that run now are done, and how many there are."""
+    tracker: Any = session.sparkContext.statusTracker()
+    stages = [tracker.getStageInfo(each) for each in tracker.getActiveStageIds()]
+    found = [each for each in stages if each is not None]
+    return sum(each.numCompletedTasks for each in found), sum(each.numTasks for each in found)
+
+
+@contextmanager
+def watched(session: SparkSession, say: Say, what: str) -> Iterator[None]:
+    """Tell of the tasks while the body runs. `what` names what they do."""
+    is_over = threading.Event()
+
+    def watch() -> None:
+        while not is_over.wait(POLL_SECONDS):
+            say(Work(what, *tasks(session)))
+
+    say(Work(what))
+    thread = threading.Thread(target=watch, name="kraft-watch", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
