@@ -36,8 +36,8 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         CLUSTER_WIDE,
         ENFORCED,
         at_least(0),
-        "Logs that are compacted at once, each by a work process that is there while it has logs to clean. "
-        "The buffers below are for all of them together.",
+        "Logs that are compacted at the same time, each by a work process that runs while there are logs to clean. "
+        "All share the buffers below.",
     ),
     key(
         "log.cleaner.backoff.ms",

@@ -48,8 +48,8 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ACCEPTED,
         at_least(-1),
         (
-            "How long the coordinator may collect records before it writes them; -1 writes what has gathered as "
-            "soon as the loop comes round."
+            "How long the coordinator may collect records before it writes them; -1 writes collected records in the "
+            "next turn of the loop."
         ),
     ),
     key(

@@ -87,10 +87,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         READ_ONLY,
         ENFORCED,
         DISTINCT_NON_EMPTY,
-        (
-            "Addresses that clients are told to use. Unset, they follow the addresses in listeners, with the "
-            "ports that were really bound."
-        ),
+        ("Addresses that clients use. Unset, those of listeners, with the ports that were bound."),
     ),
     key(
         "listener.security.protocol.map",
@@ -174,7 +171,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ENFORCED,
         ANYTHING,
         (
-            "After so long without a heartbeat the controller fences a broker and moves its leaderships. A proven "
+            "Time without a heartbeat after which the controller fences a broker and moves its leaderships. A proven "
             "death is acted on earlier."
         ),
     ),

@@ -30,11 +30,11 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ENFORCED,
         HOSTS,
         (
-            "Further names and addresses under which the HTTP admin may be asked, without port: `kafka.example.org`. "
-            "Its own address, localhost and the hosts of advertised.listeners are allowed anyway; bound to every "
-            "address, it may be asked by any address, but by no other name. A request with another Host is refused: "
-            "by DNS rebinding, it may come from a web page. Changes are also taken from pages that a proxy serves "
-            "under these names at port 80 or 443."
+            "Further host names and addresses of the HTTP admin, without port: `kafka.example.org`. Its own address, "
+            "localhost and the hosts of advertised.listeners are always allowed; bound to every address, it accepts "
+            "any address, but no other name. A request with another Host is rejected, since a web page may send it by"
+            " DNS rebinding. Changes are also accepted from pages that a proxy serves under these names at port 80 or"
+            " 443."
         ),
     ),
     key(
@@ -46,9 +46,9 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ENFORCED,
         one_of("none", "basic", "mtls"),
         (
-            "How clients of the HTTP admin say who they are. basic: name and password (HTTP Basic) that a listener of "
-            "this node takes, too. mtls: the certificate that they show, by kraft.admin.ssl.principal.mapping.rules. "
-            "none: not at all; all of them are kraft.admin.principal."
+            "How clients of the HTTP admin authenticate. basic: name and password (HTTP Basic) that a listener of "
+            "this node also accepts. mtls: the client's certificate, by kraft.admin.ssl.principal.mapping.rules. "
+            "none: not; all are kraft.admin.principal."
         ),
     ),
     key(
@@ -60,8 +60,8 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ENFORCED,
         ANYTHING,
         (
-            "Lets an HTTP admin beyond loopback take passwords over plain HTTP, where everybody on the way reads them. "
-            "For one behind a proxy that encrypts."
+            "Allows passwords over plain HTTP beyond loopback, where the network can read them: for an HTTP admin "
+            "behind a proxy that encrypts."
         ),
     ),
     key(
@@ -83,8 +83,8 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ENFORCED,
         ANYTHING,
         (
-            "Whether /metrics needs Describe on the cluster where there is an authorizer. Otherwise whoever may log in "
-            "reads them, and everybody where kraft.admin.authentication is none."
+            "Whether /metrics needs Describe on the cluster if there is an authorizer. Otherwise any logged-in user "
+            "reads them, and anybody if kraft.admin.authentication is none."
         ),
     ),
     key(
@@ -96,8 +96,8 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ENFORCED,
         ANYTHING,
         (
-            "As whom the HTTP admin asks where kraft.admin.authentication is none: whoever reaches it may do what this "
-            "principal may. Unless entries or super.users name it, it may do nothing but report health and metrics."
+            "The principal of all requests to the HTTP admin if kraft.admin.authentication is none. Unless entries or"
+            " super.users name it, it may only read health and metrics."
         ),
     ),
     key(
@@ -119,9 +119,8 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ENFORCED,
         ANYTHING,
         (
-            "Where kraft.admin.authentication is none, on a node with a listener of SSL, SASL_SSL or SASL_PLAINTEXT, "
-            "the HTTP admin listens on an address other than loopback only if this is true: whoever reaches that "
-            "address may use it."
+            "Allows an HTTP admin beyond loopback with kraft.admin.authentication=none on a node with an SSL, "
+            "SASL_SSL or SASL_PLAINTEXT listener. Anybody who reaches the address may use it."
         ),
     ),
     key(
@@ -132,12 +131,10 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         PER_BROKER,
         ENFORCED,
         one_of(*DESIRED_STATES),
-        "What is wanted of one broker; set while the cluster runs (kraft brokers maintenance, fence, "
-        "decommission), not in a file. "
-        "In maintenance it keeps its replicas and leads only what no other broker can; fenced it leads "
-        "nothing and serves no client; being decommissioned, "
-        "its replicas move to others too, "
-        "and it is unregistered when it has none and has stopped.",
+        "The wanted state of one broker; set at run time (kraft brokers maintenance, fence, decommission), not in a "
+        "file. maintenance: it keeps its replicas and leads only what no other broker can. fenced: it leads nothing "
+        "and serves no client. decommission: its replicas also move to others, and it is unregistered when it has "
+        "none and has stopped.",
     ),
     key(
         "kraft.append.thread.min.bytes",
@@ -148,8 +145,8 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ENFORCED,
         at_least(1),
         (
-            "Batches of at least this size are written to their log by a thread; smaller ones at once, by the "
-            "loop that serves all clients."
+            "Batches of at least this size are written to their log by a thread; smaller ones directly on the loop "
+            "that serves all clients."
         ),
     ),
     key(
@@ -161,8 +158,8 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ENFORCED,
         NON_EMPTY,
         (
-            "The id that a new data directory is formatted with, and that an existing one must have. Unset, a "
-            "quorum of one draws one when it is formatted."
+            "The cluster id of a new data directory, and the required one of an existing one. Unset, a quorum of one "
+            "draws one when it is formatted."
         ),
     ),
     key(
@@ -174,8 +171,8 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ENFORCED,
         ANYTHING,
         (
-            "Formats the empty data directory of a member of a quorum of several. For throwaway clusters only: a "
-            "member that lost its disk could vote twice."
+            "Formats the empty data directory of a voter of a larger quorum. For throwaway clusters only: a voter "
+            "that lost its disk could vote twice."
         ),
     ),
     key(
@@ -187,9 +184,8 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ENFORCED,
         at_least(1024),
         (
-            "The largest JoinGroup or SyncGroup: what members say of themselves is kept in memory while they are "
-            "members. A larger one is answered with UNKNOWN_SERVER_ERROR, as Kafka answers what does not fit in a "
-            "record of its offsets topic."
+            "The largest JoinGroup or SyncGroup, since members' metadata is kept in memory. A larger one gets "
+            "UNKNOWN_SERVER_ERROR, as Kafka answers one that does not fit in a record of its offsets topic."
         ),
     ),
     key(
@@ -202,9 +198,9 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         at_least(1000),
         (
             "A member of a consumer group counts as stuck when the committed offset of one of its partitions has not "
-            "moved for this long while records wait. The health verdict, the group's page, `kraft groups describe` and "
-            "the metric kraft_consumergroup_stuck_members name it. The coordinator looks every 10 s, and every 30 s "
-            "if it has more than 100 groups. It looks only on nodes with an HTTP admin."
+            "moved for this long while records wait. The health verdict, the group's page, `kraft groups describe` "
+            "and the metric kraft_consumergroup_stuck_members report it. Only nodes with an HTTP admin check, every "
+            "10 s, or every 30 s with more than 100 groups."
         ),
     ),
     key(
@@ -236,9 +232,9 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ENFORCED,
         ANYTHING,
         (
-            "Looks at every record of a produced batch, as Kafka does: compressed batches are decompressed. Off, it "
-            "checks the header, the checksum, sizes and the lengths of the first 16 records, and believes the "
-            "header's largest timestamp, by which records are found and deleted. That saves processor time."
+            "Checks every record of a produced batch, as Kafka does: compressed batches are decompressed. If false, "
+            "the leader checks only header, checksum, sizes and the lengths of the first 16 records, and believes the"
+            " header's largest timestamp, by which records are found and deleted. That saves processor time."
         ),
     ),
     key(

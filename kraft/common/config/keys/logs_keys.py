@@ -115,8 +115,8 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ENFORCED,
         ANYTHING,
         (
-            "The most that is taken off at random from the segment age, so that logs do not all roll together. "
-            "Unset, log.roll.jitter.hours counts."
+            "Largest random reduction of the segment age, so that logs do not all roll together. Unset, "
+            "log.roll.jitter.hours counts."
         ),
     ),
     key("log.roll.jitter.hours", INT, "0", HIGH, READ_ONLY, ENFORCED, at_least(0), "The same in hours."),
@@ -129,8 +129,8 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ENFORCED,
         ANYTHING,
         (
-            "How long records are kept before their segment may go; -1 is for ever. Unset, log.retention.minutes "
-            "counts, then log.retention.hours."
+            "How long records are kept before their segment may be deleted; -1 is forever. Unset, "
+            "log.retention.minutes counts, then log.retention.hours."
         ),
     ),
     key(

@@ -128,11 +128,9 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         CLUSTER_WIDE,
         ENFORCED,
         at_least(0),
-        "How many connections the listeners of a broker, or those of a controller, hold together; as "
-        "listener.name.<listener>.max.connections, "
-        "how many that one holds. One more waits until another ends, except on the listener between brokers, "
-        "where the longest silent connection of another "
-        "listener goes for it.",
+        "Most connections of all listeners of a broker, or of a controller; as "
+        "listener.name.<listener>.max.connections, of that listener. A further connection waits until another ends. "
+        "On the inter-broker listener it replaces the longest idle connection of another listener instead.",
     ),
     key(
         "max.connections.per.ip",
@@ -162,9 +160,9 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         CLUSTER_WIDE,
         ENFORCED,
         at_least(0),
-        "How many new connections the listeners of a broker, or those of a controller, take a second together, but for "
-        "the one between brokers; as listener.name.<listener>.max.connection.creation.rate, how many that one takes. "
-        "What comes faster waits, a second at most each.",
+        "Most new connections a second of all listeners of a broker, or of a controller, except the inter-broker "
+        "listener; as listener.name.<listener>.max.connection.creation.rate, of that listener. Faster ones wait, at "
+        "most a second each.",
     ),
     key(
         "connections.max.idle.ms",

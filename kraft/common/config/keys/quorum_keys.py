@@ -87,8 +87,8 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ENFORCED,
         at_least(0),
         (
-            "A follower that could not fetch for so long becomes a candidate; a leader that heard from no "
-            "majority for so long resigns."
+            "Time without a fetch after which a follower becomes a candidate, and without fetches of a majority after"
+            " which a leader resigns."
         ),
     ),
     key(
@@ -264,8 +264,8 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         READ_ONLY,
         ENFORCED,
         at_least(0),
-        "How many bytes of the disk are kept for the metadata log, at most a 32nd part of it. On a full disk changes "
-        "that help (configurations, deletions, elections) are written there.",
+        "Disk space reserved for the metadata log, at most a 32nd part of the disk. On a full disk it takes the "
+        "changes that help: configurations, deletions, elections.",
     ),
     key(
         "internal.metadata.log.segment.bytes",

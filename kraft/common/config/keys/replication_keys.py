@@ -120,7 +120,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ENFORCED,
         ANYTHING,
         (
-            "How a consumer is told from which replica to read. The rack-aware and the leader selector are built "
+            "How the replica is chosen from which a consumer reads. The rack-aware and the leader selector are built "
             "in; other classes cannot be loaded."
         ),
     ),

@@ -85,7 +85,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         READ_ONLY,
         ENFORCED,
         ANYTHING,
-        "What checks tokens: Kafka's OAuthBearerValidatorCallbackHandler. Set as "
+        "The validator of tokens: Kafka's OAuthBearerValidatorCallbackHandler. Set as "
         "listener.name.<listener>.oauthbearer.sasl.server.callback.handler.class.",
     ),
     key(

@@ -330,9 +330,9 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ENFORCED,
         NON_EMPTY,
         (
-            "Where remote segments lie: file:///directory (of one node, or a file system that all nodes share), "
+            "Object store of remote segments: file:///directory (of one node, or shared by all nodes), "
             "s3://bucket/prefix, gs://bucket/prefix or az://container/prefix. Credentials come from the environment, "
-            "as the store's own tools take them."
+            "as for the store's own tools."
         ),
     ),
     key(
@@ -344,8 +344,8 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ENFORCED,
         at_least(1),
         (
-            "How many replicas __remote_log_metadata gets when it is created. Without it, as many as "
-            "offsets.topic.replication.factor says."
+            "Replicas of __remote_log_metadata when it is created. Unset, as many as offsets.topic.replication.factor"
+            " says."
         ),
     ),
     key(
@@ -367,8 +367,8 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ACCEPTED,
         at_least(-1),
         (
-            "How many newer bytes a segment waits for before it is copied to remote storage. Segments here are copied "
-            "once they are closed."
+            "How many newer bytes must exist before a segment is copied to remote storage. kraft copies a segment "
+            "once it is closed."
         ),
     ),
     key(

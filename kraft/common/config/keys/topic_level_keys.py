@@ -314,7 +314,8 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         CLUSTER_WIDE,
         ENFORCED,
         at_least(-1),
-        "How long records are kept before their segment may go; -1 is for ever.",
+        "How long records are kept before their segment may be deleted; -1 is forever. Unset, log.retention.minutes "
+        "counts, then log.retention.hours.",
     ),
     key(
         "segment.bytes",
@@ -344,7 +345,8 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         CLUSTER_WIDE,
         ENFORCED,
         at_least(0),
-        "The most that is taken off at random from segment.ms, so that logs do not all roll together.",
+        "Largest random reduction of the segment age, so that logs do not all roll together. Unset, "
+        "log.roll.jitter.hours counts.",
     ),
     key(
         "segment.ms",
@@ -377,11 +379,11 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         CLUSTER_WIDE,
         ENFORCED,
         one_of(*RECOVERY_STRATEGIES),
-        "Who leads when nobody who may is left. none: unclean.leader.election.enable decides, and where it is false, "
-        "the replica whose log contains those of all members that are left, once each member has answered or has been "
-        "waited for. balanced: the same, but a member whose process is dead is not waited for. aggressive: the best of "
-        "those that answer at once. balanced and aggressive replace unclean.leader.election.enable. Acknowledged "
-        "records may be lost.",
+        "How a leader is elected when no in-sync or eligible replica is left. none: unclean.leader.election.enable "
+        "decides; if it is false, the replica whose log contains those of all remaining members, once each member has"
+        " answered or its wait is over. balanced: the same, without waiting for members whose process is dead. "
+        "aggressive: the best log of those that answer immediately. balanced and aggressive replace "
+        "unclean.leader.election.enable. Acknowledged records may be lost.",
     ),
     key(
         "internal.segment.bytes",
@@ -426,8 +428,8 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ACCEPTED,
         at_least(-1),
         (
-            "How many newer bytes a segment waits for before it is copied to remote storage. Segments here are copied "
-            "once they are closed."
+            "How many newer bytes must exist before a segment is copied to remote storage. kraft copies a segment "
+            "once it is closed."
         ),
     ),
     key(

@@ -97,11 +97,11 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         CLUSTER_WIDE,
         ENFORCED,
         one_of(*RECOVERY_STRATEGIES),
-        "Who leads when nobody who may is left. none: unclean.leader.election.enable decides, and where it is false, "
-        "the replica whose log contains those of all members that are left, once each member has answered or has been "
-        "waited for. balanced: the same, but a member whose process is dead is not waited for. aggressive: the best of "
-        "those that answer at once. balanced and aggressive replace unclean.leader.election.enable. Acknowledged "
-        "records may be lost.",
+        "How a leader is elected when no in-sync or eligible replica is left. none: unclean.leader.election.enable "
+        "decides; if it is false, the replica whose log contains those of all remaining members, once each member has"
+        " answered or its wait is over. balanced: the same, without waiting for members whose process is dead. "
+        "aggressive: the best log of those that answer immediately. balanced and aggressive replace "
+        "unclean.leader.election.enable. Acknowledged records may be lost.",
     ),
     key(
         "kraft.unclean.recovery.timeout.ms",
@@ -122,8 +122,8 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ENFORCED,
         ANYTHING,
         "Allows partitions to be added to __consumer_offsets, __transaction_state, __share_group_state and "
-        "__remote_log_metadata. Their keys are placed by the number of partitions: with more of them, most groups lose "
-        "their committed offsets, and most open transactions stay open for ever. Kafka adds them without a word.",
+        "__remote_log_metadata. The number of partitions places their keys: after a change most groups lose their "
+        "committed offsets, and most open transactions stay open forever. Kafka allows it without a warning.",
     ),
     key(
         "auto.leader.rebalance.enable",
