@@ -15,11 +15,11 @@ from typing import Final
 
 LINES_KEPT: Final = 50
 LOG: Final = re.compile(
-    r"^(?:\d\d/\d\d/\d\d \d\d:\d\d:\d\d |\{\"ts\":|%\d\|\d+|WARNING: |SLF4J|OpenJDK |Picked up |:: |Ivy |Caused by: |"
+    r"^(?:\d\d/\d\d/\d\d \d\d:\d\d:\d\d |\{\"ts\":|%\d\|\d+|WARNING: |SLF4J|OpenJDK |Picked up |:: |Ivy |Caused by: |\S*/spark-class: |"
     r"Using Spark's default log4j|Setting default log level|To adjust logging level|Traceback |"
     r"(?:Exception in thread |[a-z]\w*(?:\.\w+)+(?:Exception|Error)\b)|\s|$)"
 )
-"""A line of log4j, of the JVM, of librdkafka, or of a stack trace."""
+"""A line of log4j, of the JVM or the script that starts it, of librdkafka, or of a stack trace."""
 
 
 class JavaOutput:

@@ -12,6 +12,7 @@ LOGS = """WARNING: Using incubator modules: jdk.incubator.vector
 Using Spark's default log4j profile: org/apache/spark/log4j2-defaults.properties
 26/11/28 23:01:01 WARN NativeCodeLoader: Unable to load native-hadoop library for your platform
 Setting default log level to "WARN".
+/usr/lib/pyspark/bin/spark-class: line 71: /nope/bin/java: No such file or directory
 To adjust logging level use sc.setLogLevel(newLevel). For SparkR, use setLogLevel(newLevel).
 %3|1732834861.123|FAIL|rdkafka#producer-1| [thrd:127.0.0.1:1/bootstrap]: Connect to ipv4#127.0.0.1:1 failed
 {"ts":"2026-11-28T23:01:01.1Z","level":"WARN","msg":"x"}
