@@ -15,7 +15,8 @@ from typing import Final
 
 LINES_KEPT: Final = 50
 LOG: Final = re.compile(
-    r"^(?:\d\d/\d\d/\d\d \d\d:\d\d:\d\d |\{\"ts\":|%\d\|\d+|WARNING: |SLF4J|OpenJDK |Picked up |:: |Ivy |Caused by: |\S*/spark-class: |"
+    r"^(?:\d\d/\d\d/\d\d \d\d:\d\d:\d\d |\{\"ts\":|%\d\|\d+|WARNING: |SLF4J|OpenJDK |Picked up |:: |Ivy |Caused by: |"
+    r"\S*/spark-class: |"
     r"Using Spark's default log4j|Setting default log level|To adjust logging level|Traceback |"
     r"(?:Exception in thread |[a-z]\w*(?:\.\w+)+(?:Exception|Error)\b)|\s|$)"
 )
