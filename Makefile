@@ -83,7 +83,7 @@ fresh-machine: ## Run make demo and make test on new Debian machines, as root an
 	@WHO=$(WHO) bash tests/fresh-machine.sh
 
 bench: check-maven setup ## Measure against Apache Kafka in one run; writes docs/benchmarks/
-	@worst=0; for part in tests.bench tests.bench.inside tests.bench.tiered tests.bench.cluster tests.bench.spark tests.bench.spark_sink tests.bench.spark_typed; do \
+	@worst=0; for part in tests.bench tests.bench.inside tests.bench.tiered tests.bench.cluster tests.bench.spark tests.bench.spark_sink tests.bench.spark_typed tests.bench.spark_archive; do \
 		$(PY) -m $$part; code=$$?; worst=$$((code > worst ? code : worst)); \
 	done; exit $$worst
 

@@ -16,6 +16,7 @@ RELIEF = (
 CONTINUE = (
     "If you don't want your streaming query to fail on such cases, set the source option failOnDataLoss to false."
 )
+PAST_BAD = "Set the source option badRecords to null or column to read on past such records."
 
 
 class SourceError(KraftError):
@@ -119,7 +120,7 @@ def bad_record(side: str, topic: str, partition: int, offset: int, reason: str) 
     return SourceError(
         "KAFKA_BAD_RECORD",
         f"The {side} of the record at topic {topic} partition {partition} offset {offset} is not what {side}Schema "
-        f"says: {reason}. Set the source option badRecords to null or column to read on past such records.",
+        f"says: {reason}. {PAST_BAD}",
     )
 
 

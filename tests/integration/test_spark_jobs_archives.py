@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import re
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
-from kraft.spark.jobs.compact import in_order
+from kraft.spark.jobs import archive
 from kraft.spark.jobs.pending_renames import JOURNAL
 from tests.integration.clusters import Cluster
 from tests.integration.outcomes import Kraft
@@ -71,8 +75,8 @@ def test_small_files_become_large_ones_and_hold_the_same(
     for topic in ("many", "few"):
         cluster.create(topic, 2)
         produce(cluster, topic, range(300))
-    archive = ("archive", "many", "few", str(place), "--records-per-batch", "50", "-o", "json")
-    assert kraft(*archive).document["records"] == 600
+    command = ("archive", "many", "few", str(place), "--records-per-batch", "50", "-o", "json")
+    assert kraft(*command).document["records"] == 600
 
     def rows() -> list[tuple[object, ...]]:
         """All columns but the number of the batch, which is that of the first that it is made of."""
@@ -89,7 +93,7 @@ def test_small_files_become_large_ones_and_hold_the_same(
         same = kraft("verify", topic, "--with-archive", str(place / f"topic={topic}"), "-o", "json")
         assert (same.code, same.document["agree"], same.document["records"]) == (0, True, 300), same
     produce(cluster, "many", range(300, 310))
-    assert kraft(*archive).document["records"] == 10
+    assert kraft(*command).document["records"] == 10
     again = kraft("compact", str(place), "--bytes-max", "1", "-o", "json")
     assert again.document["files_after"] == again.document["files_before"]
 
@@ -101,9 +105,103 @@ def test_small_files_become_large_ones_and_hold_the_same(
     assert kraft("compact", str(tmp_path)).code == 3
 
 
-@pytest.mark.parametrize("columns", [["day", "partition"], ["day", "hour", "partition"]])
-def test_what_is_compacted_is_sorted_once_for_its_files_and_their_rows(spark: SparkSession, columns: list[str]) -> None:
-    """Spark would sort it again by what names the files, and lose the order of rows where it spills."""
-    rows = spark.range(20).selectExpr("id AS offset", "id % 2 AS partition", "id % 3 AS day", "id % 5 AS hour")
-    ordering = in_order(rows, columns)._jdf.queryExecution().sparkPlan().outputOrdering().toString()
-    assert re.findall(r"(\w+)#\d+L? ASC", ordering) == [*columns, "offset"]
+def by_spark(frame: DataFrame, place: Path, number: int) -> None:
+    """Write a micro-batch as earlier versions did."""
+    dated = frame.withColumn("day", f.to_date("timestamp"))
+    dated.write.mode("overwrite").partitionBy("day", "partition").parquet(str(place / f"batch={number:08d}"))
+
+
+def rows_of(spark: SparkSession, place: Path) -> list[tuple[str, ...]]:
+    return sorted(tuple(map(str, row)) for row in spark.read.parquet(str(place)).drop("batch").collect())
+
+
+def test_an_archive_that_spark_began_goes_on_and_reads_as_before(
+    cluster: Cluster, kraft: Kraft, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "old"
+    cluster.create("old", 2)
+    arguments = ("archive", "old", str(place), "--records-per-batch", "100", "-o", "json")
+    send(cluster, "old", [Sent(b"%d" % each, None, each % 2, BASE_MS + each, (("n", None),)) for each in range(300)])
+    with monkeypatch.context() as earlier:
+        earlier.setattr(archive, "written_files", lambda session, options, _: stream(session, options))
+        earlier.setattr(archive.BatchFiles, "__call__", lambda self, frame, number: by_spark(frame, self.place, number))
+        assert kraft(*arguments).document["batches"] == 3
+    before, schema = rows_of(spark, place), spark.read.parquet(str(place)).schema
+    send(cluster, "old", [Sent(None, b"k", each % 2, BASE_MS + each) for each in range(300, 500)])
+    more = kraft(*arguments)
+    assert (more.code, more.document["records"], more.document["batches"]) == (0, 200, 2), more.err
+    assert spark.read.parquet(str(place)).schema == schema
+    assert len(rows_of(spark, place)) == 500
+    assert set(before) < set(rows_of(spark, place))
+    assert {each.name for each in place.iterdir() if each.name.startswith(("_", "."))} == {"_checkpoint"}
+    same = kraft("verify", "old", "--with-archive", str(place), "-o", "json")
+    assert (same.code, same.document["records"]) == (0, 500), same
+
+    read = rows_of(spark, place)
+    compacted = kraft("compact", str(place), "-o", "json")
+    assert (compacted.code, compacted.document["files_after"]) == (0, 4), compacted
+    assert rows_of(spark, place) == read
+    assert spark.read.parquet(str(place)).schema == schema
+    same = kraft("verify", "old", "--with-archive", str(place), "-o", "json")
+    assert (same.code, same.document["records"]) == (0, 500), same
+
+
+def stream(session: SparkSession, options: dict[str, str]) -> DataFrame:
+    return session.readStream.format("kraft").options(**options).load()
+
+
+def test_typed_values_are_archived_once_and_compacted(
+    cluster: Cluster, kraft: Kraft, spark: SparkSession, tmp_path: Path
+) -> None:
+    cluster.create("typed", 2)
+    ddl = "i INT, n TIMESTAMP_NTZ, o STRUCT<x: ARRAY<STRING>, m: DECIMAL(6,2)>"
+    good = b'{"n": "2013-01-01T10:00:00", "o": {"x": ["a", null], "m": 1.25}, "other": 1, "i": %d}'
+    sent = [Sent(good % each, b"k", each % 2, BASE_MS + each) for each in range(100)]
+    send(cluster, "typed", [*sent, Sent(b"{", None, 1, BASE_MS), Sent(None, None, 0, BASE_MS)])
+    typed = ("--value-format", "json", "--value-schema", ddl)
+    failed = kraft("archive", "typed", str(tmp_path / "fail"), *typed)
+    assert (failed.code, "partition 1 offset 50" in failed.err, "--bad-records" in failed.err) == (1, True, True), (
+        failed
+    )
+    for form in ("parquet", "delta"):
+        place = tmp_path / form
+        command = ("archive", "typed", str(place), "--format", form, "--records-per-batch", "20", "-o", "json", *typed)
+        whole = kraft(*command, "--bad-records", "column")
+        assert (whole.code, whole.document["records"]) == (0, 102), whole.err
+        for _ in range(2):
+            rows = archived_rows(spark, place)
+            assert [each["value"]["i"] for each in rows[:100]] == list(range(100))
+            assert rows[3]["value"].asDict(recursive=True) == {
+                "i": 3,
+                "n": datetime(2013, 1, 1, 10),
+                "o": {"x": ["a", None], "m": Decimal("1.25")},
+            }
+            assert [(each["value"], each["_bad"] and each["_bad"]["value"]) for each in rows[100:]] == [
+                (None, None),
+                (None, b"{"),
+            ]
+            assert kraft("compact", str(place)).code == 0
+        for words, wrong in (
+            ("value schema", (*command[:-1], "i INT")),
+            ("bad records", (*command, "--bad-records", "null")),
+        ):
+            found = kraft(*wrong)
+            assert (found.code, words in found.err) == (1, True), found
+        found = kraft("verify", "typed", "--with-archive", str(place))
+        assert (found.code, "typed values" in found.err) == (1, True), found
+    assert kraft("archive", "typed", str(tmp_path / "a"), "--value-format", "json").code == 2
+    wrong = kraft("archive", "typed", str(tmp_path / "a"), "--value-format", "json", "--value-schema", "i NUMBER")
+    assert (wrong.code, "valueSchema" in wrong.err) == (1, True), wrong
+
+
+def archived_rows(spark: SparkSession, place: Path) -> list[Any]:
+    """In order of the field `i`, and then those without values."""
+    if (place / "_delta_log").exists():
+        frame = spark.read.option("recursiveFileLookup", "true").parquet(*DeltaTable(str(place)).file_uris())
+    else:
+        frame = spark.read.parquet(str(place))
+    assert str(frame.schema["value"].dataType["n"].dataType) == "TimestampNTZType()"
+    return sorted(
+        frame.collect(),
+        key=lambda row: (row["value"] is None, row["value"] and row["value"]["i"], row["_bad"] is not None),
+    )

@@ -14,6 +14,7 @@ from kraft.cli.admin.running import FAILED
 from kraft.cli.admin.spark_options import (
     LOCAL,
     ArchiveFormat,
+    Bad,
     BytesPerBatch,
     Checkpoint,
     CommandConfig,
@@ -32,11 +33,14 @@ from kraft.cli.admin.spark_options import (
     SkipLost,
     Topic,
     TopicsPattern,
+    ValueForm,
+    ValueSchema,
     access,
     check_pattern,
     isolation,
     reading_of,
     require_there,
+    typed_of,
 )
 from kraft.cli.admin.spark_running import Steps, run
 
@@ -120,6 +124,9 @@ def archive(
     by_hour: Annotated[
         bool, typer.Option("--by-hour", help="Files go by the hour of their records, not the day alone.")
     ] = False,
+    value_format: ValueForm = None,
+    value_schema: ValueSchema = None,
+    bad_records: Bad = None,
     records: Annotated[
         int, typer.Option("--records-per-batch", metavar="N", min=1, help="At most so many records in one micro-batch.")
     ] = 1_000_000,
@@ -159,6 +166,7 @@ def archive(
         by_hour=by_hour,
         format=archive_format.value,
         reading=reading,
+        typed=typed_of(value_format, value_schema, bad_records),
     )
 
     selection = Selection(topics, pattern)

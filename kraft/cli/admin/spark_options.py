@@ -14,6 +14,7 @@ from kraft.common.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from kraft.spark.jobs.access import Access
+    from kraft.spark.jobs.archive import Typed
     from kraft.spark.jobs.reading import Reading
 
 
@@ -26,11 +27,31 @@ class FileFormat(StrEnum):
     TEXT = "text"
 
 
+class BadRecords(StrEnum):
+    COLUMN = "column"
+    FAIL = "fail"
+    NULL = "null"
+
+
+class ValueFormat(StrEnum):
+    JSON = "json"
+
+
 class ArchiveFormat(StrEnum):
     DELTA = "delta"
     PARQUET = "parquet"
 
 
+ValueForm = Annotated[
+    ValueFormat | None, typer.Option("--value-format", help="Decode values: the column value gets their fields.")
+]
+ValueSchema = Annotated[
+    str | None, typer.Option("--value-schema", metavar="SCHEMA", help="The fields of values: DDL, or a JSON schema.")
+]
+Bad = Annotated[
+    BadRecords | None,
+    typer.Option("--bad-records", help="Values that do not fit end the job (fail), are null, or go to _bad (column)."),
+]
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]
 Master = Annotated[
     str,
@@ -120,6 +141,15 @@ def reading_of(committed: bool, uncommitted: bool, *, skip_lost: bool, replace_n
     from kraft.spark.jobs.reading import Reading
 
     return Reading(committed=isolation(committed, uncommitted), skip_lost=skip_lost, replace_names=replace_names)
+
+
+def typed_of(form: ValueFormat | None, schema: str | None, bad_records: BadRecords | None) -> Typed | None:
+    """Leaves with 2 where one of the options needs another one."""
+    from kraft.spark.jobs.archive import Typed
+
+    if (form is None) != (schema is None) or (bad_records is not None and form is None):
+        raise typer.BadParameter("--value-format and --value-schema go together, and --bad-records needs both")
+    return None if schema is None else Typed(schema=schema, bad_records=(bad_records or BadRecords.FAIL).value)
 
 
 def access(bootstrap: str, path: str | None) -> Access:

@@ -3,13 +3,15 @@ writes a Delta table instead of plain files.
 
 Layout: `<directory>/batch=<number>/day=<UTC day of the timestamp>/partition=<partition>/*.parquet`, with the columns of
 the source. With `by_hour` there is `hour=<0 to 23>` below the day. For several topics, each has its own such directory,
-`<directory>/topic=<name>`. A batch's directory appears complete, because Spark writes to another name and renames it.
-So any reader of the directory sees each record once, without Spark's help. The checkpoint is in
-`<directory>/_checkpoint`.
+`<directory>/topic=<name>`. Tasks write files under hidden names (parquet_files.py). The driver gathers those of a batch
+in one directory and renames it, so it appears complete. So any reader of the directory sees each record once, without
+Spark's help. The checkpoint is in `<directory>/_checkpoint`.
 """
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,14 +23,16 @@ from kraft.spark.jobs.delta import BatchCommits, is_table, require_library
 from kraft.spark.jobs.early_cluster import EarlyCluster, early
 from kraft.spark.jobs.early_files import check_writable, local_checkpoint
 from kraft.spark.jobs.files import literal
-from kraft.spark.jobs.memory import NAME, Document, Memory, Remembered, check_same
+from kraft.spark.jobs.memory import BAD, NAME, VALUES, Document, Memory, Remembered, check_same
+from kraft.spark.jobs.parquet_files import Layout, codec_of, put, staging
 from kraft.spark.jobs.pending_renames import carry_out
 from kraft.spark.jobs.reading import AS_IT_IS, Reading, Starts, starts_of
-from kraft.spark.jobs.running import JobFailed, JobNotFound, Notice, Say, run_to_the_end
+from kraft.spark.jobs.running import WRITTEN, JobFailed, JobNotFound, Notice, Say, run_to_the_end
 from kraft.spark.jobs.selection import Selection
 from kraft.spark.jobs.topics import SeenTopic, identity_of, log_starts, require_topic
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 BATCH = "batch="
@@ -37,13 +41,26 @@ DELTA = "delta"
 TOPIC = "topic="
 PARTITION = "partition="
 WHOLE = "_SUCCESS"
-"""Spark writes this file last."""
+"""The file that a complete directory has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Typed:
+    """Values are JSON of a schema (DDL, or JSON), and the column `value` is a struct of its fields. `bad_records` are
+    those of the source: `fail`, `null` or `column`."""
+
+    schema: str
+    bad_records: str = "fail"
+
+    @property
+    def options(self) -> dict[str, str]:
+        return {"valueFormat": "json", "valueSchema": self.schema, "badRecords": self.bad_records}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
     """The parameters of an archive job. `records_per_batch` limits a micro-batch, and so a file. `by_hour`: files are
-    also split by hour. `format` is `parquet`, or `delta` for a Delta table."""
+    also split by hour. `format` is `parquet`, or `delta` for a Delta table. `typed`: how values become columns."""
 
     topic: str
     directory: str
@@ -52,6 +69,7 @@ class Archive:
     by_hour: bool = False
     format: str = "parquet"
     reading: Reading = AS_IT_IS
+    typed: Typed | None = None
 
 
 def check_archive(wanted: Archive, selection: Selection, settings: Mapping[str, str]) -> None:
@@ -59,6 +77,7 @@ def check_archive(wanted: Archive, selection: Selection, settings: Mapping[str, 
     unless the selection is one topic by name. Raises JobNotFound, JobFailed."""
     place = Path(wanted.directory).absolute()
     check_writable(place)
+    columns_of(wanted.typed)
     if wanted.format == DELTA:
         require_library()
     for one, found in early(wanted.at, lambda cluster: seen_archives(cluster, wanted, selection)):
@@ -122,6 +141,7 @@ def archive(session: SparkSession, wanted: Archive, say: Say) -> dict[str, Any]:
     """Archive one topic and return the summary. Raises JobNotFound, JobFailed."""
     if wanted.format == DELTA:
         require_library()
+    columns = columns_of(wanted.typed)
     found = require_topic(wanted.at, wanted.topic)
     place = Path(wanted.directory).absolute()
     check_one(place, wanted.topic)
@@ -131,10 +151,17 @@ def archive(session: SparkSession, wanted: Archive, say: Say) -> dict[str, Any]:
         wanted = replace(wanted, reading=wanted.reading.settled(memory.recall(), is_begun=memory.is_begun()))
         starts = begun(wanted, found, place, memory)
         options = wanted.reading.stream_options(wanted.at, wanted.topic, wanted.records_per_batch, starts)
-        by_hour = wanted.by_hour
-        sink = BatchCommits(place, memory, by_hour) if wanted.format == DELTA else BatchFiles(place, by_hour)
-        writer = session.readStream.format("kraft").options(**options).load().writeStream.foreachBatch(sink)
-        progress = run_to_the_end(session, writer, memory.checkpoint, say)
+        if wanted.typed is not None:
+            options |= wanted.typed.options
+        is_delta, hours = wanted.format == DELTA, ("hour",) if wanted.by_hour else ()
+        by = ("topic", "day", *hours) if is_delta else ("day", *hours, "partition")
+        with staging(place) as hidden:
+            layout = Layout(
+                staging=str(hidden), by=by, codec=codec_of(session), int96=not is_delta and wanted.typed is None
+            )
+            sink = BatchCommits(place, memory, layout, columns) if is_delta else BatchFiles(place, layout)
+            writer = written_files(session, options, layout).writeStream.foreachBatch(sink)
+            progress = run_to_the_end(session, writer, memory.checkpoint, say)
     return {
         "job": "archive",
         "topic": wanted.topic,
@@ -142,6 +169,19 @@ def archive(session: SparkSession, wanted: Archive, say: Say) -> dict[str, Any]:
         "records": progress.rows,
         "batches": progress.batches,
     }
+
+
+def columns_of(typed: Typed | None) -> pa.Schema:
+    """Return the columns of the rows. Raises JobFailed for a schema that cannot be read."""
+    from kraft.spark.decode.rows import arrow_schema
+    from kraft.spark.decode.shape_options import shape_options
+
+    given = {} if typed is None else {name.lower(): value for name, value in typed.options.items()}
+    try:
+        shape = shape_options(given, include_headers=True)
+    except ValueError as problem:
+        raise JobFailed(str(problem)) from problem
+    return arrow_schema(include_headers=True) if shape is None else shape.schema
 
 
 def check_begun(wanted: Archive, found: SeenTopic, place: Path, memory: Remembered) -> tuple[Document | None, Document]:
@@ -152,6 +192,7 @@ def check_begun(wanted: Archive, found: SeenTopic, place: Path, memory: Remember
         memory.recall(),
         {"job": "archive", "format": wanted.format, "files by": by, **wanted.reading.remembered},
     )
+    wish |= {VALUES: wanted.typed.schema if wanted.typed else "", BAD: wanted.typed.bad_records if wanted.typed else ""}
     wish |= identity_of(wanted.topic, found)
     if known is not None:
         check_same(known, wish, str(place))
@@ -173,29 +214,49 @@ def begun(wanted: Archive, found: SeenTopic, place: Path, memory: Memory) -> Sta
     return starts
 
 
+def written_files(session: SparkSession, options: Mapping[str, str], layout: Layout) -> DataFrame:
+    """Return a stream with a row for each file that tasks have written. It must be evaluated once."""
+    from pyspark.sql import functions as f
+
+    from kraft.spark.jobs.file_source import FORMAT, LAYOUT, FilesSource
+
+    session.dataSource.register(FilesSource)
+    rows = session.readStream.format(FORMAT).options(**{**options, LAYOUT: layout.text()}).load()
+    return rows.observe(WRITTEN, f.coalesce(f.sum("records"), f.lit(0)).alias("records"))
+
+
 class BatchFiles:
     """Writes a micro-batch to its directory. A complete directory is not written again."""
 
-    def __init__(self, place: Path, by_hour: bool) -> None:
-        self.place, self.by_hour = place, by_hour
+    def __init__(self, place: Path, layout: Layout) -> None:
+        self.place, self.layout = place, layout
 
     def __call__(self, frame: DataFrame, number: int) -> None:
-        from pyspark.sql import functions as f
-
         directory = self.place / f"{BATCH}{number:08d}"
         if (directory / WHOLE).is_file():
             # By a run that was cut off before it was noted. Overwriting deletes first, and the log may not hold all of
             # it any more.
             return
-        dated, columns = frame.withColumn("day", f.to_date("timestamp")), ["day", "partition"]
-        if self.by_hour:
-            dated, columns = dated.withColumn("hour", f.hour("timestamp")), ["day", "hour", "partition"]
-        dated.write.mode("overwrite").partitionBy(*columns).parquet(str(directory))
+        hidden = Path(self.layout.staging) / directory.name
+        put(frame.collect(), self.layout, hidden)
+        (hidden / WHOLE).touch()
+        if directory.exists():  # Written in part, by an earlier version.
+            shutil.rmtree(directory)
+        hidden.rename(directory)
 
 
 def is_archive(directory: Path) -> bool:
     """Whether a run has written to the directory, or has started without finding records."""
     return any(directory.glob(f"{BATCH}*")) or (directory / CHECKPOINT / NAME).is_file()
+
+
+def is_typed(directory: Path) -> bool:
+    """Whether the values of an archive are typed. Raises JobFailed for a file that no job wrote."""
+    path = directory / CHECKPOINT / NAME
+    try:
+        return path.is_file() and bool(json.loads(path.read_text(encoding="utf-8")).get(VALUES))
+    except ValueError as problem:
+        raise JobFailed(f"{path} is damaged: {problem}") from problem
 
 
 def files_of(directory: Path) -> list[Path]:

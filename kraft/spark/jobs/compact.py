@@ -21,16 +21,17 @@ from typing import TYPE_CHECKING, Any
 from kraft.spark.jobs.archive import BATCH, CHECKPOINT, TOPIC, WHOLE, is_archive
 from kraft.spark.jobs.delta import is_table, require_library
 from kraft.spark.jobs.early_files import check_readable, check_writable, local_checkpoint
-from kraft.spark.jobs.files import literal
 from kraft.spark.jobs.memory import Memory
+from kraft.spark.jobs.parquet_files import Layout, Merge, check_whole, codec_of, merged, staging
 from kraft.spark.jobs.pending_renames import MERGED, carry_out, note, sync
-from kraft.spark.jobs.running import JobFailed, JobNotFound, Notice, Say
+from kraft.spark.jobs.running import JobFailed, JobNotFound, Notice, Say, spark_errors
 from kraft.spark.jobs.watching import watched
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 FILE_RECORDS_MAX = 5_000_000
+TASKS_MAX = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,31 +136,38 @@ def groups(batches: Sequence[Path], bytes_max: int) -> Iterator[list[Path]]:
 def merge(session: SparkSession, place: Path, group: Sequence[Path]) -> None:
     """Merge a group of directories into one. Raises JobFailed if the merged directory does not have the same number of
     records."""
-    by_hour = any(any(each.glob("day=*/hour=*")) for each in group)
-    columns = ["day", "hour", "partition"] if by_hour else ["day", "partition"]
-    merged = place / f"{MERGED}{group[0].name}"
-    shutil.rmtree(merged, ignore_errors=True)
-    filled = [each for each in group if any(each.rglob("*.parquet"))]
-    if filled:
-        rows = session.read.option("basePath", str(place)).parquet(*[literal(each) for each in filled]).drop("batch")
-        tasks = in_order(rows, columns)
-        tasks.write.option("maxRecordsPerFile", FILE_RECORDS_MAX).partitionBy(*columns).parquet(str(merged))
-    else:
-        merged.mkdir()
-        (merged / WHOLE).touch()
-    had, has = sum(map(count_records, group)), count_records(merged)
-    if had != has or not (merged / WHOLE).is_file():
-        raise JobFailed(f"{merged} has {has} records, and those that it is made of have {had}: nothing was changed")
-    for path in sorted(merged.rglob("*")):
+    new = place / f"{MERGED}{group[0].name}"
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir()
+    with staging(place) as hidden:
+        layout = Layout(staging=str(hidden), by=(), codec=codec_of(session), int96=False)
+        wanted = merges(group)
+        with spark_errors():
+            tasks = session.sparkContext.parallelize(wanted, max(1, min(len(wanted), TASKS_MAX)))
+            found = tasks.flatMap(lambda each: merged(each, layout)).collect()
+        for each in found:
+            check_whole(hidden / each["name"], each["bytes"])
+            inner = new / each["merge"]
+            inner.mkdir(parents=True, exist_ok=True)
+            (hidden / each["name"]).rename(inner / f"part-{each['first']:020d}-{each['name']}")
+    (new / WHOLE).touch()
+    had, has = sum(map(count_records, group)), count_records(new)
+    if had != has:
+        raise JobFailed(f"{new} has {has} records, and those that it is made of have {had}: nothing was changed")
+    for path in sorted(new.rglob("*")):
         sync(path)
-    note(place, merged, group)
+    note(place, new, group)
     carry_out(place)
 
 
-def in_order(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Return the rows sorted so that each file written by `columns` is in offset order. `columns` come first in the
-    sort: otherwise Spark sorts by them again, and loses the order when it spills."""
-    return rows.repartition(*columns).sortWithinPartitions(*columns, "offset")
+def merges(group: Sequence[Path]) -> list[Merge]:
+    """Return what to merge: the files of the same inner directory, the largest first."""
+    paths: dict[str, list[Path]] = {}
+    for each in group:
+        for path in sorted(each.rglob("*.parquet")):
+            paths.setdefault(str(path.parent.relative_to(each)), []).append(path)
+    by_size = sorted(paths.items(), key=lambda item: -sum(path.stat().st_size for path in item[1]))
+    return [Merge(name, [str(path) for path in found], FILE_RECORDS_MAX) for name, found in by_size]
 
 
 def count_records(directory: Path) -> int:

@@ -1,9 +1,9 @@
 """Write an archive as a Delta table, by the library `deltalake`: each micro-batch is one commit.
 
-Spark's tasks write a micro-batch's files to `<directory>/batch=<number>`, which no reader of the table sees. Then the
-driver commits all files together, with Delta's transaction identifier (id of the query, number of the batch). A crash
-before the commit leaves files that the next run overwrites. After the commit, the next run finds the number in the
-table and skips the batch. The library also rejects a second commit of the same number.
+The files of a micro-batch's tasks (parquet_files.py) are moved to `<directory>/batch=<number>`, which no reader of the
+table sees. Then the driver commits all files together, with Delta's transaction identifier (id of the query, number of
+the batch). A crash before the commit leaves files that the next run overwrites. After the commit, the next run finds
+the number in the table and skips the batch. The library also rejects a second commit of the same number.
 
 The columns are those of the source and `day`; with `by_hour` also `hour`. The table is partitioned by topic and these.
 """
@@ -11,14 +11,16 @@ The columns are those of the source and `day`; with `by_hour` also `hour`. The t
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kraft.spark.decode.rows import arrow_schema, spark_schema
+from kraft.spark.decode.rows import spark_schema
 from kraft.spark.jobs.files import literal
 from kraft.spark.jobs.memory import Memory
+from kraft.spark.jobs.parquet_files import Layout, put
 from kraft.spark.jobs.running import JobFailed
 
 if TYPE_CHECKING:
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
 LOG = "_delta_log"
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """The null value in a directory name."""
-MICROS = ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-"""Spark's own default is a type that Parquet has deprecated."""
 
 
 def require_library() -> None:
@@ -49,13 +49,12 @@ class BatchCommits:
     """Commits a micro-batch to the table, unless the table already has its number. Creates the table before the first
     commit."""
 
-    def __init__(self, place: Path, memory: Memory, by_hour: bool) -> None:
-        self.place, self.memory = place, memory
-        self.by = ["topic", "day", "hour"] if by_hour else ["topic", "day"]
+    def __init__(self, place: Path, memory: Memory, layout: Layout, columns: pa.Schema) -> None:
+        self.place, self.memory, self.layout, self.columns = place, memory, layout, columns
 
     def __call__(self, frame: DataFrame, number: int) -> None:
         query: str = json.loads(self.memory.text("metadata"))["id"]
-        table = table_at(self.place, self.by)
+        table = table_at(self.place, list(self.layout.by), self.columns)
         last = table.transaction_version(query)
         if last is not None and last >= number:
             return
@@ -65,31 +64,28 @@ class BatchCommits:
                 "removed or set back. Give another directory"
             )
         directory = self.place / f"batch={number:08d}"
-        write_files(frame, directory, self.by)
+        write_files(frame, self.layout, directory)
         commit(table, query, number, added(self.place, directory))
 
 
-def table_at(place: Path, by: list[str]) -> DeltaTable:
-    """Return the table; create it if it does not exist."""
+def table_at(place: Path, by: list[str], columns: pa.Schema) -> DeltaTable:
+    """Return the table; create it, with these columns and those of `by`, if it does not exist."""
     from deltalake import DeltaTable, Schema
 
     if not DeltaTable.is_deltatable(str(place)):
         kinds = {"day": pa.date32(), "hour": pa.int32()}
-        fields = [*arrow_schema(include_headers=True), *[pa.field(each, kinds[each]) for each in by if each in kinds]]
+        fields = [*columns, *[pa.field(each, kinds[each]) for each in by if each in kinds]]
         DeltaTable.create(str(place), Schema.from_arrow(pa.schema(fields)), mode="ignore", partition_by=by)
     return DeltaTable(str(place))
 
 
-def write_files(frame: DataFrame, directory: Path, by: list[str]) -> None:
+def write_files(frame: DataFrame, layout: Layout, directory: Path) -> None:
     """Write the rows as Parquet files. Files of an earlier attempt are removed."""
-    from pyspark.sql import functions as f
-
-    frame.sparkSession.conf.set(*MICROS)
-    dated = frame.withColumn("day", f.to_date("timestamp"))
-    if "hour" in by:
-        dated = dated.withColumn("hour", f.hour("timestamp"))
-    writer = dated.write.mode("overwrite").option("partitionOverwriteMode", "static")
-    writer.partitionBy(*by).parquet(str(directory))
+    hidden = Path(layout.staging) / directory.name
+    put(frame.collect(), layout, hidden)
+    if directory.exists():
+        shutil.rmtree(directory)
+    hidden.rename(directory)
 
 
 def added(place: Path, directory: Path) -> list[AddAction | RemoveAction]:

@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 
 from kraft.spark.jobs.tally import Kind, Tally
 from kraft.spark.sink.arrow_encoder import (
+    NO_HEADERS,
     Ints,
     binary,
     encode_headers,
@@ -100,7 +101,7 @@ def prints(batch: pa.RecordBatch, positions: Ints, key: bytes, *, timestamps: bo
         columns += [pc.fill_null(given, -1000).to_numpy() // 1000, given.is_valid().to_numpy(zero_copy_only=False)]
     pieces = [varint_pieces([each.astype(np.int64) for each in columns]), keys, values]
     encoded = encode_headers(headers)
-    whole = join(*pieces) if encoded is None else join(*pieces, encoded)
+    whole = join(*pieces, NO_HEADERS if encoded is None else encoded)
     ends, data = offsets_of(whole).tolist(), memoryview(whole.buffers()[2])
     found = b"".join(
         [blake2b(data[begin:end], digest_size=PRINT_BYTES, key=key).digest() for begin, end in itertools.pairwise(ends)]

@@ -40,7 +40,9 @@ KEPT = (
 )
 """Settings that affect how files are split into tasks, and how rows are written as JSON."""
 
-MEANT = {"reads": ALL_RECORDS, "dead letter": "", "files by": "day", "format": "parquet"}
+VALUES, BAD = "value schema", "bad records"
+"""Of a typed archive. Both are empty without types."""
+MEANT = {"reads": ALL_RECORDS, "dead letter": "", "files by": "day", "format": "parquet", VALUES: "", BAD: ""}
 """Defaults for keys that documents of earlier versions do not have."""
 
 Document = dict[str, Any]

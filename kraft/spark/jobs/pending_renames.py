@@ -13,6 +13,8 @@ from kraft.spark.jobs.running import JobFailed
 JOURNAL = "_compaction.json"
 MERGED = "_merged-"
 REPLACED = "_replaced-"
+WRITING = "_writing-"
+"""Files of a run's tasks, before they are moved on."""
 
 
 def note(place: Path, merged: Path, replaced: Sequence[Path]) -> None:
@@ -46,6 +48,9 @@ def carry_out(place: Path) -> None:
         journal.unlink()
         sync(place)
     (place / f"{JOURNAL}.new").unlink(missing_ok=True)
+    for each in sorted(place.glob(f"{WRITING}*")):
+        # Tasks of a run that was killed may still write, until the directory has another name.
+        each.rename(place / f"{REPLACED}{each.name}")
     for pattern in (f"{MERGED}*", f"{REPLACED}*"):
         for each in sorted(place.glob(pattern)):
             shutil.rmtree(each)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kraft.common.errors import KraftError
-from kraft.spark.errors import CONTINUE
+from kraft.spark.errors import CONTINUE, PAST_BAD
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +25,7 @@ WRITTEN = "written"
 """The observation `records` under this name counts what is written, where that is less than what is read."""
 READING = re.compile(r"reading file (?:file://)?(\S+?)\.\s+SQLSTATE")
 SKIP = "`kraft spark archive` and `mirror` go on behind what is gone with --skip-lost."
+PAST = "`kraft spark archive` goes on past such records with --bad-records null or column."
 """What users of a job can do, who set no options of its source."""
 RAISED = re.compile(r"^(?:kraft\.[\w.]+: |(?=(?:\w+Error|cimpl\.KafkaException): ))")
 """The line of a Python traceback that says what was raised: of our own errors without the class."""
@@ -152,7 +153,7 @@ class Counted:
             if report["batchId"] > self.last and report["numInputRows"] > 0:
                 self.last = report["batchId"]
                 rows = report.get("observedMetrics", {}).get(WRITTEN, {}).get("records", report["numInputRows"])
-                rate = float(report.get("processedRowsPerSecond", 0))
+                rate = float(report.get("processedRowsPerSecond", 0)) * rows / report["numInputRows"]
                 self.progress = Progress(
                     self.progress.batches + 1, self.progress.rows + rows, rate, behind(report.get("sources", []))
                 )
@@ -183,7 +184,8 @@ def reason(problem: Exception) -> str:
         from urllib.parse import unquote
 
         return f"{unquote(file.group(1))} does not fit: {'; '.join(causes(lines)) or 'it cannot be read'}"
-    return (ours or lines or [type(problem).__name__])[-1 if ours else 0].replace(CONTINUE, SKIP)
+    told = (ours or lines or [type(problem).__name__])[-1 if ours else 0]
+    return told.replace(CONTINUE, SKIP).replace(PAST_BAD, PAST)
 
 
 def causes(lines: Sequence[str]) -> list[str]:

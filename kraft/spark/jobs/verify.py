@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from kraft.security.acls import Operation
 from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.alignment import by_partition, held, moved
-from kraft.spark.jobs.archive import is_archive, read_archive
+from kraft.spark.jobs.archive import is_archive, is_typed, read_archive
 from kraft.spark.jobs.comparing import by_key, by_offset, by_place, firsts, found_at, placed, prints
 from kraft.spark.jobs.delta import is_table, read_table, require_library
 from kraft.spark.jobs.digesting import (
@@ -77,12 +77,14 @@ def check_verify(wanted: Verify) -> None:
 
 
 def check_archived(directory: str) -> None:
-    """Raise JobNotFound if the directory is no archive, JobFailed if a compaction has not ended."""
+    """Raise JobNotFound if the directory is no archive, JobFailed if it is typed or a compaction has not ended."""
     place = Path(directory).absolute()
     if not is_archive(place):
         raise JobNotFound(f"{directory} holds no archive (`kraft spark archive` makes one)")
     if is_pending(place):
         raise JobFailed(f"{place} is being compacted, or was when `kraft spark compact` was cut off: run that again")
+    if is_typed(place):
+        raise JobFailed(f"{place} has typed values, not the bytes of the topic: it cannot be compared with the topic")
     if is_table(place):
         require_library()
 

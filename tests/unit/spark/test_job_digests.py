@@ -197,3 +197,11 @@ def test_neighbours_are_compared_together_but_not_too_many() -> None:
     assert runs([]) == []
     assert runs([1, 2, 5]) == [(1, 2), (5, 5)]
     assert runs(range(RUN_RANGES_MAX + 2)) == [(0, RUN_RANGES_MAX - 1), (RUN_RANGES_MAX, RUN_RANGES_MAX + 1)]
+
+
+def test_a_record_has_the_same_print_whatever_is_read_with_it() -> None:
+    rows = [{"value": b"a"}, {"value": b"b", "headers": [{"key": "n", "value": b"1"}]}, {"headers": []}]
+    positions = np.arange(len(rows))
+    whole = prints(batch(rows), positions, KEY, timestamps=True)
+    each = [prints(batch([row]), positions[at : at + 1], KEY, timestamps=True) for at, row in enumerate(rows)]
+    assert whole.tolist() == np.concatenate(each).tolist()

@@ -11,6 +11,7 @@ from kraft.spark.errors import DataLoss
 from kraft.spark.jobs.archive import BatchFiles
 from kraft.spark.jobs.files import literal, source_files
 from kraft.spark.jobs.memory import check_same
+from kraft.spark.jobs.parquet_files import Layout
 from kraft.spark.jobs.running import JobFailed, digest, reason, state_directory
 
 NAMES, BEFORE = ("cluster", "topic", "/data"), ("/data", "topic", "host:9092")
@@ -131,7 +132,9 @@ def test_a_batch_that_is_archived_whole_is_left_alone(tmp_path: Path) -> None:
     frame: Any = None  # Nothing may be done with it.
     whole = tmp_path / "batch=00000003"
     whole.mkdir()
+    (tmp_path / "_writing").mkdir()
+    layout = Layout(staging=str(tmp_path / "_writing"), by=("day", "partition"), codec="snappy", int96=True)
     with pytest.raises(AttributeError):
-        BatchFiles(tmp_path, by_hour=False)(frame, 3)
+        BatchFiles(tmp_path, layout)(frame, 3)
     (whole / "_SUCCESS").touch()
-    BatchFiles(tmp_path, by_hour=False)(frame, 3)
+    BatchFiles(tmp_path, layout)(frame, 3)

@@ -1,0 +1,350 @@
+"""Write Parquet files in a task by pyarrow, and put them where readers see them.
+
+A task writes to names that nobody else uses, in a hidden directory of the run, and returns what it wrote. Only the
+files that the driver is told of are moved on. What a task wrote that failed, or whose result came too late, stays in
+the hidden directory, and is removed with it. Nothing is written any more below a hidden directory that is gone.
+"""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import json
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from kraft.spark.jobs.pending_renames import REPLACED, WRITING
+from kraft.spark.jobs.running import JobFailed
+
+if TYPE_CHECKING:
+    from pyarrow.parquet import ParquetFile, ParquetWriter
+    from pyspark.sql import SparkSession
+
+HOUR_US = 3_600_000_000
+DAY_US = 24 * HOUR_US
+HELD_BYTES_MAX = 64 << 20
+"""Bytes of rows that a task holds before it writes them. They become the row groups of its files."""
+OPEN_MAX = 100
+"""Files that a task has open. With more directories than this, a directory gets several files of a task."""
+CODEC = "spark.sql.parquet.compression.codec"
+CODECS = {"none": "none", "uncompressed": "none", "lz4_raw": "lz4", "lz4": "lz4"}
+"""Names of Spark for codecs to which pyarrow gives others. Spark's lz4 is a form that Parquet has deprecated."""
+INT96 = pa.timestamp("ns")
+"""The type as which pyarrow reads INT96."""
+SCHEMA = pa.schema(
+    [
+        pa.field("name", pa.string()),
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("day", pa.string()),
+        pa.field("hour", pa.int32()),
+        pa.field("first", pa.int64()),
+        pa.field("records", pa.int64()),
+        pa.field("bytes", pa.int64()),
+    ]
+)
+DDL = "name STRING, topic STRING, partition INT, day STRING, hour INT, first BIGINT, records BIGINT, bytes BIGINT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How a run writes files. `staging` is its hidden directory. `by` are the columns that name directories, outermost
+    first. `int96`: times are written as plain archives always had them."""
+
+    staging: str
+    by: tuple[str, ...]
+    codec: str
+    int96: bool
+
+    def text(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def of(cls, text: str) -> Layout:
+        found = json.loads(text)
+        return cls(**{**found, "by": tuple(found["by"])})
+
+
+def codec_of(session: SparkSession) -> str:
+    """Return pyarrow's name of the codec with which Spark would write Parquet."""
+    name = (session.conf.get(CODEC, "snappy") or "snappy").lower()
+    return CODECS.get(name, name)
+
+
+class Slot(NamedTuple):
+    """A directory: records of a partition in one day, or hour. `number` counts them since 1970."""
+
+    topic: str
+    partition: int
+    number: int
+
+
+@dataclass(slots=True)
+class File:
+    """An open file of a task, and the first offset in it."""
+
+    name: str
+    first: int
+    writer: ParquetWriter
+    records: int = 0
+
+
+class TaskFiles:
+    """Writes the rows of one task. Memory is bounded by HELD_BYTES_MAX and the rows of one fetch."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.by_hour = "hour" in layout.by
+        self.held: dict[Slot, list[pa.RecordBatch]] = {}
+        self.firsts: dict[Slot, int] = {}  # the first offset of what is held
+        self.held_bytes = 0
+        self.open: dict[Slot, File] = {}  # the one that was written last is the last
+        self.closed: list[dict[str, Any]] = []
+
+    def add(self, rows: pa.RecordBatch, shown: pa.RecordBatch) -> None:
+        """Add rows of one partition in order of offsets. `shown` are the same rows with the columns to write."""
+        if not rows.num_rows:
+            return
+        topic, partition = rows.column("topic")[0].as_py(), rows.column("partition")[0].as_py()
+        numbers = np.asarray(rows.column("timestamp").cast(pa.int64())) // (HOUR_US if self.by_hour else DAY_US)
+        offsets = np.asarray(rows.column("offset"))
+        kept = shown.select([name for name in shown.schema.names if name not in self.layout.by])
+        if (numbers[1:] < numbers[:-1]).any():
+            order = np.argsort(numbers, kind="stable")
+            kept, numbers, offsets = kept.take(pa.array(order)), numbers[order], offsets[order]
+        cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
+        for start, end in itertools.pairwise(cuts):
+            slot = Slot(topic, partition, int(numbers[start]))
+            self.firsts.setdefault(slot, int(offsets[start]))
+            self.held.setdefault(slot, []).append(kept.slice(start, end - start))
+        self.held_bytes += kept.nbytes
+        if self.held_bytes >= HELD_BYTES_MAX:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is held. Beyond OPEN_MAX, the file that was not written to for longest is closed."""
+        for slot, batches in self.held.items():
+            file = self.open.pop(slot, None)
+            if file is None:
+                if len(self.open) >= OPEN_MAX:
+                    self.close(next(iter(self.open)))
+                file = self.begun(self.firsts[slot], batches[0].schema)
+            self.open[slot] = file
+            table = pa.Table.from_batches(batches)
+            file.writer.write_table(table)
+            file.records += table.num_rows
+        self.held.clear()
+        self.firsts.clear()
+        self.held_bytes = 0
+
+    def begun(self, first: int, schema: pa.Schema) -> File:
+        name, how = f"{uuid.uuid4().hex}.parquet", self.layout
+        return File(name, first, parquet_writer(Path(how.staging) / name, schema, codec=how.codec, int96=how.int96))
+
+    def close(self, slot: Slot) -> None:
+        file = self.open.pop(slot)
+        file.writer.close()
+        self.closed.append(
+            {
+                "name": file.name,
+                "topic": slot.topic,
+                "partition": slot.partition,
+                "day": day_of(slot.number // 24 if self.by_hour else slot.number),
+                "hour": slot.number % 24 if self.by_hour else None,
+                "first": file.first,
+                "records": file.records,
+                "bytes": (Path(self.layout.staging) / file.name).stat().st_size,
+            }
+        )
+
+    def end(self) -> pa.RecordBatch:
+        """Close all files. Return one row for each."""
+        self.flush()
+        for slot in list(self.open):
+            self.close(slot)
+        return pa.RecordBatch.from_pylist(self.closed, schema=SCHEMA)
+
+
+def parquet_writer(path: Path, schema: pa.Schema, *, codec: str, int96: bool) -> ParquetWriter:
+    """Open a file for writing. Readers see in it what they see in a file of Spark: no schema of Arrow."""
+    from pyarrow.parquet import ParquetWriter
+
+    return ParquetWriter(
+        path, schema, compression=codec, use_deprecated_int96_timestamps=int96, store_schema=False, version="2.6"
+    )
+
+
+def day_of(number: int) -> str:
+    """Return a day since 1970 as Spark writes it: years beyond 9999 have a sign."""
+    if datetime.date.min.toordinal() <= number + EPOCH <= datetime.date.max.toordinal():
+        return datetime.date.fromordinal(number + EPOCH).isoformat()
+    found = str(np.datetime64(number, "D"))
+    if number > 0:
+        return f"+{found}"
+    year, _, rest = found.lstrip("-").partition("-")
+    return f"{'-' if found.startswith('-') else ''}{int(year):04d}-{rest}"
+
+
+EPOCH = datetime.date(1970, 1, 1).toordinal()
+
+
+@contextmanager
+def staging(place: Path) -> Iterator[Path]:
+    """Yield a hidden directory for the files of a run's tasks. It is removed at the end."""
+    place.mkdir(parents=True, exist_ok=True)
+    found = place / f"{WRITING}{uuid.uuid4().hex}"
+    found.mkdir()
+    try:
+        yield found
+    finally:
+        # Late tasks find no directory of this name, and add nothing while it is emptied.
+        gone = found.rename(place / f"{REPLACED}{found.name}")
+        shutil.rmtree(gone)
+
+
+def put(found: Iterable[Any], layout: Layout, place: Path) -> None:
+    """Move the files of tasks, given by their rows, to their directories below `place`, which is made anew. Raises
+    JobFailed for a file that is not here as its task left it."""
+    if place.exists():
+        shutil.rmtree(place)
+    place.mkdir()
+    for each in found:
+        path = Path(layout.staging) / each["name"]
+        check_whole(path, each["bytes"])
+        inner = place.joinpath(*(f"{name}={each[name]}" for name in layout.by))
+        inner.mkdir(parents=True, exist_ok=True)
+        path.rename(inner / f"part-{each['first']:020d}-{each['name']}")
+
+
+def check_whole(path: Path, size: int) -> None:
+    """Raise JobFailed if the file does not have the size that its task has told."""
+    has = path.stat().st_size if path.is_file() else None
+    if has != size:
+        what = "is not there" if has is None else f"has {has} bytes"
+        raise JobFailed(
+            f"{path} {what}, and the task that wrote it had written {size} bytes: Spark's executors need the directory "
+            "of the archive under the same path as this process"
+        )
+
+
+class Merge(NamedTuple):
+    """Files that become one, or several of at most `records_max` records. `name` says which merge it is."""
+
+    name: str
+    paths: Sequence[str]
+    records_max: int
+
+
+def merged(wanted: Merge, layout: Layout) -> list[dict[str, Any]]:
+    """Write the rows of files in order of offsets. Returns name, merge, records, bytes and first offset of each file.
+    Memory is bounded by row groups, where these do not overlap; those that do are sorted together. Times are written
+    as they were."""
+    schemas, groups = seen(wanted.paths)
+    int96 = any(schema.field("timestamp").type == INT96 for schema in schemas)
+    schema = pa.unify_schemas([read_plain(each) for each in schemas])
+    found: list[dict[str, Any]] = []
+    writer: ParquetWriter | None = None
+
+    def end() -> None:
+        if writer is not None:
+            writer.close()
+            found[-1]["bytes"] = (Path(layout.staging) / found[-1]["name"]).stat().st_size
+
+    for rows in in_order(groups, schema):
+        at = 0
+        while at < rows.num_rows:
+            if writer is None or found[-1]["records"] == wanted.records_max:
+                end()
+                name, first = f"{uuid.uuid4().hex}.parquet", rows.column("offset")[at].as_py()
+                found.append({"name": name, "merge": wanted.name, "records": 0, "first": first})
+                writer = parquet_writer(Path(layout.staging) / name, schema, codec=layout.codec, int96=int96)
+            part = rows.slice(at, wanted.records_max - found[-1]["records"])
+            writer.write_table(part)
+            found[-1]["records"] += part.num_rows
+            at += part.num_rows
+    end()
+    return found
+
+
+def read_plain(schema: pa.Schema) -> pa.Schema:
+    """Return the schema with times as the source has them."""
+    return pa.schema([each.with_type(pa.timestamp("us", tz="UTC")) if each.type == INT96 else each for each in schema])
+
+
+class RowGroup(NamedTuple):
+    """A row group that is not empty, ordered by its offsets."""
+
+    first: int
+    last: int
+    path: str
+    number: int
+
+    def read(self) -> pa.Table:
+        from pyarrow.parquet import ParquetFile
+
+        with ParquetFile(self.path, coerce_int96_timestamp_unit="us") as file:
+            return file.read_row_group(self.number)
+
+
+def seen(paths: Sequence[str]) -> tuple[list[pa.Schema], list[RowGroup]]:
+    """Return the schema of each file, and all row groups in order. A group may have more files than can be open."""
+    from pyarrow.parquet import ParquetFile
+
+    schemas, groups = [], []
+    for path in paths:
+        with ParquetFile(path) as file:
+            schemas.append(file.schema_arrow)
+            filled = [at for at in range(file.num_row_groups) if file.metadata.row_group(at).num_rows]
+            groups += [RowGroup(*bounds(file, at), path, at) for at in filled]
+    return schemas, sorted(groups)
+
+
+def in_order(groups: Sequence[RowGroup], schema: pa.Schema) -> Iterator[pa.Table]:
+    """Yield the rows of row groups in order of offsets, in tables of about HELD_BYTES_MAX bytes or one row group."""
+    held: list[pa.Table] = []
+    size, last = 0, -1
+    for each in groups:
+        if size >= HELD_BYTES_MAX and each.first > last:
+            yield sorted_rows(held)
+            held, size = [], 0
+        held.append(fitted(each.read(), schema))
+        size += held[-1].nbytes
+        last = max(last, each.last)
+    if held:
+        yield sorted_rows(held)
+
+
+def bounds(file: ParquetFile, index: int) -> tuple[int, int]:
+    """Return the first and last offset of a row group: by its statistics, or by its column without them."""
+    from pyarrow.compute import min_max
+
+    group = file.metadata.row_group(index)
+    columns = [group.column(at) for at in range(group.num_columns)]
+    statistics = next(each.statistics for each in columns if each.path_in_schema == "offset")
+    if statistics is not None and statistics.has_min_max:
+        return statistics.min, statistics.max
+    found = min_max(file.read_row_group(index, columns=["offset"]).column("offset")).as_py()
+    return found["min"], found["max"]
+
+
+def fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return the rows with the columns of the schema; a column that they do not have is null."""
+    columns = [
+        rows.column(field.name).cast(field.type) if field.name in rows.schema.names else pa.nulls(len(rows), field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def sorted_rows(tables: Sequence[pa.Table]) -> pa.Table:
+    rows = pa.concat_tables(tables)
+    offsets = np.asarray(rows.column("offset"))
+    return rows if (offsets[1:] >= offsets[:-1]).all() else rows.take(pa.array(np.argsort(offsets, kind="stable")))
