@@ -38,12 +38,14 @@ Kept = bytes | UndecidedRecord | Marker
 
 
 class LatestRecords:
-    """The latest record of each key in one part of the log. Records must be added in order."""
+    """The latest record of each key in one part of the log. Records must be added in order. `keeps_all`: the log is not
+    compacted, and every record is kept."""
 
-    __slots__ = ("_aborted", "_continues", "_kept", "_open", "_tombstones", "_values")
+    __slots__ = ("_aborted", "_continues", "_keeps_all", "_kept", "_open", "_tombstones", "_values")
 
-    def __init__(self, *, continues: bool) -> None:
+    def __init__(self, *, continues: bool, keeps_all: bool = False) -> None:
         self._continues = continues
+        self._keeps_all = keeps_all
         self._kept: dict[int, Kept] = {}
         """By offset, in order."""
         self._values: dict[bytes, int] = {}
@@ -61,6 +63,9 @@ class LatestRecords:
 
     def add(self, offset: int, key: bytes, has_value: bool, record: bytes, producer: Producer | None) -> None:
         """Add the next record."""
+        if self._keeps_all:
+            self._kept[offset] = record
+            return
         if has_value and producer is not None:
             latest = self._open.setdefault(producer.producer_id, {})
             self._kept[offset] = UndecidedRecord(record, producer, False)

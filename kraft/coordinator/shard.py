@@ -96,9 +96,14 @@ class Draft(Protocol[S_co]):
 
 
 class CoordinatorShard(Protocol[S]):
-    """A state machine over one compacted log partition. A record superseded by a later one of the same key need not be
-    replayed."""
+    """A state machine over one log partition.
 
+    `is_compacted`: a record replaces the earlier ones of its key, so those need not be replayed. Otherwise every record
+    is replayed.
+    """
+
+    @property
+    def is_compacted(self) -> bool: ...
     def empty(self) -> S: ...
     def replay(self, state: S, key: bytes, value: bytes | None, producer: Producer | None = None) -> S:
         """The state after one record of the log, while loading. `producer` is the producer in whose transaction it was

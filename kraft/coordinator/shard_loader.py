@@ -45,10 +45,10 @@ class Loaded(Generic[S]):
 
 
 async def load(shard: CoordinatorShard[S], log: CoordinatorLog, partition: TopicPartition) -> Loaded[S]:
-    """Replay the partition from its start to the end of the local log, without superseded records (`latest_records`).
-    Raises the log's errors, and ProtocolError for unreadable records."""
+    """Replay the partition from its start to the end of the local log. If it is compacted, superseded records are left
+    out (`latest_records`). Raises the log's errors, and ProtocolError for unreadable records."""
     state = shard.empty()
-    latest = LatestRecords(continues=False)
+    latest = LatestRecords(continues=False, keeps_all=not shard.is_compacted)
     high_watermark = log.high_watermark(partition)
     offset = log.log_start_offset(partition)
     committed: S | None = None
@@ -61,7 +61,7 @@ async def load(shard: CoordinatorShard[S], log: CoordinatorLog, partition: Topic
             is_first_uncommitted = batch.next_offset > high_watermark and committed is None
             if is_first_uncommitted or latest.is_full:
                 state = await _replay(shard, state, latest)
-                latest = LatestRecords(continues=True)
+                latest = LatestRecords(continues=True, keeps_all=not shard.is_compacted)
             if is_first_uncommitted:
                 committed = state
             if batch.is_control:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
 from kraft.coordinator.group.classic import rebalance
 from kraft.coordinator.group.config import GroupCoordinatorConfig
@@ -35,6 +36,8 @@ class GroupShard:
         self.config = config
         self._topics = topics
         self._consumer_configs = consumer_configs
+
+    is_compacted: Final = True
 
     def empty(self) -> GroupShardState:
         return GroupShardState()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from immutables import Map
 
@@ -122,6 +122,8 @@ class TransactionShard:
 
     def __init__(self, level: Callable[[], int]) -> None:
         self._level = level
+
+    is_compacted: Final = True
 
     def empty(self) -> TransactionShardState:
         return TransactionShardState()

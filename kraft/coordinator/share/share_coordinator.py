@@ -1,0 +1,343 @@
+"""The share coordinator: one method per API, over the shards of `__share_group_state` that this node leads.
+
+It finds the shard of each share partition, and keeps the topic short: partitions that were not written for long get a
+snapshot, and what lies before the latest snapshots is deleted. The rules are in `operations`. Callers are already
+authorized.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import trio
+
+from kraft.common.errors import ApiError
+from kraft.common.ids import TopicPartition, uuid_to_text
+from kraft.common.internal_topics import SHARE_GROUP_STATE_TOPIC
+from kraft.coordinator.coordinator_log import CoordinatorLog
+from kraft.coordinator.group.topic_directory import TopicDirectory
+from kraft.coordinator.partitioner import partition_for
+from kraft.coordinator.pending_batch import Waiter
+from kraft.coordinator.runtime import CoordinatorRuntime
+from kraft.coordinator.shard import Operation
+from kraft.coordinator.share import operations
+from kraft.coordinator.share.shard import ShareDraft, ShareShard, ShareShardState
+from kraft.coordinator.share.share_state import NO_COUNT, NO_OFFSET, SharePartitionKey, StateBatch
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages import delete_share_group_state_response as deleted
+from kraft.protocol.messages import initialize_share_group_state_response as initialized
+from kraft.protocol.messages import read_share_group_state_response as read
+from kraft.protocol.messages import read_share_group_state_summary_response as summarized
+from kraft.protocol.messages import write_share_group_state_response as written
+from kraft.protocol.messages.delete_share_group_state_request import DeleteShareGroupStateRequest
+from kraft.protocol.messages.initialize_share_group_state_request import InitializeShareGroupStateRequest
+from kraft.protocol.messages.read_share_group_state_request import ReadShareGroupStateRequest
+from kraft.protocol.messages.read_share_group_state_summary_request import ReadShareGroupStateSummaryRequest
+from kraft.protocol.messages.write_share_group_state_request import PartitionData as WrittenPartition
+from kraft.protocol.messages.write_share_group_state_request import WriteShareGroupStateRequest
+from kraft.world.ports import World
+from kraft.world.turns import Turn
+
+KEYS_A_TURN: Final = 200
+"""Share partitions served between two pauses; one takes up to 0.1 ms."""
+KEYS_AN_OPERATION: Final = 100
+"""Share partitions that one operation of a sweep looks at."""
+
+Pending = tuple[Any, Waiter]
+"""The result of a partition in a response, and the operation that decides it."""
+PruneLog = Callable[[int, int], Awaitable[None]]
+"""Deletes the records of a partition of `__share_group_state` before an offset. Raises ApiError."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareCoordinatorConfig:
+    """Kafka's keys `share.coordinator.*`."""
+
+    updates_per_snapshot: int
+    cold_snapshot_interval_ms: int
+    prune_interval_ms: int
+    write_timeout_ms: int
+
+
+class ShareCoordinator:
+    """The share coordinator of a broker. `partition_count` returns the number of partitions that `__share_group_state`
+    has or would be created with."""
+
+    def __init__(
+        self,
+        *,
+        config: ShareCoordinatorConfig,
+        log: CoordinatorLog,
+        topics: TopicDirectory,
+        partition_count: Callable[[], int],
+        prune: PruneLog,
+        world: World,
+    ) -> None:
+        self._config = config
+        self._log = log
+        self._topics = topics
+        self._partition_count = partition_count
+        self._prune = prune
+        self._clock = world.clock
+        self.runtime: CoordinatorRuntime[ShareShardState] = CoordinatorRuntime(
+            SHARE_GROUP_STATE_TOPIC,
+            ShareShard(config.updates_per_snapshot),
+            log=log,
+            world=world,
+            write_timeout_ms=config.write_timeout_ms,
+        )
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Serve until cancelled."""
+        async with trio.open_nursery() as coordinator_nursery:
+            coordinator_nursery.start_soon(self._write_cold_snapshots)
+            await self.runtime.run(task_status)
+
+    def partition_for(self, key: SharePartitionKey) -> int:
+        """The partition of `__share_group_state` whose leader coordinates the share partition."""
+        return partition_for(coordinator_key(key), self._partition_count())
+
+    def on_election(self, partition: int, leader_epoch: int) -> None:
+        self.runtime.on_election(partition, leader_epoch)
+
+    def on_resignation(self, partition: int, leader_epoch: int | None = None) -> None:
+        self.runtime.on_resignation(partition, leader_epoch)
+
+    def on_topics_deleted(self, topic_ids: Collection[bytes]) -> None:
+        """Delete the states of topics that are gone, wherever this node has them."""
+        gone = frozenset(topic_ids)
+        self.runtime.walk_all(partial(_forget_topics, gone))
+
+    # The APIs. Each partition of a request has a result of its own.
+
+    async def initialize(
+        self, request: InitializeShareGroupStateRequest
+    ) -> initialized.InitializeShareGroupStateResponse:
+        """Begin new states."""
+        whole, pending = initialized.InitializeShareGroupStateResponse(), list[Pending]()
+        turn = Turn(KEYS_A_TURN)
+        for topic in request.topics:
+            results: list[initialized.PartitionResult] = []
+            whole.results.append(initialized.InitializeStateResult(topic_id=topic.topic_id, partitions=results))
+            for each in topic.partitions:
+                result = initialized.PartitionResult(partition=each.partition)
+                results.append(result)
+                key = SharePartitionKey(request.group_id, bytes(topic.topic_id), each.partition)
+                operation = partial(
+                    _with_key, operations.initialize, key, state_epoch=each.state_epoch, start_offset=each.start_offset
+                )
+                self._submit(key, operation, result, pending)
+                if turn.is_over():
+                    await turn.next()
+        await _settled(pending)
+        return whole
+
+    async def write(self, request: WriteShareGroupStateRequest) -> written.WriteShareGroupStateResponse:
+        """Add delivery states."""
+        whole, pending = written.WriteShareGroupStateResponse(), list[Pending]()
+        turn = Turn(KEYS_A_TURN)
+        for topic in request.topics:
+            results: list[written.PartitionResult] = []
+            whole.results.append(written.WriteStateResult(topic_id=topic.topic_id, partitions=results))
+            for each in topic.partitions:
+                result = written.PartitionResult(partition=each.partition)
+                results.append(result)
+                key = SharePartitionKey(request.group_id, bytes(topic.topic_id), each.partition)
+                self._submit(key, _writing(key, each), result, pending)
+                if turn.is_over(1 + len(each.state_batches)):
+                    await turn.next()
+        await _settled(pending)
+        return whole
+
+    async def read(self, request: ReadShareGroupStateRequest) -> read.ReadShareGroupStateResponse:
+        """Read states for the leaders of their partitions, and fence the leaders of earlier epochs."""
+        whole, pending = read.ReadShareGroupStateResponse(), list[Pending]()
+        turn = Turn(KEYS_A_TURN)
+        for topic in request.topics:
+            results: list[read.PartitionResult] = []
+            whole.results.append(read.ReadStateResult(topic_id=topic.topic_id, partitions=results))
+            for each in topic.partitions:
+                result = read.PartitionResult(partition=each.partition)
+                results.append(result)
+                key = SharePartitionKey(request.group_id, bytes(topic.topic_id), each.partition)
+                operation = partial(_with_key, operations.read, key, leader_epoch=each.leader_epoch)
+                self._submit(key, operation, result, pending)
+                if turn.is_over():
+                    await turn.next()
+        async for result, state in _committed(pending):
+            result.state_epoch, result.start_offset = state.state_epoch, state.start_offset
+            result.state_batches = [
+                read.StateBatch(first_offset=first, last_offset=last, delivery_state=delivery, delivery_count=count)
+                for first, last, delivery, count in state.batches
+            ]
+            if turn.is_over(1 + len(state.batches)):
+                await turn.next()
+        return whole
+
+    async def read_summary(
+        self, request: ReadShareGroupStateSummaryRequest
+    ) -> summarized.ReadShareGroupStateSummaryResponse:
+        """Read start offsets and epochs. A share partition without a state has the start offset -1."""
+        whole = summarized.ReadShareGroupStateSummaryResponse()
+        turn = Turn(KEYS_A_TURN)
+        for topic in request.topics:
+            results: list[summarized.PartitionResult] = []
+            whole.results.append(summarized.ReadStateSummaryResult(topic_id=topic.topic_id, partitions=results))
+            for each in topic.partitions:
+                result = summarized.PartitionResult(partition=each.partition)
+                results.append(result)
+                key = SharePartitionKey(request.group_id, bytes(topic.topic_id), each.partition)
+                self._summarize(key, result)
+                if turn.is_over():
+                    await turn.next()
+        return whole
+
+    async def delete(self, request: DeleteShareGroupStateRequest) -> deleted.DeleteShareGroupStateResponse:
+        """Delete states."""
+        whole, pending = deleted.DeleteShareGroupStateResponse(), list[Pending]()
+        turn = Turn(KEYS_A_TURN)
+        for topic in request.topics:
+            results: list[deleted.PartitionResult] = []
+            whole.results.append(deleted.DeleteStateResult(topic_id=topic.topic_id, partitions=results))
+            for each in topic.partitions:
+                result = deleted.PartitionResult(partition=each.partition)
+                results.append(result)
+                key = SharePartitionKey(request.group_id, bytes(topic.topic_id), each.partition)
+                self._submit(key, partial(_with_key, operations.delete, key), result, pending)
+                if turn.is_over():
+                    await turn.next()
+        await _settled(pending)
+        return whole
+
+    def _submit(self, key: SharePartitionKey, operation: Operation, result: Any, pending: list[Pending]) -> None:
+        """Run the operation, and add it to `pending`. If it is refused, that is set in `result`."""
+        try:
+            self._check(key)
+            pending.append((result, self.runtime.submit(self.partition_for(key), operation)))
+        except ApiError as refused:
+            _refuse(result, refused)
+
+    def _summarize(self, key: SharePartitionKey, result: summarized.PartitionResult) -> None:
+        result.start_offset, result.delivery_complete_count = NO_OFFSET, NO_COUNT
+        try:
+            self._check(key)
+            state = self.runtime.read(self.partition_for(key), lambda shard: shard.partitions.get(key))
+        except ApiError as refused:
+            _refuse(result, refused)
+            return
+        if state is not None:
+            result.start_offset, result.delivery_complete_count = state.start_offset, state.delivery_complete_count
+            result.state_epoch, result.leader_epoch = state.state_epoch, state.leader_epoch
+
+    def _check(self, key: SharePartitionKey) -> None:
+        """Raises ApiError unless the request names a group, and a partition that exists."""
+        if not key.group_id:
+            raise ApiError(ErrorCode.INVALID_GROUP_ID, "a share group without a name")
+        if key.partition < 0:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
+        name = self._topics.topic_name(key.topic_id)
+        if name is None or key.partition >= self._topics.partition_count(name):
+            raise ApiError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"there is no partition {key.partition} of a topic with the id {uuid_to_text(key.topic_id)}",
+            )
+
+    # Keeping the topic short.
+
+    async def _write_cold_snapshots(self) -> None:
+        """Every `cold_snapshot_interval_ms`, give share partitions without a recent snapshot a new one, and delete what
+        was written before."""
+        while True:
+            await self._clock.sleep(self._config.cold_snapshot_interval_ms / 1000)
+            for partition in self.runtime.partitions():
+                if self.runtime.is_active(partition):
+                    try:
+                        await self._shorten(partition)
+                    except ApiError:
+                        continue  # The partition has moved, or its log refuses: the next round looks again.
+
+    async def _shorten(self, partition: int) -> None:
+        """Write a snapshot of each share partition that has none beyond the high watermark, then delete the log up to
+        where that was. Nothing is written while there is little to delete. Raises ApiError."""
+        place = TopicPartition(SHARE_GROUP_STATE_TOPIC, partition)
+        end, start = self._log.high_watermark(place), self._log.log_start_offset(place)
+        committed = self.runtime.read(partition, lambda shard: shard.partitions)
+        keys = sorted(committed)
+        if end - start <= RECORDS_KEPT_PER_KEY * max(1, len(keys)):
+            return
+        for first in range(0, len(keys), KEYS_AN_OPERATION):
+            epochs = {key: committed[key].snapshot_epoch for key in keys[first : first + KEYS_AN_OPERATION]}
+            await self.runtime.write(partition, partial(_snapshot_all, epochs))
+        await self._prune(partition, end)
+
+
+RECORDS_KEPT_PER_KEY: Final = 10
+"""A log with at most so many records for each share partition is not shortened."""
+
+
+def coordinator_key(key: SharePartitionKey) -> str:
+    """The name by which a share coordinator is looked up (FindCoordinator, key type 2)."""
+    return f"{key.group_id}:{uuid_to_text(key.topic_id)}:{key.partition}"
+
+
+async def _committed(pending: list[Pending]) -> AsyncIterator[tuple[Any, Any]]:
+    """Wait for the operations, and yield the result and the response of each that is committed. A failure is set in
+    its result."""
+    for result, waiter in pending:
+        try:
+            response = await waiter.wait()
+        except ApiError as refused:
+            _refuse(result, refused)
+        else:
+            yield result, response
+
+
+async def _settled(pending: list[Pending]) -> None:
+    async for _ in _committed(pending):
+        pass
+
+
+def _refuse(result: Any, refused: ApiError) -> None:
+    result.error_code, result.error_message = refused.code, refused.message
+
+
+def _with_key(operation: Callable[..., Any], key: SharePartitionKey, draft: ShareDraft, **fields: int) -> Any:
+    return operation(draft, key, **fields)
+
+
+def _writing(key: SharePartitionKey, wanted: WrittenPartition) -> Operation:
+    def write(draft: ShareDraft) -> None:
+        operations.write(
+            draft,
+            key,
+            state_epoch=wanted.state_epoch,
+            leader_epoch=wanted.leader_epoch,
+            start_offset=wanted.start_offset,
+            delivery_complete_count=wanted.delivery_complete_count,
+            batches=[
+                StateBatch(each.first_offset, each.last_offset, each.delivery_state, each.delivery_count)
+                for each in wanted.state_batches
+            ],
+        )
+
+    return write
+
+
+def _snapshot_all(epochs: Mapping[SharePartitionKey, int], draft: ShareDraft) -> None:
+    for key, snapshot_epoch in epochs.items():
+        operations.write_cold_snapshot(draft, key, snapshot_epoch)
+
+
+def _forget_topics(topic_ids: frozenset[bytes], state: ShareShardState) -> Iterator[Operation]:
+    """Delete the states of the topics, in portions."""
+    keys = sorted(key for key in state.partitions if key.topic_id in topic_ids)
+    for first in range(0, len(keys), KEYS_AN_OPERATION):
+        yield partial(_delete_all, keys[first : first + KEYS_AN_OPERATION])
+
+
+def _delete_all(keys: Collection[SharePartitionKey], draft: ShareDraft) -> None:
+    for key in keys:
+        operations.delete(draft, key)
