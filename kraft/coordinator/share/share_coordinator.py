@@ -7,7 +7,7 @@ authorized.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -167,7 +167,7 @@ class ShareCoordinator:
                 self._submit(key, operation, result, pending)
                 if turn.is_over():
                     await turn.next()
-        async for result, state in _committed(pending):
+        for result, state in await _settled(pending):
             result.state_epoch, result.start_offset = state.state_epoch, state.start_offset
             result.state_batches = [
                 read.StateBatch(first_offset=first, last_offset=last, delivery_state=delivery, delivery_count=count)
@@ -283,21 +283,16 @@ def coordinator_key(key: SharePartitionKey) -> str:
     return f"{key.group_id}:{uuid_to_text(key.topic_id)}:{key.partition}"
 
 
-async def _committed(pending: list[Pending]) -> AsyncIterator[tuple[Any, Any]]:
-    """Wait for the operations, and yield the result and the response of each that is committed. A failure is set in
-    its result."""
+async def _settled(pending: list[Pending]) -> list[tuple[Any, Any]]:
+    """Wait for the operations. Returns the result and the response of each that is committed; a failure is set in its
+    result."""
+    committed: list[tuple[Any, Any]] = []
     for result, waiter in pending:
         try:
-            response = await waiter.wait()
+            committed.append((result, await waiter.wait()))
         except ApiError as refused:
             _refuse(result, refused)
-        else:
-            yield result, response
-
-
-async def _settled(pending: list[Pending]) -> None:
-    async for _ in _committed(pending):
-        pass
+    return committed
 
 
 def _refuse(result: Any, refused: ApiError) -> None:
