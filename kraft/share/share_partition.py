@@ -1,0 +1,383 @@
+"""One share group's view of one partition on its leader (KIP-932): a state machine without clock, loop or disk.
+
+Records are acquired for a member until a deadline, then acknowledged, released, rejected, or available again when the
+deadline passes. A change that must be durable is a `Change`: its records stay locked until `commit` or `roll_back`. The
+start offset moves over records that are acknowledged or archived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from kraft.common.errors import ApiError
+from kraft.protocol.error_codes import ErrorCode
+from kraft.share.window import ACKNOWLEDGED, ACQUIRED, ARCHIVED, AVAILABLE, CHANGING, Tile, Window
+
+GAP, ACCEPT, RELEASE, REJECT, RENEW = 0, 1, 2, 3, 4
+"""Types of an acknowledgement. A gap is an offset without a record, as after compaction."""
+STATE_AFTER: Final = {GAP: ARCHIVED, ACCEPT: ACKNOWLEDGED, RELEASE: AVAILABLE, REJECT: ARCHIVED}
+TERMINAL: Final = frozenset((ACKNOWLEDGED, ARCHIVED))
+THROTTLED_COUNT_MIN: Final = 2
+"""Records delivered less often than this are never acquired apart from others."""
+MEMBERS_KEPT: Final = 100
+"""Numbers of members that hold nothing are forgotten once there are more."""
+
+
+class Acquired(NamedTuple):
+    """Records acquired by a member, `last` inclusive. `delivery_count` includes this delivery."""
+
+    first: int
+    last: int
+    delivery_count: int
+
+
+class Acknowledgement(NamedTuple):
+    """What a member says of the records from `first` to `last` (inclusive): one type for all, or one each."""
+
+    first: int
+    last: int
+    types: Sequence[int]
+
+
+class Stored(NamedTuple):
+    """A delivery state for the share coordinator; `last` is inclusive."""
+
+    first: int
+    last: int
+    state: int
+    delivery_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change that is decided, not durable: `stored` goes to the share coordinator, then `commit` or `roll_back`."""
+
+    stored: tuple[Stored, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The group's settings. `renews`: members may renew their locks."""
+
+    record_locks_max: int = 2000
+    delivery_count_max: int = 5
+    lock_ms: int = 30_000
+    renews: bool = True
+
+
+class SharePartition:
+    """The window of one share group over one partition, and who holds which records. Members are named by id."""
+
+    def __init__(self, start_offset: int, stored: Iterable[Stored] = ()) -> None:
+        """`stored` is the state that the share coordinator has, from `start_offset` on, disjoint and ascending. Records
+        between two of its ranges were never delivered."""
+        self._window = Window(start_offset)
+        for each in stored:
+            if each.first > self._window.end:
+                self._window.extend([Tile(self._window.end, each.first, AVAILABLE)])
+            if each.last >= self._window.end:
+                state = each.state if each.state in TERMINAL else AVAILABLE
+                self._window.extend([Tile(self._window.end, each.last + 1, state, each.delivery_count)])
+        self._members: dict[str, int] = {}
+        self._next_member = 1
+        self._move_start()
+
+    @property
+    def start_offset(self) -> int:
+        """The first record that is neither acknowledged nor archived."""
+        return self._window.start
+
+    @property
+    def end_offset(self) -> int:
+        """One past the last record that was ever acquired."""
+        return self._window.end
+
+    @property
+    def in_flight(self) -> int:
+        """Records between the start and the end."""
+        return self._window.record_count
+
+    @property
+    def complete_count(self) -> int:
+        """Records from the start on that are acknowledged or archived."""
+        return sum(tile.end - tile.first for tile in self._window.tiles() if tile.state in TERMINAL)
+
+    def tiles(self) -> list[Tile]:
+        """The window, for tests and for people."""
+        return list(self._window.tiles())
+
+    # Acquiring.
+
+    def next_fetch_offset(self) -> int:
+        """The first available record; the end if there is none in the window."""
+        for tile in self._window.tiles():
+            if tile.state == AVAILABLE:
+                return tile.first
+        return self._window.end
+
+    def acquire(
+        self,
+        member_id: str,
+        fetch_offset: int,
+        batches: Sequence[tuple[int, int]],
+        records_max: int,
+        limits: Limits,
+        now_ms: int,
+        *,
+        is_strict: bool = False,
+    ) -> list[Acquired]:
+        """Lock available records for a member. `batches` (first and last offset each, ascending) were fetched from
+        `fetch_offset`; what lies between that and the first batch is not in the log any more, and is archived.
+
+        About `records_max` records are acquired: a batch that begins below the limit is acquired whole, unless
+        `is_strict` (KIP-1206). Beyond the window's end, only as many as `record_locks_max` leaves room for. Records
+        whose delivery count is high are acquired apart from others, so that one bad record spoils few.
+        """
+        if not batches or records_max <= 0:
+            return []
+        if fetch_offset < batches[0][0]:
+            self._archive_available(fetch_offset, batches[0][0])
+        owner, deadline_ms = self._owner(member_id), now_ms + limits.lock_ms
+        throttled = max(THROTTLED_COUNT_MIN, -(-limits.delivery_count_max // 2))
+        acquired: list[Acquired] = []
+        changed: list[Tile] = []
+        count, end = 0, batches[-1][1] + 1
+        stop = end
+        for tile in self._window.tiles(batches[0][0], end):
+            if tile.first >= stop:
+                break
+            if tile.state != AVAILABLE:
+                changed.append(tile)
+                continue
+            is_throttled = tile.delivery_count >= throttled
+            if is_throttled and acquired:
+                stop = tile.first
+                break
+            taken_end = tile.end
+            room = records_max - count
+            if tile.end - tile.first > room:
+                taken_end = (
+                    tile.first + room if is_strict else min(tile.end, _batch_end(batches, tile.first + room - 1))
+                )
+            if is_throttled:
+                taken_end = min(taken_end, tile.first + max(1, room // 2))
+            acquired.append(Acquired(tile.first, taken_end - 1, tile.delivery_count + 1))
+            changed.append(Tile(tile.first, taken_end, ACQUIRED, tile.delivery_count + 1, owner, deadline_ms))
+            if taken_end < tile.end:
+                changed.append(tile._replace(first=taken_end))
+            count += taken_end - tile.first
+            if count >= records_max or is_throttled:
+                stop = taken_end
+        self._window.replace(changed)
+        if count < records_max and stop == end > self._window.end:
+            room = min(records_max - count, limits.record_locks_max - self._window.record_count)
+            if room > 0:
+                first = self._window.end
+                taken_end = min(end, first + room)
+                if taken_end < end and not is_strict:
+                    taken_end = min(end, _batch_end(batches, taken_end - 1))
+                self._window.extend([Tile(first, taken_end, ACQUIRED, 1, owner, deadline_ms)])
+                acquired.append(Acquired(first, taken_end - 1, 1))
+        if not acquired:
+            self._forget_idle()
+        return acquired
+
+    def archive(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Archive available and acquired records of the ranges (first and last offset): records of aborted
+        transactions, and what the log has lost."""
+        for first, last in ranges:
+            self._window.replace(
+                [
+                    Tile(tile.first, tile.end, ARCHIVED, tile.delivery_count)
+                    if tile.state in (AVAILABLE, ACQUIRED)
+                    else tile
+                    for tile in self._window.tiles(first, last + 1)
+                ]
+            )
+        self._move_start()
+
+    def log_started_at(self, offset: int) -> bool:
+        """Archive available records below the start of the log. Acquired ones stay until they are settled. Whether the
+        window has changed."""
+        before = self._window.start, self._window.end
+        self._archive_available(self._window.start, offset)
+        return before != (self._window.start, self._window.end)
+
+    def _archive_available(self, first: int, end: int) -> None:
+        """Archive available records, and those beyond the window, from `first` to before `end`."""
+        if end > self._window.end:
+            self._window.extend([Tile(self._window.end, end, ARCHIVED)])
+        self._window.replace(
+            [
+                Tile(tile.first, tile.end, ARCHIVED, tile.delivery_count) if tile.state == AVAILABLE else tile
+                for tile in self._window.tiles(first, end)
+            ]
+        )
+        self._move_start()
+
+    # Settling.
+
+    def acknowledge(
+        self, member_id: str, acknowledgements: Sequence[Acknowledgement], limits: Limits, now_ms: int
+    ) -> Change:
+        """Decide what a member says of records that it holds: all, or nothing. Renewed locks are renewed at once.
+
+        Records below the start offset are settled already, and passed over. Raises ApiError: INVALID_REQUEST for a
+        malformed acknowledgement, INVALID_RECORD_STATE if the member does not hold a record.
+        """
+        _check(acknowledgements)
+        owner = self._members.get(member_id)
+        stored: list[Stored] = []
+        changed: list[list[Tile]] = []
+        for each in acknowledgements:
+            first, end = max(each.first, self._window.start), each.last + 1
+            if first >= end:
+                continue
+            if end > self._window.end:
+                raise _invalid_state(
+                    f"records up to {each.last} were not acquired; the window ends at {self._window.end}"
+                )
+            if RENEW in each.types and not limits.renews:
+                raise _invalid_state("the group does not allow to renew locks (share.renew.acknowledge.enable)")
+            tiles: list[Tile] = []
+            for tile in self._window.tiles(first, end):
+                if tile.state != ACQUIRED or tile.owner != owner:
+                    raise _invalid_state(f"{member_id} does not hold the records {tile.first} to {tile.end - 1}")
+                for kind, kind_first, kind_end in _by_type(each, tile.first, tile.end):
+                    piece = tile._replace(first=kind_first, end=kind_end)
+                    if kind == RENEW:
+                        tiles.append(piece._replace(deadline_ms=now_ms + limits.lock_ms))
+                        continue
+                    stored.append(_settled(piece, STATE_AFTER[kind], limits))
+                    tiles.append(piece._replace(state=CHANGING))
+            changed.append(tiles)
+        for tiles in changed:
+            self._window.replace(tiles)
+        return Change(tuple(_merged(stored)))
+
+    def release(self, member_id: str, limits: Limits) -> Change:
+        """Release every record that a member holds, as when its session ends."""
+        owner = self._members.get(member_id)
+        return self._release([tile for tile in self._window.tiles() if tile.owner == owner], limits)
+
+    def expire(self, now_ms: int, limits: Limits) -> Change:
+        """Release the records whose lock has passed its deadline."""
+        return self._release([tile for tile in self._window.tiles() if tile.deadline_ms <= now_ms], limits)
+
+    def next_deadline_ms(self) -> int | None:
+        """The earliest deadline of a lock."""
+        return min((tile.deadline_ms for tile in self._window.tiles() if tile.state == ACQUIRED), default=None)
+
+    def _release(self, tiles: Sequence[Tile], limits: Limits) -> Change:
+        held = [tile for tile in tiles if tile.state == ACQUIRED]
+        for tile in held:
+            self._window.replace([tile._replace(state=CHANGING)])
+        return Change(tuple(_merged([_settled(tile, AVAILABLE, limits) for tile in held])))
+
+    def commit(self, change: Change) -> None:
+        """The change is durable: it takes effect."""
+        for stored in change.stored:
+            self._window.replace(
+                [
+                    Tile(tile.first, tile.end, stored.state, stored.delivery_count) if tile.state == CHANGING else tile
+                    for tile in self._window.tiles(stored.first, stored.last + 1)
+                ]
+            )
+        self._move_start()
+        self._forget_idle()
+
+    def roll_back(self, change: Change) -> None:
+        """The change failed: its records are acquired as before, until their deadline."""
+        for stored in change.stored:
+            self._window.replace(
+                [
+                    tile._replace(state=ACQUIRED) if tile.state == CHANGING else tile
+                    for tile in self._window.tiles(stored.first, stored.last + 1)
+                ]
+            )
+
+    # Bookkeeping.
+
+    def _move_start(self) -> None:
+        """Move the start offset over settled records."""
+        for tile in self._window.tiles():
+            if tile.state not in TERMINAL:
+                self._window.drop_before(tile.first)
+                return
+        self._window.drop_before(self._window.end)
+
+    def _owner(self, member_id: str) -> int:
+        owner = self._members.get(member_id)
+        if owner is None:
+            owner = self._members[member_id] = self._next_member
+            self._next_member += 1
+        return owner
+
+    def _forget_idle(self) -> None:
+        """Forget the numbers of members that hold nothing, once there are many."""
+        if len(self._members) > MEMBERS_KEPT:
+            holding = {tile.owner for tile in self._window.tiles()}
+            self._members = {name: owner for name, owner in self._members.items() if owner in holding}
+
+
+def _batch_end(batches: Sequence[tuple[int, int]], offset: int) -> int:
+    """One past the end of the batch that has `offset`; `offset` + 1 if none has."""
+    for first, last in batches:
+        if first <= offset <= last:
+            return last + 1
+    return offset + 1
+
+
+def _settled(tile: Tile, state: int, limits: Limits) -> Stored:
+    """The state of released records is archived once they were delivered as often as allowed."""
+    if state == AVAILABLE and tile.delivery_count >= limits.delivery_count_max:
+        state = ARCHIVED
+    return Stored(tile.first, tile.end - 1, state, tile.delivery_count)
+
+
+def _merged(stored: Iterable[Stored]) -> list[Stored]:
+    merged: list[Stored] = []
+    for each in stored:
+        if merged and merged[-1].last + 1 == each.first and merged[-1][2:] == each[2:]:
+            merged[-1] = merged[-1]._replace(last=each.last)
+        else:
+            merged.append(each)
+    return merged
+
+
+def _by_type(each: Acknowledgement, first: int, end: int) -> Iterable[tuple[int, int, int]]:
+    """The runs of one type from `first` to before `end`: (type, first, end)."""
+    if len(each.types) == 1:
+        yield each.types[0], first, end
+        return
+    begin = first
+    while begin < end:
+        kind = each.types[begin - each.first]
+        stop = begin + 1
+        while stop < end and each.types[stop - each.first] == kind:
+            stop += 1
+        yield kind, begin, stop
+        begin = stop
+
+
+def _check(acknowledgements: Sequence[Acknowledgement]) -> None:
+    """Raises ApiError(INVALID_REQUEST) unless ranges ascend, do not overlap, and have one known type or one each."""
+    end = 0
+    for first, last, types in acknowledgements:
+        if not end <= first <= last:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST, f"the range {first} to {last} overlaps or precedes another, or is empty"
+            )
+        if len(types) not in (1, last - first + 1):
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST, f"{len(types)} acknowledgement types for the range {first} to {last}"
+            )
+        if any(not GAP <= kind <= RENEW for kind in types):
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"unknown acknowledgement type among {sorted(set(types))}")
+        end = last + 1
+
+
+def _invalid_state(message: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_RECORD_STATE, message)

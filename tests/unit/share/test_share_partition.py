@@ -1,0 +1,278 @@
+"""The laws of a share partition, against a model that keeps each record by itself, and what members are told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kraft.common.errors import ApiError
+from kraft.protocol.error_codes import ErrorCode
+from kraft.share.share_partition import (
+    ACCEPT,
+    GAP,
+    REJECT,
+    RELEASE,
+    RENEW,
+    Acknowledgement,
+    Change,
+    Limits,
+    SharePartition,
+    Stored,
+)
+from kraft.share.window import ACKNOWLEDGED, ACQUIRED, ARCHIVED, AVAILABLE, CHANGING
+
+LIMITS = Limits(record_locks_max=20, delivery_count_max=3, lock_ms=100)
+MEMBERS = ("a", "b", "c")
+
+
+@dataclass
+class Record:
+    state: int = AVAILABLE
+    count: int = 0
+    owner: str = ""
+    deadline_ms: int = 0
+
+
+@dataclass
+class Model:
+    """Each record by its offset, and what was ever settled."""
+
+    records: dict[int, Record] = field(default_factory=dict)
+    start: int = 0
+    settled: set[int] = field(default_factory=set)
+
+    def of(self, offset: int) -> Record:
+        return self.records.setdefault(offset, Record())
+
+
+def agree(partition: SharePartition, model: Model) -> None:
+    tiles = partition.tiles()
+    for left, right in pairwise(tiles):
+        assert left.end == right.first
+        assert left[2:] != right[2:], "neighbours of one state are one tile"
+    for tile in tiles:
+        for offset in range(tile.first, tile.end):
+            record = model.of(offset)
+            assert (tile.state, tile.delivery_count) == (record.state, record.count), offset
+    assert partition.start_offset >= model.start, "the start never falls"
+    for offset in range(model.start, partition.start_offset):
+        assert model.of(offset).state in (ACKNOWLEDGED, ARCHIVED), f"{offset} is not settled, and the start is past it"
+    model.start = partition.start_offset
+
+
+class Lives:
+    """Draws what members do, on a partition and on the model alike."""
+
+    def __init__(self, data: st.DataObject) -> None:
+        self.data, self.partition, self.model = data, SharePartition(0), Model()
+        self.now_ms, self.log_end, self.pending = 0, 0, list[tuple[Change, dict[int, Record]]]()
+
+    def draw(self, low: int, high: int) -> int:
+        return self.data.draw(st.integers(low, max(low, high)))
+
+    def acquire(self) -> None:
+        member, first = self.data.draw(st.sampled_from(MEMBERS)), self.partition.next_fetch_offset()
+        batches, begin = [], first + self.draw(0, 3)
+        for gone in range(first, begin):
+            if self.model.of(gone).state == AVAILABLE:
+                self.model.of(gone).state = ARCHIVED
+        for _ in range(self.draw(1, 4)):
+            last = begin + self.draw(0, 5)
+            batches.append((begin, last))
+            begin = last + 1
+        records_max, is_strict = self.draw(1, 12), self.data.draw(st.booleans())
+        got = self.partition.acquire(member, first, batches, records_max, LIMITS, self.now_ms, is_strict=is_strict)
+        total = 0
+        for acquired in got:
+            for offset in range(acquired.first, acquired.last + 1):
+                record = self.model.of(offset)
+                assert record.state == AVAILABLE, f"{offset} is held, changing or settled"
+                assert record.count + 1 == acquired.delivery_count <= LIMITS.delivery_count_max
+                self.model.records[offset] = Record(ACQUIRED, record.count + 1, member, self.now_ms + LIMITS.lock_ms)
+                total += 1
+        if is_strict:
+            assert total <= records_max
+
+    def settle(self) -> None:
+        member = self.data.draw(st.sampled_from(MEMBERS))
+        first = self.partition.start_offset + self.draw(0, 12)
+        last = first + self.draw(0, 6)
+        one = self.data.draw(st.booleans())
+        kinds = [self.draw(GAP, RENEW) for _ in range(1 if one else last - first + 1)]
+        holds = all(
+            self.model.of(offset).state == ACQUIRED and self.model.of(offset).owner == member
+            for offset in range(first, last + 1)
+        )
+        said = [Acknowledgement(first, last, kinds)]
+        if not holds:
+            with pytest.raises(ApiError) as refused:
+                self.partition.acknowledge(member, said, LIMITS, self.now_ms)
+            assert refused.value.code == ErrorCode.INVALID_RECORD_STATE
+            return
+        change = self.partition.acknowledge(member, said, LIMITS, self.now_ms)
+        for offset in range(first, last + 1):
+            kind, record = kinds[0] if one else kinds[offset - first], self.model.of(offset)
+            if kind == RENEW:
+                record.deadline_ms = self.now_ms + LIMITS.lock_ms
+        self.begin(change)
+
+    def begin(self, change: Change) -> None:
+        held = {}
+        for stored in change.stored:
+            assert stored.state in (AVAILABLE, ACKNOWLEDGED, ARCHIVED)
+            for offset in range(stored.first, stored.last + 1):
+                record = self.model.of(offset)
+                assert (record.state, record.count) == (ACQUIRED, stored.delivery_count)
+                held[offset] = Record(stored.state, record.count)
+                record.state = CHANGING
+        self.pending.append((change, held))
+
+    def end_change(self) -> None:
+        if not self.pending:
+            return
+        change, held = self.pending.pop(self.draw(0, len(self.pending) - 1))
+        if self.data.draw(st.booleans()):
+            self.partition.commit(change)
+            self.model.records.update(held)
+        else:
+            self.partition.roll_back(change)
+            for offset in held:
+                self.model.of(offset).state = ACQUIRED
+
+    def expire(self) -> None:
+        self.now_ms += self.draw(0, 150)
+        change = self.partition.expire(self.now_ms, LIMITS)
+        due = {
+            offset
+            for offset, record in self.model.records.items()
+            if record.state == ACQUIRED and record.deadline_ms <= self.now_ms
+        }
+        assert {offset for each in change.stored for offset in range(each.first, each.last + 1)} == due
+        self.begin(change)
+
+    def leave(self) -> None:
+        member = self.data.draw(st.sampled_from(MEMBERS))
+        change = self.partition.release(member, LIMITS)
+        held = {
+            offset
+            for offset, record in self.model.records.items()
+            if record.state == ACQUIRED and record.owner == member
+        }
+        assert {offset for each in change.stored for offset in range(each.first, each.last + 1)} == held
+        self.begin(change)
+
+    def lose_log(self) -> None:
+        offset = self.partition.start_offset + self.draw(0, 6)
+        before = self.partition.end_offset
+        self.partition.log_started_at(offset)
+        for gone in range(self.model.start, offset):
+            record = self.model.of(gone)
+            if record.state == AVAILABLE or gone >= before:
+                record.state = ARCHIVED
+
+
+@given(st.data())
+@settings(max_examples=150)
+def test_members_hold_release_and_settle_records_as_a_model_of_single_records_says(data: st.DataObject) -> None:
+    lives = Lives(data)
+    steps = (lives.acquire, lives.settle, lives.end_change, lives.expire, lives.leave, lives.lose_log)
+    for _ in range(data.draw(st.integers(1, 25))):
+        data.draw(st.sampled_from(steps))()
+        agree(lives.partition, lives.model)
+
+
+def test_what_was_stored_is_taken_up_by_the_next_leader() -> None:
+    partition = SharePartition(
+        10, [Stored(10, 11, ACKNOWLEDGED, 1), Stored(14, 15, AVAILABLE, 2), Stored(16, 16, ARCHIVED, 3)]
+    )
+    assert partition.start_offset == 12
+    got = partition.acquire("a", 12, [(12, 20)], 100, LIMITS, 0)
+    assert got == [(12, 13, 1)], "records delivered often are acquired apart from others"
+    assert partition.acquire("a", 14, [(14, 20)], 100, LIMITS, 0)[0] == (14, 15, 3)
+
+
+def test_a_batch_is_acquired_whole_unless_the_limit_is_strict() -> None:
+    assert SharePartition(0).acquire("a", 0, [(0, 9), (10, 19)], 12, Limits(), 0) == [(0, 19, 1)]
+    assert SharePartition(0).acquire("a", 0, [(0, 9), (10, 19)], 12, Limits(), 0, is_strict=True) == [(0, 11, 1)]
+
+
+def test_no_more_records_are_locked_than_the_group_allows() -> None:
+    partition = SharePartition(0)
+    assert partition.acquire("a", 0, [(0, 19)], 100, LIMITS, 0) == [(0, 19, 1)]
+    assert partition.acquire("b", 20, [(20, 29)], 100, LIMITS, 0) == []
+    partition.commit(partition.acknowledge("a", [Acknowledgement(5, 9, [RELEASE])], LIMITS, 0))
+    assert partition.next_fetch_offset() == 5
+    assert partition.acquire("b", 5, [(5, 29)], 100, LIMITS, 0) == [(5, 9, 2)]
+
+
+def test_a_record_that_was_released_too_often_is_archived() -> None:
+    partition = SharePartition(0)
+    for number in range(1, LIMITS.delivery_count_max + 1):
+        assert partition.acquire("a", 0, [(0, 0)], 1, LIMITS, 0) == [(0, 0, number)]
+        change = partition.release("a", LIMITS)
+        partition.commit(change)
+    assert change.stored == ((0, 0, ARCHIVED, LIMITS.delivery_count_max),)
+    assert partition.start_offset == 1
+
+
+@pytest.mark.parametrize(
+    "acknowledgements",
+    [
+        [Acknowledgement(3, 2, [ACCEPT])],
+        [Acknowledgement(0, 3, [ACCEPT]), Acknowledgement(3, 4, [ACCEPT])],
+        [Acknowledgement(4, 5, [ACCEPT]), Acknowledgement(0, 1, [ACCEPT])],
+        [Acknowledgement(0, 3, [ACCEPT, ACCEPT])],
+        [Acknowledgement(0, 3, [])],
+        [Acknowledgement(0, 0, [RENEW + 1])],
+        [Acknowledgement(-1, 0, [ACCEPT])],
+    ],
+)
+def test_a_malformed_acknowledgement_is_refused_and_settles_nothing(acknowledgements: list[Acknowledgement]) -> None:
+    partition = SharePartition(0)
+    partition.acquire("a", 0, [(0, 9)], 10, LIMITS, 0)
+    before = partition.tiles()
+    with pytest.raises(ApiError) as refused:
+        partition.acknowledge("a", acknowledgements, LIMITS, 0)
+    assert refused.value.code == ErrorCode.INVALID_REQUEST
+    assert partition.tiles() == before
+
+
+def test_one_record_that_the_member_does_not_hold_refuses_the_whole_acknowledgement() -> None:
+    partition = SharePartition(0)
+    partition.acquire("a", 0, [(0, 4)], 5, LIMITS, 0)
+    partition.acquire("b", 5, [(5, 9)], 5, LIMITS, 0)
+    before = partition.tiles()
+    for held in ((0, 5), (0, 12)):
+        with pytest.raises(ApiError) as refused:
+            partition.acknowledge(
+                "a", [Acknowledgement(0, 0, [ACCEPT]), Acknowledgement(1, held[1], [REJECT])], LIMITS, 0
+            )
+        assert refused.value.code == ErrorCode.INVALID_RECORD_STATE
+    assert partition.tiles() == before
+
+
+def test_locks_are_renewed_only_if_the_group_allows_it() -> None:
+    partition = SharePartition(0)
+    partition.acquire("a", 0, [(0, 4)], 5, LIMITS, 0)
+    with pytest.raises(ApiError):
+        partition.acknowledge("a", [Acknowledgement(0, 4, [RENEW])], Limits(renews=False), 50)
+    assert partition.acknowledge("a", [Acknowledgement(0, 2, [RENEW])], LIMITS, 50).stored == ()
+    assert [each[:2] for each in partition.expire(100, LIMITS).stored] == [(3, 4)]
+
+
+def test_a_hundred_thousand_single_records_in_flight_take_ten_megabytes() -> None:
+    window = SharePartition(0)
+    limits = Limits(record_locks_max=100_000)
+    window.acquire("a", 0, [(0, 99_999)], 100_000, limits, 0)
+    kinds = [RELEASE if offset % 2 else ACCEPT for offset in range(99_998)]
+    change = window.acknowledge("a", [Acknowledgement(1, 99_998, kinds)], limits, 0)
+    window.commit(change)
+    tiles = window.tiles()
+    assert len(tiles) > 99_000
+    parts = (window._window._firsts, window._window._states, window._window._counts)
+    size = sum(part.__sizeof__() for part in (*parts, window._window._owners, window._window._deadlines))
+    assert size < 10 * 1024 * 1024
