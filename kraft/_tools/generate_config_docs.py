@@ -21,7 +21,7 @@ INTRODUCTION = """\
 Generated from the table of keys in `kraft/common/config/keys` by `python -m kraft._tools.generate_config_docs`: do
 not edit.
 
-Names, types, defaults, limits and update modes are those of Apache Kafka 4.3; keys that begin with `kraft.` are ours.
+Names, types, defaults, limits and update modes are those of Apache Kafka 4.4.0; keys that begin with `kraft.` are ours.
 
 ## Where values come from
 
