@@ -1,4 +1,4 @@
-"""The two registries of this release: what the broker's listeners serve, and what the controller's listener serves."""
+"""The two registries of this release: the APIs of the broker's listeners, and those of the controller's listener."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""AlterReplicaLogDirs (KIP-113): replicas of this broker move to the log directories named; the answer says that
-they are on their way."""
+"""AlterReplicaLogDirs (KIP-113): move replicas of this broker to the given log directories. The response does not wait
+for the moves to finish."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ABSENT = frozenset((ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_O
 async def alter_replica_log_dirs(
     request: AlterReplicaLogDirsRequest, context: RequestContext, broker: BrokerServices
 ) -> AlterReplicaLogDirsResponse:
-    """Each replica answers for itself."""
+    """Start the moves. Each replica has its own error code."""
     results: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
     turn = Turn(TURN_PARTITIONS)
     for directory in request.dirs:
@@ -64,7 +64,8 @@ def _failed(request: AlterReplicaLogDirsRequest, code: int, message: str | None)
 
 
 def _alter(topic: str, index: int, path: str, broker: BrokerServices) -> int:
-    """The code: a replica that is not here has its own, for as long as the tools have asked."""
+    """Start the move of one replica and return its error code. A replica that this broker does not host gets
+    REPLICA_NOT_AVAILABLE, which Kafka's tools expect."""
     try:
         broker.replicas.directories.alter(topic, index, path.rstrip("/") or path)
     except EXPECTED as problem:

@@ -34,7 +34,7 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 async def api_versions(request: ApiVersionsRequest, context: RequestContext, node: Any) -> ApiVersionsResponse:
     """Return the APIs of this listener and the finalized features.
 
-    A client that meant another node gets REBOOTSTRAP_REQUIRED: the address that it knows belongs to this one now.
+    A client that wanted another node gets REBOOTSTRAP_REQUIRED: the address that it used now belongs to this node.
     """
     if context.api_version >= NODE_VERSION and (request.cluster_id is None) != (request.node_id == NO_NODE):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
@@ -61,7 +61,8 @@ async def api_versions(request: ApiVersionsRequest, context: RequestContext, nod
 
 
 def _is_misrouted(request: ApiVersionsRequest, context: RequestContext, node: Any) -> bool:
-    """Whether the client means another broker. As in Kafka, controllers do not check, nor do brokers before a login."""
+    """Whether the request names another cluster or broker. As in Kafka, controllers do not check this, nor do brokers
+    before authentication."""
     if node.registry.listener != BROKER or not context.peer.proven:
         return False
     return bool(request.cluster_id != node.cluster_id or request.node_id != node.replicas.node_id)

@@ -42,7 +42,7 @@ _MATCH_NAMES: Final = {DEFAULT: "MATCH_TYPE_DEFAULT", SPECIFIED: "MATCH_TYPE_SPE
 
 
 class _Filter:
-    """What the entities that are asked for have in common."""
+    """The entity filter of a DescribeClientQuotas request."""
 
     def __init__(self, request: DescribeClientQuotasRequest) -> None:
         """Raises ApiError INVALID_REQUEST or UNSUPPORTED_VERSION."""
@@ -93,7 +93,8 @@ def _invalid(message: str) -> ApiError:
 async def describe_client_quotas(
     request: DescribeClientQuotasRequest, context: RequestContext, broker: BrokerServices
 ) -> DescribeClientQuotasResponse:
-    """From this node's image. Raises ApiError INVALID_REQUEST or UNSUPPORTED_VERSION for a filter that cannot be."""
+    """Return the quotas of matching entities in this node's image. Raises ApiError INVALID_REQUEST or
+    UNSUPPORTED_VERSION for an invalid filter."""
     wanted = _Filter(request)
     response = DescribeClientQuotasResponse(entries=[])
     assert response.entries is not None
@@ -119,7 +120,7 @@ def _describe_failed(
 async def alter_client_quotas(
     request: AlterClientQuotasRequest, context: RequestContext, broker: BrokerServices
 ) -> AlterClientQuotasResponse:
-    """Handed on to the active controller."""
+    """Forward the request to the active controller."""
     check_item_count(sum(1 + len(entry.entity) + len(entry.ops) for entry in request.entries))
     response: AlterClientQuotasResponse = await broker.controller.forward(request, context)
     return response

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 
 class _OnSubscription:
-    """Read on the group, and Describe on each topic that is subscribed to by name. One refused topic refuses all."""
+    """The permissions of ConsumerGroupHeartbeat: Read on the group, and Describe on each topic subscribed to by name.
+    One unauthorized topic rejects the whole request."""
 
     async def serve(
         self,
@@ -80,7 +81,8 @@ DESCRIBE = Handler(
 async def describe(
     request: ConsumerGroupDescribeRequest, context: RequestContext, broker: BrokerServices
 ) -> ConsumerGroupDescribeResponse:
-    """A group that has a topic which the caller may not describe is not told. Operations are (KIP-430)."""
+    """Describe groups, with authorized operations (KIP-430). A group with a topic that the caller may not describe gets
+    an error instead."""
     _require_protocol(broker)
     response = await broker.groups.consumer.describe(request)
     access = access_of(context, broker)
@@ -104,7 +106,7 @@ async def describe(
 
 
 def _topics_of(group: DescribedGroup) -> list[str]:
-    """The topics that members have or are to have, in order."""
+    """The sorted names of the topics in the members' current and target assignments."""
     return sorted(
         {
             topic.topic_name
@@ -127,7 +129,7 @@ def _describe_failed(
 
 
 def _require_protocol(broker: BrokerServices) -> None:
-    """Raises ApiError where the cluster or this broker does without consumer groups."""
+    """Raises ApiError UNSUPPORTED_VERSION if the consumer protocol is disabled in the cluster or on this broker."""
     if not broker.serves_consumer_groups or broker.metadata.image.features.level(GROUP_VERSION) < 1:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
 

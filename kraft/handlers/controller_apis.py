@@ -1,4 +1,4 @@
-"""The APIs of a controller's listener: the quorum controller decides them, or the Raft driver answers them."""
+"""The APIs of a controller's listener. Each request goes to the quorum controller or to the Raft driver."""
 
 from __future__ import annotations
 
@@ -87,7 +87,8 @@ def _caller(context: RequestContext) -> ControllerRequestContext:
 def _charge(context: RequestContext, node: ControllerServices, *, strict_since: int) -> MutationCharge:
     """The quota charge for partitions that a request creates or deletes (KIP-599).
 
-    Versions before `strict_since` have no error for an exceeded quota: the request succeeds, the client waits after.
+    Versions before `strict_since` have no error for an exceeded quota: the request succeeds, and the client is
+    throttled afterwards.
     """
     return node.mutations.of_request(
         user_of(context), context.client_id or "", is_strict=context.api_version >= strict_since
@@ -111,7 +112,7 @@ def _with_access(context: RequestContext, node: ControllerServices, charge: Muta
 
 
 def _charged(response: R, context: RequestContext, node: ControllerServices, charge: MutationCharge) -> R:
-    """The response with the time that its client has to wait."""
+    """Set the throttle time of the response, and return the response."""
     response.throttle_time_ms = charge.wait_ms
     if charge.wait_ms:
         node.mutations.report(throttle(context, CONTROLLER_MUTATION_RATE, charge.wait_ms / 1000))
@@ -342,7 +343,8 @@ BROKER_HEARTBEAT = _api(ApiKey.BROKER_HEARTBEAT, between(0, 2), CLUSTER_ACTION)
 async def broker_heartbeat(
     request: BrokerHeartbeatRequest, context: RequestContext, node: ControllerServices
 ) -> BrokerHeartbeatResponse:
-    """When the connection of a broker's heartbeats ends, the controller checks whether the broker still lives."""
+    """Process a broker's heartbeat. When its connection closes, the controller checks whether the broker is still
+    alive."""
     broker_id = request.broker_id
     context.peer.left = lambda: node.controller.broker_connection_lost(broker_id)
     return await node.controller.requests.broker_heartbeat(request, _caller(context))
@@ -353,8 +355,8 @@ FETCH = _api(ApiKey.FETCH, between(4, 18), CLUSTER_ACTION, on_error=fetch.API.on
 
 @FETCH.serve
 async def fetch_metadata(request: FetchRequest, context: RequestContext, node: ControllerServices) -> Any:
-    """The metadata log has only a topic id, which Fetch knows from version 13 on. A refusal names no partitions, as in
-    Kafka."""
+    """Serve a Fetch of the metadata log. The log has only a topic id, so the version must be at least 13. As in Kafka,
+    an error response names no partitions."""
     if request.cluster_id not in (None, node.cluster_id):
         code = ErrorCode.INCONSISTENT_CLUSTER_ID
     elif context.api_version < FETCH_BY_ID_VERSION:
@@ -369,7 +371,7 @@ DESCRIBE_QUORUM = _api(ApiKey.DESCRIBE_QUORUM, between(0, 2), OnCluster(Operatio
 
 @DESCRIBE_QUORUM.serve
 async def describe_quorum(request: DescribeQuorumRequest, context: RequestContext, node: ControllerServices) -> Any:
-    """Describe the one quorum. A request for anything but the metadata log's partition gets an error for each."""
+    """Describe the metadata quorum. If the request names any other partition, each of its partitions gets an error."""
     if len(request.topics) == 1 and [
         (topic.topic_name, [part.partition_index for part in topic.partitions[:2]]) for topic in request.topics
     ] == [(METADATA_TOPIC, [0])]:
@@ -390,7 +392,7 @@ async def describe_quorum(request: DescribeQuorumRequest, context: RequestContex
 
 
 async def ask_quorum(request: Any, context: RequestContext, node: ControllerServices) -> Any:
-    """A request of the Raft protocol for this cluster."""
+    """Serve a request of the Raft protocol. Raises ApiError INCONSISTENT_CLUSTER_ID for another cluster's id."""
     if request.cluster_id is not None and request.cluster_id != node.cluster_id:
         raise ApiError(ErrorCode.INCONSISTENT_CLUSTER_ID, "the request is for another cluster")
     return await node.raft.requests.serve(request, context.api_version)
@@ -410,7 +412,8 @@ for _handler in _ASK_QUORUM:
 
 @UPDATE_RAFT_VOTER.serve
 async def update_raft_voter(request: Any, context: RequestContext, node: ControllerServices) -> Any:
-    """Every response names the leader, also to a request for another cluster: the quorum itself refuses those."""
+    """Pass the request to the quorum, which also rejects other cluster ids: every response must name the leader, even
+    such a rejection."""
     return await node.raft.requests.serve(request, context.api_version)
 
 

@@ -1,7 +1,7 @@
-"""How much the controller is asked to decide in one request.
+"""The limit on the number of items in one request to the controller.
 
-It decides a request in one go, from one image. Kafka's controller, too, refuses what comes to more than 10,000 records
-with POLICY_VIOLATION; brokers refuse it here, before they hand it on.
+The controller decides a request in one step, from one image. As in Kafka, a request of more than 10,000 items gets
+POLICY_VIOLATION; brokers check this before they forward it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,6 @@ ITEMS_MAX = 10_000
 
 
 def check_item_count(count: int) -> None:
-    """Raises ApiError POLICY_VIOLATION, with Kafka's sentence."""
+    """Raises ApiError POLICY_VIOLATION with Kafka's message if `count` exceeds the limit."""
     if count > ITEMS_MAX:
         raise ApiError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")

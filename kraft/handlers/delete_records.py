@@ -1,8 +1,8 @@
-"""DeleteRecords (KIP-107): raise a partition's log start offset, and answer once every replica that is alive has
-followed, or the client's time is up.
+"""DeleteRecords (KIP-107): raise a partition's log start offset. The response waits until every live replica has done
+the same, or the request times out.
 
-The low watermark is the lowest log start of the leader and of the replicas whose brokers are unfenced: one that is
-down learns of it when it returns.
+The low watermark is the lowest log start offset of the leader and of the replicas on unfenced brokers. A replica that
+is down learns the new offset when it returns.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ API = Handler(ApiKey.DELETE_RECORDS, between(0, 2), permission=on_topics(Operati
 async def delete_records(
     request: DeleteRecordsRequest, context: RequestContext, broker: BrokerServices
 ) -> DeleteRecordsResponse:
-    """Each partition answers for itself with its new low watermark."""
+    """Delete records of each partition. Each result has the partition's new low watermark, or its own error."""
     response = DeleteRecordsResponse()
     waiting: list[_Waiting] = []
     turn = Turn(TURN_PARTITIONS)
@@ -73,8 +73,12 @@ def _failed(request: DeleteRecordsRequest, code: int, message: str | None) -> St
 
 
 async def _until_followed(waiting: list[_Waiting], broker: BrokerServices, deadline: float) -> None:
-    """Those whose followers have not followed at the deadline are told REQUEST_TIMED_OUT. A follower hears of a later
-    log start with its next Fetch, and the leader of the follower's with the one after it."""
+    """Wait until the followers of every partition have raised their log start offsets. At the deadline the remaining
+    partitions get REQUEST_TIMED_OUT.
+
+    A follower learns a new log start offset from its next Fetch; the leader learns the follower's from the Fetch after
+    that.
+    """
     clock, waiter = broker.world.clock, DeleteWaiter()
     partitions = [each.partition for each in waiting]
     try:
@@ -94,7 +98,7 @@ async def _until_followed(waiting: list[_Waiting], broker: BrokerServices, deadl
 
 
 async def _still_waiting(waiting: list[_Waiting], broker: BrokerServices) -> list[_Waiting]:
-    """Those of `waiting` whose followers have not all followed yet."""
+    """The entries of `waiting` whose followers have not all raised their log start offsets yet."""
     left: list[_Waiting] = []
     turn = Turn(TURN_PARTITIONS)
     for each in waiting:
@@ -106,7 +110,7 @@ async def _still_waiting(waiting: list[_Waiting], broker: BrokerServices) -> lis
 
 
 class _Waiting:
-    """A partition whose followers have yet to raise their log starts to `offset`."""
+    """A partition that waits for its followers to raise their log start offsets to `offset`."""
 
     __slots__ = ("_leader_epoch", "_offset", "partition", "result")
 
@@ -117,7 +121,8 @@ class _Waiting:
         self.result = result
 
     def is_over(self, broker: BrokerServices) -> bool:
-        """Whether all who are alive have followed, which the result shows, or this broker does not lead any more."""
+        """Whether the wait is over: all live followers have reached the offset, or this broker is no longer the leader.
+        Updates the result."""
         partition, result = self.partition, self.result
         if not partition.is_leader or self._leader_epoch < partition.led_since_epoch:
             result.low_watermark, result.error_code = -1, ErrorCode.NOT_LEADER_OR_FOLLOWER

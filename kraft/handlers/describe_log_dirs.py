@@ -1,4 +1,4 @@
-"""DescribeLogDirs (KIP-113, KIP-827): every log directory of this broker, its space, and the replicas in it."""
+"""DescribeLogDirs (KIP-113, KIP-827): the log directories of this broker, their disk space and their replicas."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ API = Handler(ApiKey.DESCRIBE_LOG_DIRS, between(1, 5), permission=OnCluster(Oper
 async def describe_log_dirs(
     request: DescribeLogDirsRequest, context: RequestContext, broker: BrokerServices
 ) -> DescribeLogDirsResponse:
-    """All replicas, or those of the partitions named."""
+    """Describe all replicas, or those of the requested partitions."""
     wanted = None if request.topics is None else await _wanted(request)
     results = [await _describe(directory, wanted, broker) for directory in broker.replicas.logs.directories]
     return DescribeLogDirsResponse(results=results)
@@ -84,7 +84,7 @@ def _describe_moves(
     topics: dict[str, DescribeLogDirsTopic],
     broker: BrokerServices,
 ) -> None:
-    """Replicas on their way to the directory, and how far behind they are."""
+    """Add the future replicas that are being moved to the directory, with their lag."""
     for move in broker.replicas.directories.mover.moves():
         name, index = move.partition.topic, move.partition.index
         if move.target is directory and (wanted is None or (name, index) in wanted):

@@ -1,4 +1,4 @@
-"""DescribeProducers (KIP-664): who writes idempotently to a partition, and where they stand."""
+"""DescribeProducers (KIP-664): the idempotent producers of a partition, with epoch, last sequence and transaction."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ API = Handler(ApiKey.DESCRIBE_PRODUCERS, between(0, 0), permission=on_topics(Ope
 async def describe_producers(
     request: DescribeProducersRequest, context: RequestContext, broker: BrokerServices
 ) -> DescribeProducersResponse:
-    """Each partition answers for itself, once, however often the request names it or its topic."""
+    """Describe each partition once, even if the request repeats it or its topic. Each partition has its own error
+    code."""
     response = DescribeProducersResponse()
     turn = Turn(TURN_PARTITIONS)
     asked: dict[str, dict[int, None]] = {}

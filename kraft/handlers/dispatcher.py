@@ -1,4 +1,5 @@
-"""From a frame to a reply: header, version check, decoding, the handler, errors, encoding, counters."""
+"""From a frame to a reply: decode the header, check the version, decode the body, call the handler, map errors, encode
+the response, count."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ _HEAD = struct.Struct(">hhi")
 
 
 class ApiCounters:
-    """Plain integers for one API: what /metrics renders."""
+    """Counters of one API, for /metrics."""
 
     __slots__ = ("durations", "errors", "requests", "seconds", "seconds_max")
 
@@ -52,7 +53,7 @@ class ApiCounters:
 
 
 class RequestDispatcher:
-    """Serves one listener's requests through its registry. `services` is handed to every handler as it is."""
+    """Serves the requests of one listener through its registry. Every handler gets `services` unchanged."""
 
     def __init__(
         self, registry: Registry, services: Any, clock: Clock, log: Logger, quotas: ClientQuotas | None = None
@@ -67,15 +68,15 @@ class RequestDispatcher:
 
     @property
     def last_request(self) -> str | None:
-        """The request that was dispatched last, for a log event."""
+        """The last dispatched request, described for a log event; None before the first."""
         last = self._last
         if last is None:
             return None
         return f"{api_keys.name_of(last.api_key)} of client {last.client_id!r} at {last.peer.host}"
 
     def may_overtake_wait(self, frame: memoryview) -> bool:
-        """While anybody has a quota of bytes, as in Kafka one Produce waits for the answer to the one before: a client
-        that has to wait must not have others under way meanwhile."""
+        """Whether this request may be served before the previous one is answered: only Produce, and only while no byte
+        quota limits producers. A throttled client must not have further requests in progress (as in Kafka)."""
         return (
             len(frame) > 2
             and frame[0] == 0
@@ -114,8 +115,8 @@ class RequestDispatcher:
         return self._begin(handler, frame, position, context, counters)
 
     async def refuse(self, peer: Peer, frame: memoryview, code: int, message: str | None) -> Reply:
-        """The answer of a request that is not served, whatever it asks for. `frame` has to last. Raises ProtocolError
-        where its API has no such answer, or is not known here."""
+        """Return an error response for a request that will not be served. `frame` must stay valid meanwhile. Raises
+        ProtocolError if the API or its version is unknown, or has no such response."""
         key, version, correlation_id = _HEAD.unpack_from(frame)
         handler = self._registry.get(key)
         is_served = handler is not None and handler.min_version <= version <= handler.max_version
@@ -162,8 +163,8 @@ class RequestDispatcher:
     def _dispatch_large(
         self, handler: Handler, frame: memoryview, position: int, context: RequestContext, counters: ApiCounters
     ) -> Reply | Awaitable[Reply]:
-        """A frame that takes long to copy is copied in turns, and the largest stay in their buffers until they are
-        answered."""
+        """Serve a large frame. Copying it yields to other tasks; the largest frames are not copied but keep their
+        buffers until they are answered."""
         if handler.frame_bytes_max is not None and len(frame) > (limit := handler.frame_bytes_max(self._services)):
             message = f"a request of {len(frame)} bytes, of which there may be {limit}"
             counters.errors[handler.too_large_code] = counters.errors.get(handler.too_large_code, 0) + 1
@@ -194,7 +195,7 @@ class RequestDispatcher:
     async def _serve_large(
         self, handler: Handler, frame: memoryview, position: int, context: RequestContext, counters: ApiCounters
     ) -> Reply:
-        """Others are served while it is decoded. Raises ProtocolError."""
+        """Decode the request, yielding to other tasks, then serve it. Raises ProtocolError."""
         request, _ = await in_turns(handler.request_class.decode_in_turns(frame, position, context.api_version))
         return await self._serve(handler, request, context, counters)
 
@@ -237,8 +238,8 @@ class RequestDispatcher:
         return inside(outcome, lambda answer: self._finish(answer, context))
 
     def _serve_large_in_place(self, handler: Handler, frame: memoryview, position: int, context: RequestContext) -> Any:
-        """One that has few elements and large records begins at once, too. Others are served while one of many elements
-        is decoded: that belongs to its first stage."""
+        """Serve a large request of an in-place handler. If it has few elements, its first stage starts immediately. If
+        it has many, decoding yields to other tasks and is part of the first stage."""
         assert handler.in_place is not None
         request, size = None, len(frame)
         decoding = handler.request_class.decode_in_turns(frame, position, context.api_version)
@@ -286,7 +287,7 @@ class RequestDispatcher:
             raise self._broken(context, problem) from problem
 
     def _broken(self, context: RequestContext, problem: Exception) -> ProtocolError:
-        """We went wrong in a request whose answer cannot carry it: log all, and have the connection closed."""
+        """Log an unexpected failure that the response cannot express. Returns the error that closes the connection."""
         self._log_failure(context, problem)
         return ProtocolError(f"{api_keys.name_of(context.api_key)} failed in the server; its log has the details")
 
@@ -315,8 +316,8 @@ class RequestDispatcher:
             raise self._broken(context, problem) from problem
 
     def _tell_wait(self, context: RequestContext, quotas: ClientQuotas, response: Any, told: int) -> int:
-        """Set the throttle time of the response, and return it (ms). A forwarded request keeps at least what the
-        controller `told` the client to wait."""
+        """Set the throttle time of the response, and return it (ms). For a forwarded request it is at least `told`, the
+        controller's throttle time."""
         waits = max(told, wait_ms(context, quotas))
         if waits > told and hasattr(response, "throttle_time_ms"):
             response.throttle_time_ms = waits
@@ -351,6 +352,7 @@ async def _copied_in_turns(frame: memoryview) -> memoryview:
 
 
 def encode_reply(context: RequestContext, response: Any) -> Reply:
-    """A small response as a whole frame: size, correlation id, header tags where the version has them, body."""
+    """Encode a small response as a whole frame: size, correlation id, tagged header fields if the version has them,
+    body."""
     frame = encode_response(context.api_key, context.api_version, context.correlation_id, response)
     return Reply((frame,), getattr(response, "throttle_time_ms", 0))

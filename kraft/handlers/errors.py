@@ -1,4 +1,4 @@
-"""The only table from internal errors to Kafka's error codes: what will the client see?"""
+"""The only mapping from internal errors to Kafka's error codes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def code_of(problem: BaseException) -> int:
 
 
 def message_of(problem: BaseException) -> str | None:
-    """A sentence for a person, or None where the code says it all."""
+    """The error message for the client; None if the code needs none."""
     if isinstance(problem, ApiError):
         return problem.message or None
     if isinstance(problem, EXPECTED):

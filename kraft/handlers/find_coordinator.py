@@ -1,5 +1,5 @@
-"""FindCoordinator (KIP-699): the broker that leads the partition of `__consumer_offsets` in which a group lives, or
-that of `__transaction_state` for a transactional id. The first of each makes the topic."""
+"""FindCoordinator (KIP-699): the leader of the group's partition of `__consumer_offsets`, or of the transactional id's
+partition of `__transaction_state`. The first request for either creates the topic."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Found(NamedTuple):
 async def find_coordinator(
     request: FindCoordinatorRequest, context: RequestContext, broker: BrokerServices
 ) -> FindCoordinatorResponse:
-    """One key before version 4, many from it on."""
+    """Find the coordinator of one key before version 4, of many from version 4."""
     topic = TOPICS.get(request.key_type)
     reason = ""
     if topic is not None and broker.metadata.image.topics.by_name(topic) is None:
@@ -79,8 +79,7 @@ _NO_MESSAGE = ""
 
 @API.error
 def _failed(request: FindCoordinatorRequest, code: int, message: str | None) -> Steps[FindCoordinatorResponse]:
-    """For every key; a request without keys is one of a version that has no room above them, or names its one key in
-    vain."""
+    """The response with `code` for every key. Without a list of keys the code is in the top-level field."""
     if request.coordinator_keys:
         response = FindCoordinatorResponse()
         for key in request.coordinator_keys:
@@ -96,7 +95,7 @@ def _failed(request: FindCoordinatorRequest, code: int, message: str | None) -> 
 
 
 def _find(key: str, key_type: int, reason: str, context: RequestContext, broker: BrokerServices) -> _Found:
-    """`reason` is why the coordinator's topic could not be created, where that was tried and refused."""
+    """The coordinator of `key`. `reason` says why the coordinator's topic could not be created, if it was tried."""
     topic = TOPICS.get(key_type)
     if topic is None:
         return _Found(ErrorCode.INVALID_REQUEST, f"coordinators of type {key_type} are not served by this cluster")

@@ -1,7 +1,7 @@
-"""The APIs that a broker forwards to the active controller (Envelope, KIP-590). `controller_apis` serves them there.
+"""The APIs that a broker forwards to the active controller (Envelope, KIP-590), where `controller_apis` serves them.
 
-After a change of topics the broker's response waits until its own metadata image shows the change, so that a client's
-next Metadata request does too (read-your-writes).
+After a change of topics the broker's response waits until its own metadata image shows the change. So the client's next
+Metadata request shows it too (read-your-writes).
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ LIST_PARTITION_REASSIGNMENTS.error(reassignments.list_failed)
 
 
 def _check_items(request: Any) -> None:
-    """Raises ApiError for more topics and partitions than the controller decides in one go."""
+    """Raises ApiError POLICY_VIOLATION for more topics and partitions than the controller accepts in one request."""
     named = getattr(request, "topics", None) or getattr(request, "topic_partitions", None) or ()
     count = len(named) + len(getattr(request, "topic_names", ()))
     check_item_count(count)

@@ -1,7 +1,7 @@
-"""ListOffsets (KIP-79, KIP-98, KIP-207, KIP-320, KIP-734, KIP-405):
+"""ListOffsets (KIP-79, KIP-98, KIP-207, KIP-320, KIP-734, KIP-405): offsets by timestamp or by special value.
 
-offsets by timestamp or by name. Memory look-ups, but for timestamps, which `TimeLookups` finds; Spark asks twice a
-poll.
+Special values are read from memory; `TimeLookups` finds timestamps. The Spark source sends two requests for each
+micro-batch.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ NOT_AVAILABLE_VERSION = 5
 async def list_offsets(
     request: ListOffsetsRequest, context: RequestContext, broker: BrokerServices
 ) -> ListOffsetsResponse:
-    """Each partition answers for itself, once: one that is asked for twice is refused."""
+    """Look up an offset in each partition. Each partition has its own error code; one that the request names twice is
+    rejected."""
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"unknown isolation level {request.isolation_level}")
     answered: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
@@ -151,7 +152,8 @@ def _tell_if_fetchable(
     request: ListOffsetsRequest,
     context: RequestContext,
 ) -> None:
-    """No offset, no epoch, no error where nothing was found that a client may fetch. Raises ApiError."""
+    """Fill in the offset that was found, if the client may fetch it. Otherwise the answer stays without offset, epoch
+    and error, unless the partition's offsets are not available yet. Raises ApiError."""
     if found is not None and found[1] < end:
         answer.timestamp, answer.offset, answer.leader_epoch = found
     else:
@@ -159,7 +161,8 @@ def _tell_if_fetchable(
 
 
 async def _find_tiered(partition: Partition, timestamp: int, broker: BrokerServices) -> Found:
-    """The last offset in the remote tier, or the first that is not there yet; -1 where nothing is tiered."""
+    """The last offset in the remote tier (LATEST_TIERED), or the first offset that is not in it yet; -1 if nothing is
+    tiered."""
     remote, log = broker.replicas.remote, partition.log
     if remote is None or not log.config.remote_storage_enable:
         return NOWHERE
@@ -171,8 +174,8 @@ async def _find_tiered(partition: Partition, timestamp: int, broker: BrokerServi
 
 
 async def _find_by_time_here(partition: Partition, timestamp: int, broker: BrokerServices) -> Found | None:
-    """Find the record like `_find_by_time`. Raises NotLeader where the log was deleted, or moved, meanwhile: that its
-    files are gone says nothing about a disk."""
+    """Find the record as `_find_by_time` does. Raises NotLeader if the log was deleted or moved meanwhile: its missing
+    files are then no disk error."""
     log = partition.log
     try:
         return await _find_by_time(partition, timestamp, broker)
@@ -185,7 +188,8 @@ async def _find_by_time_here(partition: Partition, timestamp: int, broker: Broke
 
 
 async def _find_by_time(partition: Partition, timestamp: int, broker: BrokerServices) -> Found | None:
-    """The first record that is not earlier, or that has the largest timestamp, in whichever tier."""
+    """Find the first record whose timestamp is not before `timestamp`, or the record with the largest timestamp, in the
+    local log or the remote tier."""
     times, remote, log = broker.replicas.time_lookups, broker.replicas.remote, partition.log
     if remote is None or log.log_start_offset >= log.local_log_start_offset:
         return await (times.find_latest(log) if timestamp == MAX_TIMESTAMP else times.find(log, timestamp))
@@ -198,8 +202,8 @@ async def _find_by_time(partition: Partition, timestamp: int, broker: BrokerServ
 
 
 def _check_available(partition: Partition, request: ListOffsetsRequest, context: RequestContext) -> None:
-    """A new leader does not tell clients where the log ends before its high watermark has reached its own epoch: it
-    might seem to fall (KIP-207)."""
+    """Raises ApiError if a consumer must not learn the log's end yet: a new leader's high watermark has not reached its
+    own epoch, so the end might seem to move back (KIP-207)."""
     if request.replica_id == CONSUMER and partition.epoch_start_offset > partition.log.high_watermark:
         code = (
             ErrorCode.OFFSET_NOT_AVAILABLE

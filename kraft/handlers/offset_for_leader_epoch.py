@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (KIP-101, KIP-320): the end offset of a leader epoch, by which followers and consumers find
+"""OffsetForLeaderEpoch (KIP-101, KIP-320): the end offset of a leader epoch, with which followers and consumers find
 where logs diverge."""
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ API = Handler(
 async def offset_for_leader_epoch(
     request: OffsetForLeaderEpochRequest, context: RequestContext, broker: BrokerServices
 ) -> OffsetForLeaderEpochResponse:
-    """Each partition answers for itself; an epoch that the log does not know is (-1, -1) without an error."""
+    """Return the end offset of the epoch in each partition. Each has its own error code; an epoch that the log does not
+    have gives (-1, -1) without an error."""
     response = OffsetForLeaderEpochResponse()
     turn = Turn(TURN_PARTITIONS)
     for topic in request.topics:

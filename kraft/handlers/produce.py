@@ -1,11 +1,12 @@
-"""Produce (KIP-98, KIP-467, KIP-516, KIP-951): append one batch a partition, and answer when it may be acknowledged.
+"""Produce (KIP-98, KIP-467, KIP-516, KIP-951): append one batch to each partition, and respond when it may be
+acknowledged.
 
-A small request that needs no other replica is answered before `produce` returns. With acks=all over several replicas
-the answer waits for the high watermark. The append has happened by then, so the connection may start its next
-Produce. Large batches are written in a thread, as a first stage that the next Produce waits for.
+A small request that needs no other replica is answered before `produce` returns. With acks=all and several replicas the
+response waits for the high watermark. The append has happened by then, so the connection may start its next Produce.
+Large batches are written in a thread; that is a first stage, for which the connection's next Produce waits.
 
-An append is acknowledged when this replica's log is durable as far as flush.messages asks for it and, with acks=all,
-when it is committed while this replica has led without a break since the append.
+An append is acknowledged when this replica's log is as durable as flush.messages requires. With acks=all it must also
+be committed, and this replica must have led without a break since the append.
 """
 
 from __future__ import annotations
@@ -78,8 +79,9 @@ Answer = Reply | ProduceResponse
 def produce(
     request: ProduceRequest, size: int, context: RequestContext, broker: BrokerServices
 ) -> Answer | Awaitable[Answer]:
-    """Answers at once unless a thread writes, this replica's disk or followers must be waited for, or there are so
-    many partitions that others are served in between."""
+    """Append the batches. Returns the answer itself if it is ready. Otherwise returns an awaitable: if a thread writes,
+    if the disk or followers must be waited for, or if there are so many partitions that appending yields to other
+    tasks."""
     if broker.quotas.limits_producers and not context.peer.has_produced:
         context.peer.has_produced = True
         owed = broker.quotas.producer_owes(user_of(context), context.client_id or "", size)
@@ -99,7 +101,7 @@ def produce(
 
 @API.error
 def _failed(request: ProduceRequest, code: int, message: str | None) -> Steps[ProduceResponse]:
-    """Each partition says so. Raises ProtocolError where the client waits for no answer."""
+    """The response with `code` for each partition. Raises ProtocolError for acks=0, which has no response."""
     if request.acks == 0:
         raise ProtocolError(f"a Produce without an answer: {message or code}")
     response = ProduceResponse(responses=[])
@@ -119,7 +121,8 @@ def _partition_count(topics: list[TopicProduceData]) -> int:
 
 
 async def _wait_for_share(context: RequestContext, broker: BrokerServices, seconds: float, size: int) -> None:
-    """The client's share used too much before, by another connection. Those that are here have waited for it."""
+    """Wait before the append because the client's quota was exceeded earlier, through another connection. The request's
+    bytes count as held meanwhile."""
     quotas = broker.quotas
     quotas.report(throttle(context, PRODUCER_BYTE_RATE, seconds))
     quotas.held_bytes += size
@@ -132,9 +135,9 @@ async def _wait_for_share(context: RequestContext, broker: BrokerServices, secon
 def _produce_in_turns(
     request: ProduceRequest, size: int, context: RequestContext, broker: BrokerServices, owed: float = 0.0
 ) -> Staged:
-    """A Produce to many partitions, or of a transaction that the coordinator must confirm first, or that waits for
-    the seconds that its share owes: until the last append it is in its first stage, and others are served
-    meanwhile."""
+    """Serve a Produce whose appends cannot all be made immediately: it has many partitions, its transaction must be
+    verified by the coordinator, or its client must wait `owed` seconds for its quota. Its first stage ends with the
+    last append; other requests are served meanwhile."""
     if size <= SCRATCH_BYTES:
         _keep_records(request)
     stage = FirstStage(1)
@@ -155,7 +158,7 @@ def _produce_in_turns(
 
 
 def _keep_records(request: ProduceRequest) -> None:
-    """Copy records out of the scratch buffer, which is reused across an await."""
+    """Copy the records out of the scratch buffer, which other requests reuse while this one awaits."""
     for topic in request.topic_data:
         for data in topic.partition_data:
             if data.records is not None:
@@ -163,11 +166,11 @@ def _keep_records(request: ProduceRequest) -> None:
 
 
 class _Unacknowledged:
-    """An append that may not be acknowledged yet.
+    """An append that cannot be acknowledged yet.
 
-    Its records end at `required_offset` (exclusive). They must be durable here if flush.messages asks for that. With
-    acks=all they must also be below the high watermark while this replica has led without a break since
-    `leader_epoch`, the epoch of the append: after a break other records may have these offsets.
+    Its records end at `required_offset` (exclusive). They must be durable here if flush.messages requires it. With
+    acks=all they must also be below the high watermark, and this replica must have led without a break since
+    `leader_epoch`, the epoch of the append: after a break these offsets may belong to other records.
     """
 
     __slots__ = ("answer", "leader_epoch", "needs_flush", "partition", "required_offset")
@@ -183,7 +186,7 @@ class _Unacknowledged:
 
 
 class _Queued(NamedTuple):
-    """An append that the log writer has in hand."""
+    """An append that is queued at the log writer."""
 
     partition: Partition
     answer: PartitionProduceResponse
@@ -191,7 +194,7 @@ class _Queued(NamedTuple):
 
 
 class PendingProduce:
-    """One Produce request that is not answered yet. Each append fills in its part of the answer."""
+    """One unanswered Produce request. Each append fills in its part of the response."""
 
     __slots__ = (
         "_access",
@@ -211,7 +214,7 @@ class PendingProduce:
     )
 
     def __init__(self, context: RequestContext, broker: BrokerServices, request: ProduceRequest, size: int) -> None:
-        """`size` is that of the whole request, in bytes."""
+        """`size` is the size of the whole request in bytes."""
         self._context = context
         self._size = size
         self._broker = broker
@@ -244,7 +247,7 @@ class PendingProduce:
             self._refusal = problem
 
     def _may_use_transaction(self) -> bool:
-        """Whether the client may write in its transaction. Nobody may without a transactional id."""
+        """Whether the client may write in its transaction; False without a transactional id."""
         transactional_id = self._request.transactional_id
         return transactional_id is not None and (
             self._access is None
@@ -252,14 +255,14 @@ class PendingProduce:
         )
 
     def _may_write(self, topic: str) -> bool:
-        """Whether the client may write to a topic. The append tells the client of those that it may not write to."""
+        """Whether the client may write to a topic. If not, the append reports the error."""
         if topic in INTERNAL_TOPICS and self._context.client_id != ADMIN_CLIENT_ID:
             return False
         return self._access is None or self._access.may(Operation.WRITE, ResourceKind.TOPIC, topic)
 
     async def append_in_turns(self) -> None:
-        """Append to every partition. Others are served in between, so each append looks up its partition for itself:
-        topics, leaders and epochs may change meanwhile."""
+        """Append to every partition, yielding to other tasks. Each append looks up its partition itself, since topics,
+        leaders and epochs may change in between."""
         turn = Turn(PARTITIONS_A_TURN)
         for number, topic in enumerate(self._request.topic_data):
             for data in topic.partition_data:
@@ -271,7 +274,7 @@ class PendingProduce:
         self._deadline = self._broker.world.clock.now() + self._request.timeout_ms / 1000
 
     def append(self, number: int, topic: TopicProduceData, data: PartitionProduceData) -> None:
-        """Append one partition's batch, or have it queued, or note why not. `number` is the topic's."""
+        """Append one partition's batch, queue it, or record its error. `number` is the topic's index in the request."""
         answer = PartitionProduceResponse(index=data.index, base_offset=-1)
         self._answers[number].partition_responses.append(answer)
         replicas = self._broker.replicas
@@ -309,7 +312,7 @@ class PendingProduce:
                 partition.traffic.bytes_rejected += len(data.records)
 
     def _appended(self, answer: PartitionProduceResponse, partition: Partition, info: LogAppendInfo) -> bool:
-        """Fill in the answer for what was appended. True when it may be acknowledged at once."""
+        """Fill in the result of an append. Returns whether it may be acknowledged immediately."""
         answer.base_offset = info.first_offset
         answer.log_append_time_ms = info.log_append_time_ms
         answer.log_start_offset = info.log_start_offset
@@ -325,11 +328,11 @@ class PendingProduce:
         topic: str,
         partition: Partition | None,
     ) -> None:
-        """Fill in the answer for an append that failed. `partition` is None if none was found, or the append is done.
+        """Fill in the result of a failed append. `partition` is None if none was found, or if the append itself
+        succeeded.
 
-        As in Kafka the answer has a message only where single records are at fault, or a transaction was not
-        confirmed: for other codes clients show their own. A batch that was appended and then failed keeps its offsets
-        in the answer.
+        As in Kafka the result has a message only if single records are invalid or a transaction was not verified: for
+        other codes clients have their own text. A batch that failed after its append keeps its offsets in the result.
         """
         self._failed = True
         code = answer.error_code = code_of(problem)
@@ -354,7 +357,7 @@ class PendingProduce:
             partition.traffic.failed_produces += 1
 
     def outcome(self) -> Answer | Awaitable[Answer]:
-        """The answer, at once where nothing has to be waited for."""
+        """Return the answer, or an awaitable if it must wait."""
         if not self._queued and not self._unacknowledged:
             return self._response() if self._acks else self._silence()
         self._deadline = self._broker.world.clock.now() + self._request.timeout_ms / 1000
@@ -388,7 +391,7 @@ class PendingProduce:
         return self._response() if self._acks else self._silence()
 
     async def _finish_queued(self, queued: _Queued) -> None:
-        """A thread has written it: fill in its answer."""
+        """Fill in the result of a queued append, which the thread has finished."""
         partition, answer, append = queued
         try:
             info = await append
@@ -411,7 +414,7 @@ class PendingProduce:
         return Reply((), waits) if waits else NO_REPLY
 
     def _wait_ms(self) -> int:
-        """How long the client has to wait for what it has produced."""
+        """The throttle time (ms) of the client for the bytes of this request."""
         context, quotas = self._context, self._broker.quotas
         seconds = 0.0
         if quotas.limits_producers:

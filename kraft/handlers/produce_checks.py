@@ -1,4 +1,4 @@
-"""Checks of a Produce request before anything is appended: of the request, its codec and its topics."""
+"""Checks before the appends of a Produce request: of the request, its codec and its topics."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ CODEC_BITS, TRANSACTIONAL_BIT = 0x07, 0x10
 
 
 def refusal_of(request: ProduceRequest, version: int, may_use_transaction: Callable[[], bool]) -> ApiError | None:
-    """Why the whole request is refused, or None. `may_use_transaction` is called if there are transactional records."""
+    """The error that rejects the whole request, or None. `may_use_transaction` is called only if there are
+    transactional records."""
     is_asked = False
     refusal = None
     for topic in request.topic_data:
@@ -52,7 +53,7 @@ def refusal_of(request: ProduceRequest, version: int, may_use_transaction: Calla
 
 
 def check_codec(records: bytes | bytearray | memoryview | None) -> None:
-    """Refuse zstd from clients of versions that cannot read it (KIP-110)."""
+    """Reject zstd in versions of Produce that do not support it (KIP-110)."""
     if (
         records is not None
         and len(records) >= HEADER_SIZE

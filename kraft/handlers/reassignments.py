@@ -1,5 +1,5 @@
-"""What AlterPartitionReassignments and ListPartitionReassignments answer where they fail as a whole: every partition
-that was named, as Apache Kafka does."""
+"""The error responses of AlterPartitionReassignments and ListPartitionReassignments when the whole request fails. As in
+Apache Kafka they list every requested partition."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kraft.world.steps import Steps
 def alter_failed(
     request: AlterPartitionReassignmentsRequest, code: int, message: str | None
 ) -> Steps[AlterPartitionReassignmentsResponse]:
-    """The code stands above the partitions, too."""
+    """The response with `code` at the top level and for each partition."""
     response = AlterPartitionReassignmentsResponse(error_code=code, error_message=message)
     for topic in request.topics:
         result = ReassignableTopicResponse(name=topic.name)
@@ -39,7 +39,7 @@ def alter_failed(
 def list_failed(
     request: ListPartitionReassignmentsRequest, code: int, message: str | None
 ) -> Steps[ListPartitionReassignmentsResponse]:
-    """Partitions without replicas."""
+    """The response with `code` at the top level; each requested partition is listed without replicas."""
     response = ListPartitionReassignmentsResponse(error_code=code, error_message=message)
     for topic in request.topics or ():
         result = OngoingTopicReassignment(name=topic.name)

@@ -1,9 +1,12 @@
-"""The registry of handlers: the single source for dispatch, ApiVersions, docs/api-support.md and tests. Never
-advertise what is not served.
+"""The registry of handlers: the single source for dispatch, ApiVersions, docs/api-support.md and tests. An API that is
+not served must not be advertised.
 
-Three kinds of handler. An ordinary one gets a decoded request that is its own and answers with a response message; it
-may await. One that is served in place (Produce, Fetch) gets a request whose records lie in the frame, and finishes its
-first stage without awaiting. A raw one (Metadata) gets the frame itself, and encodes its own reply.
+Three kinds of handler:
+
+- An ordinary one gets a decoded request of its own and returns a response message. It may await.
+- An in-place one (Produce, Fetch) gets a request whose records lie in the frame, and finishes its first stage without
+  awaiting.
+- A raw one (Metadata) gets the frame itself and encodes its own reply.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ CONTROLLER = "controller"
 
 
 class RequestContext:
-    """One request's header and origin."""
+    """The header and the origin of one request."""
 
     __slots__ = ("api_key", "api_version", "client_id", "correlation_id", "meter", "peer", "principal")
 
@@ -56,7 +59,7 @@ class RequestContext:
 
     @property
     def client_host(self) -> str:
-        """The client's host as Kafka prints it: the address with a leading slash."""
+        """The client's host in Kafka's form: the address with a leading slash."""
         return "/" + self.peer.host
 
 
@@ -69,8 +72,8 @@ OnError = Callable[[Any, int, str | None], Any]
 
 
 class Handler:
-    """One API on one kind of listener: `versions` are those served, `advertised_min` differs from the first of them
-    for Produce only (KAFKA-18659)."""
+    """One API on one kind of listener. `versions` are the versions served; `advertised_min` differs from the first of
+    them only for Produce (KAFKA-18659)."""
 
     __slots__ = (
         "advertised_min",
@@ -103,10 +106,11 @@ class Handler:
         frame_bytes_max: Callable[[Any], int] | None = None,
         too_large_code: int = ErrorCode.UNKNOWN_SERVER_ERROR,
     ) -> None:
-        """`permission` is what a request needs where there is an authorizer.
+        """`permission` is the check of a request if there is an authorizer.
 
-        `frame_bytes_max(services)`: a larger frame is not decoded, its request is answered with `too_large_code`. The
-        API has a top-level error code then, and no `error` function."""
+        A frame larger than `frame_bytes_max(services)` is not decoded: its request gets `too_large_code`. Such an API
+        must have a top-level error code and no `error` function.
+        """
         self.key = key
         self.request_class = api_keys.request_class(key)
         self.min_version, self.max_version = versions
@@ -126,30 +130,30 @@ class Handler:
         self.on_error: OnError | None = None
 
     def serve(self, function: Serve) -> Serve:
-        """Decorator: the function that answers this API."""
+        """Decorator for the function that serves this API."""
         self.serve_function = function
         return function
 
     def serve_raw(self, function: ServeRaw) -> ServeRaw:
-        """Decorator: the function that answers this API from the frame itself."""
+        """Decorator for the function that serves this API from the frame itself."""
         self.raw = function
         self.begins_at_once = True
         return function
 
     def serve_in_place(self, function: ServeInPlace) -> ServeInPlace:
-        """Decorator: the function that answers this API from a request that lies in its frame."""
+        """Decorator for the function that serves this API from a request whose records lie in the frame."""
         self.in_place = function
         self.begins_at_once = True
         return function
 
     def error(self, function: OnError) -> OnError:
-        """Decorator: (request, code, message) -> a response that says so, where top-level fields do not suffice."""
+        """Decorator for the function (request, code, message) -> error response, for APIs whose errors are not only
+        top-level fields."""
         self.on_error = function
         return function
 
     def guarded(self, authorizer: Authorizer) -> Handler:
-        """A copy of this handler that checks its permission first. Handlers that begin immediately check for
-        themselves."""
+        """A copy of this handler that checks its permission first. Raw and in-place handlers check their own."""
         if self.serve_function is None:
             return self
         guarded = copy.copy(self)
@@ -162,8 +166,8 @@ class Handler:
         return guarded
 
     def error_response(self, request: Any, version: int, code: int, message: str | None) -> Steps[Any]:
-        """The response that says that the whole request failed. Yields after each item of the request, where its answer
-        names each. Raises ProtocolError where this API has no way to say so: the connection then closes."""
+        """The response to a request that failed as a whole. Yields after each item if the response lists the items.
+        Raises ProtocolError if this API has no error response: the connection then closes."""
         if self.on_error is None:
             return self._top_level_error(code, message)
         response = self.on_error(request, code, message)
@@ -184,12 +188,12 @@ class Handler:
 
 
 def between(first: int, last: int) -> tuple[int, int]:
-    """Versions, both inclusive."""
+    """The range of versions, both inclusive."""
     return first, last
 
 
 class Registry:
-    """Handlers of one kind of listener by API key; guarded where there is an authorizer."""
+    """The handlers of one kind of listener by API key. With an authorizer they are guarded."""
 
     def __init__(self, listener: str, handlers: Iterable[Handler], authorizer: Authorizer | None = None) -> None:
         self.listener = listener
@@ -207,5 +211,5 @@ class Registry:
         """What every connection asks for first. Nobody changes it."""
 
     def handlers(self) -> list[Handler]:
-        """All of them, by key."""
+        """All handlers, sorted by API key."""
         return [self._by_key[key] for key in sorted(self._by_key)]

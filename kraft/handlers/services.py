@@ -1,4 +1,4 @@
-"""The parts of a node that handlers use, by name. Built by kraft/server, one for the broker's listeners and one for the
+"""The parts of a node that handlers use. kraft/server builds one object for the broker's listeners and one for the
 controller's."""
 
 from __future__ import annotations
@@ -28,36 +28,36 @@ if TYPE_CHECKING:
 
 
 class ControllerChannel(Protocol):
-    """The way to the active controller: a local call where it is this node, else the network (Envelope for what
-    clients asked for)."""
+    """Sends requests to the active controller: by a local call if it is this node, else over the network (clients'
+    requests in an Envelope)."""
 
     async def forward(self, request: Any, context: RequestContext) -> Any:
-        """Have the active controller carry out a client's request as the client's principal.
+        """Have the active controller serve a client's request, with the client's principal.
 
-        Raises ApiError NOT_CONTROLLER or REQUEST_TIMED_OUT when it cannot be reached in time.
+        Raises ApiError NOT_CONTROLLER or REQUEST_TIMED_OUT if it cannot be reached in time.
         """
 
     async def send(self, request: Any) -> Any:
-        """The same for a request of this broker itself."""
+        """Send a request of this broker itself. Raises as `forward` does."""
 
 
 class ProducerIds(Protocol):
     async def next(self) -> int:
-        """A producer id never handed out before. Raises ApiError COORDINATOR_LOAD_IN_PROGRESS while no block can be
-        had."""
+        """A producer id that was never returned before. Raises ApiError COORDINATOR_LOAD_IN_PROGRESS while no block of
+        ids is available."""
 
 
 class StatusReports(Protocol):
-    """What DescribeConfigs answers to status keys (`kraft.common.status_keys`)."""
+    """The answers of DescribeConfigs to status keys (`kraft.common.status_keys`)."""
 
     async def report(self, key: str, topic: str | None, group: str | None) -> Any | None:
-        """The JSON document of a status key, of one topic or group, or of the node or cluster; None: it is not told
-        here. Raises ApiError."""
+        """The JSON document of a status key: of one topic or group, or of the node or cluster. None if this node does
+        not serve the key. Raises ApiError."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class NodeServices:
-    """What handlers on any listener use."""
+    """The services that handlers on any listener use."""
 
     world: World
     configs: ConfigView
@@ -73,13 +73,13 @@ class NodeServices:
 
     @property
     def config(self) -> NodeConfig:
-        """The node's configuration as it is now, dynamic values included."""
+        """The node's current configuration, with dynamic values."""
         return self.configs.effective(self.metadata.image)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class BrokerServices(NodeServices):
-    """What handlers on the broker's listeners use."""
+    """The services that handlers on the broker's listeners use."""
 
     replicas: ReplicaManager
     sessions: FetchSessionCache
@@ -103,7 +103,7 @@ class BrokerServices(NodeServices):
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class ControllerServices(NodeServices):
-    """What handlers on the controller's listener use."""
+    """The services that handlers on the controller's listener use."""
 
     controller: QuorumController
     raft: RaftDriver

@@ -1,6 +1,6 @@
-"""How a request's time on the loop is measured, and what its answer says of its client's quotas (KIP-124, KIP-219).
+"""Measures a request's time on the event loop, and computes the throttle time of its response (KIP-124, KIP-219).
 
-Time is measured only while somebody has a quota of it. A meter runs while a request's own code does, not while the
+Time is measured only while a request quota is set. A meter runs while the request's own code runs, not while the
 request waits.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class LoopMeter:
-    """How long one request has held the loop."""
+    """The time for which one request has occupied the event loop."""
 
     __slots__ = ("_clock", "_since", "_spent", "is_exempt")
 
@@ -40,12 +40,12 @@ class LoopMeter:
 
     @property
     def seconds(self) -> float:
-        """Up to now. Asked while it runs."""
+        """The time until now. Call it only while the meter runs."""
         return self._spent + self._clock.now() - self._since
 
 
 class Metered:
-    """Awaits `work`. The meter runs while that has the loop."""
+    """Awaits `work`, and runs the meter while its code runs."""
 
     __slots__ = ("_meter", "_work")
 
@@ -78,7 +78,7 @@ def user_of(context: RequestContext) -> str:
 
 
 def throttle(context: RequestContext, quota: str, seconds: float) -> Throttle:
-    """That a request's client has to wait for a quota."""
+    """The event that the request's client must wait `seconds` for a quota."""
     peer = context.peer
     return Throttle(quota, peer.listener, peer.host, seconds, context.principal, context.client_id or "")
 
@@ -86,8 +86,8 @@ def throttle(context: RequestContext, quota: str, seconds: float) -> Throttle:
 def wait_ms(
     context: RequestContext, quotas: ClientQuotas, seconds: float = 0.0, quota: str = REQUEST_PERCENTAGE
 ) -> int:
-    """What a request's client has to wait: `seconds` for what it used of `quota`, or longer for its time on the loop.
-    A wait is told. It is WAIT_MS_MAX at most."""
+    """The throttle time (ms) of a request's client: `seconds` for its use of `quota`, or longer for its time on the
+    event loop. At most WAIT_MS_MAX. A wait is reported."""
     meter = context.meter
     if meter is not None and not meter.is_exempt:
         owed = quotas.use_time(user_of(context), context.client_id or "", meter.seconds)

@@ -1,7 +1,7 @@
-"""Heartbeats of group types that are not served: share groups (KIP-932) and streams groups (KIP-1071).
+"""Heartbeats of unsupported group types: share groups (KIP-932) and streams groups (KIP-1071).
 
-They are advertised and answered UNSUPPORTED_VERSION, as Apache Kafka answers them while share.version or
-streams.version is 0: the client then fails at once. Where a heartbeat is not advertised, some clients wait for ever.
+They are advertised and answered with UNSUPPORTED_VERSION, as Apache Kafka does while share.version or streams.version
+is 0. Clients then fail immediately; if a heartbeat is not advertised, some clients wait for ever.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""AlterConfigs and IncrementalAlterConfigs (KIP-133, KIP-339, KIP-412): the broker's gate, then the controller's
+"""AlterConfigs and IncrementalAlterConfigs (KIP-133, KIP-339, KIP-412): the broker's checks, then the controller's
 decision.
 
-Each resource answers for itself: what the gate refuses, and what concerns this node's log levels alone, is answered
-here; the rest goes to the active controller.
+Each resource has its own result. The broker answers for resources that fail its checks, and for this node's log levels;
+it forwards the rest to the active controller.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ CONFIGS_A_RESOURCE = 5
 async def alter_configs(
     request: AlterConfigsRequest, context: RequestContext, broker: BrokerServices
 ) -> AlterConfigsResponse:
-    """Full replacement of a resource's dynamic configs."""
+    """Replace all dynamic configs of each resource."""
     respond = alter_configs_response.AlterConfigsResourceResponse
     return await _answer(AlterConfigsResponse(), respond, await _decide(request, context, broker))
 
@@ -97,7 +97,8 @@ def _gate(
     request: Any,
     broker: BrokerServices,
 ) -> None:
-    """Put the resource into `answered` if it goes no further: with its error, or None when it is done."""
+    """Check one resource. If it is not forwarded to the controller, put its outcome into `answered`: its error, or None
+    if the broker has applied it."""
     try:
         check_request(kind, name, alterations, broker.config)
         _check_users(kind, alterations, broker)
@@ -109,7 +110,7 @@ def _gate(
 
 
 def _check_users(kind: int, alterations: list[Alteration], broker: BrokerServices) -> None:
-    """Refuse users of PLAIN that this broker could not take. Kafka stores them, and does not start again by them."""
+    """Reject a PLAIN JAAS config that this broker could not use. Kafka stores it, and then fails to restart."""
     for name, operation, value in alterations if kind == ResourceType.BROKER else ():
         listener = listener_of(name)
         if listener is None or operation != Operation.SET or value is None:
@@ -140,7 +141,7 @@ def _alter_loggers(name: str, alterations: list[Alteration], request: Any, broke
 async def _decide(
     request: Any, context: RequestContext, broker: BrokerServices
 ) -> dict[tuple[int, str], tuple[int, str | None]]:
-    """Outcome of every resource, those answered here first, as Kafka does."""
+    """Return the outcome of every resource: first those that the broker decided, as Kafka does."""
     answered: dict[tuple[int, str], ApiError | None] = {}
     turn = Turn(RESOURCES_A_TURN)
     for resource in request.resources:
@@ -166,7 +167,7 @@ async def _decide(
 
 
 def _refuse_all(request: Any, response: R, respond: Callable[..., Any], code: int, message: str | None) -> Steps[R]:
-    """The response with `code` for each resource of the request."""
+    """Return the response with `code` for each resource of the request."""
     for each in request.resources:
         kind, name = each.resource_type, each.resource_name
         response.responses.append(

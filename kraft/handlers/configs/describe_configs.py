@@ -1,7 +1,7 @@
-"""DescribeConfigs (KIP-133, KIP-226, KIP-569):
+"""DescribeConfigs (KIP-133, KIP-226, KIP-569): values, sources, synonyms and documentation.
 
-values, sources, synonyms and documentation. Brokers answer for themselves, topics, groups and client metrics. Status
-keys (`kraft.common.status_keys`) are answered where they are named.
+Brokers describe themselves, topics, groups and client metrics. Status keys (`kraft.common.status_keys`) are returned
+only if the request names them.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ STATUSES_MAX = 100
 async def describe_configs(
     request: DescribeConfigsRequest, context: RequestContext, node: NodeServices
 ) -> DescribeConfigsResponse:
-    """Each resource answers for itself, once however often it is named. All are described as of one image."""
+    """Describe each resource once, even if the request names it several times. All are read from one metadata image."""
     response = DescribeConfigsResponse()
     describer = _Describer(request, node)
     turn = Turn()
@@ -94,7 +94,8 @@ async def describe_configs(
 
 
 async def _add_statuses(result: DescribeConfigsResult, keys: frozenset[str], room: int, node: NodeServices) -> int:
-    """Add what this node tells under status keys of a broker, a topic or a group; how many were asked for."""
+    """Add this node's values of the requested status keys to a broker's, topic's or group's result. Returns the number
+    of keys requested."""
     kind, name = result.resource_type, result.resource_name
     if not keys or kind not in (ResourceType.BROKER, ResourceType.TOPIC, ResourceType.GROUP):
         return 0
@@ -116,7 +117,7 @@ async def _add_statuses(result: DescribeConfigsResult, keys: frozenset[str], roo
 
 
 async def _key_names(named: list[str], turn: Turn) -> tuple[str, ...]:
-    """The keys asked for, each once; KEYS_MAX at most, which is more than any resource has."""
+    """The requested keys without duplicates; at most KEYS_MAX, which is more than any resource has."""
     names: dict[str, None] = {}
     for name in named:
         if turn.is_over():
@@ -148,7 +149,7 @@ for _api in (API, CONTROLLER_API):
 
 
 class _Describer:
-    """Describes the resources of one request. What all of them share is computed once."""
+    """Describes the resources of one request. Values that they share are computed once."""
 
     def __init__(self, request: DescribeConfigsRequest, node: NodeServices) -> None:
         self._request = request
@@ -162,7 +163,8 @@ class _Describer:
     def describe(
         self, resource: DescribeConfigsResource, names: tuple[str, ...] | None, left: int
     ) -> DescribeConfigsResult:
-        """One resource; refused if it has more keys than the answer may still hold."""
+        """Describe one resource. It gets an error if it has more keys than `left`, the number that still fits into the
+        response."""
         result = DescribeConfigsResult(
             resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=""
         )
@@ -218,7 +220,7 @@ class _Describer:
         own: dict[str, str],
         describe: Callable[[], list[DescribedConfig]],
     ) -> list[DescribeConfigsResourceResult]:
-        """Resources of a kind without values of their own have one answer."""
+        """The encoded configs of a resource. Resources of one kind without values of their own share one list."""
         if own:
             return self._encode(describe())
         plain = self._plain.get((kind, names))
@@ -230,7 +232,7 @@ class _Describer:
         return [self._result(config) for config in configs]
 
     def _result(self, config: DescribedConfig) -> DescribeConfigsResourceResult:
-        """Equal ones are one object, which is only read."""
+        """The encoded form of `config`. Equal configs share one object, which must not be changed."""
         result = self._encoded.get(config)
         if result is None:
             result = self._encoded[config] = _encoded(config, self._request)

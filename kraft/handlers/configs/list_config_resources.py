@@ -1,4 +1,4 @@
-"""ListConfigResources (KIP-1142, before it KIP-714): the names of everything that can be configured."""
+"""ListConfigResources (KIP-1142, before that KIP-714): the names of all resources that have configurations."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ALL = (
 async def list_config_resources(
     request: ListConfigResourcesRequest, context: RequestContext, broker: BrokerServices
 ) -> ListConfigResourcesResponse:
-    """Version 0 knows client metrics only; no types named means all."""
+    """List the resources of the requested types; no types means all. Version 0 lists client metrics only."""
     types = (ResourceType.CLIENT_METRICS,) if context.api_version == 0 else tuple(request.resource_types) or _ALL
     for kind in types:
         if kind not in _ALL:

@@ -1,5 +1,5 @@
-"""Fetch, from the request to file ranges in the answer: consumers, and followers in their sessions.
+"""Fetch, from the request to a response of file ranges, for consumers and for followers with sessions.
 
-Enters: FetchRequest. Leaves: an answer whose records are parts of files. Deliberately absent: sessions
+Enters: FetchRequest. Leaves: a response whose records are ranges of files. Deliberately absent: sessions
 (`kraft/replication/sessions`), waiting for partitions (`purgatory.py`), the remote tier (`kraft/replication/tiers`).
 """

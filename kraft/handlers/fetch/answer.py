@@ -1,4 +1,5 @@
-"""The answer to one Fetch: in an incremental session only what is new since the last one (KIP-227)."""
+"""The response to one Fetch. In an incremental session it has only the partitions that changed since the previous
+response (KIP-227)."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ LEADER_HINT_VERSION = 16
 
 
 def is_enough(results: list[FetchedPartition], bytes_min: int) -> bool:
-    """Whether the results suffice to answer now."""
+    """Whether to answer now: the results have `bytes_min` bytes, or one of them is urgent."""
     size = 0
     for result in results:
         if result.is_urgent:
@@ -51,13 +52,13 @@ class FetchAnswer:
         )
 
     def encode_wait(self, throttle_ms: int) -> Reply:
-        """The answer to a client that has to wait before it gets anything. Its session stays as it is."""
+        """Encode an empty response for a client that must wait before it gets records. Its session is not changed."""
         context, session = self._context, self._session
         session_id = session.id if session is not None else INVALID_SESSION_ID
         return encode_fetch_reply(context.correlation_id, context.api_version, 0, session_id, (), (), throttle_ms)
 
     def encode_steps(self, results: list[FetchedPartition], throttle_ms: int = 0) -> Steps[Reply]:
-        """Encode like `encode`, but pause after each partition."""
+        """Encode as `encode` does, but yield after each partition."""
         context, session = self._context, self._session
         if session is not None:
             news = []
@@ -80,7 +81,7 @@ class FetchAnswer:
         )
 
     def _is_news(self, session: FetchSession, result: FetchedPartition) -> bool:
-        """Whether the answer has it. The session remembers what it says."""
+        """Whether the response includes the partition. Updates the offsets that the session has sent."""
         cached = session.partitions.get(result.key)
         has_news = bool(result.size) or result.is_urgent
         changed = cached is not None and cached.differs(result.high_watermark, result.log_start_offset, has_news)
@@ -89,7 +90,7 @@ class FetchAnswer:
         return changed or not self._is_incremental
 
     def _endpoints(self, results: list[FetchedPartition]) -> list[NodeEndpoint]:
-        """Where the leaders are that results name (KIP-951)."""
+        """The endpoints of the leaders that the results name (KIP-951)."""
         if self._context.api_version < LEADER_HINT_VERSION:
             return []
         leaders = {result.leader[0] for result in results if result.leader is not None}

@@ -1,8 +1,8 @@
-"""Fetch responses by hand: the only message whose bytes go partly from file to socket. Same layout as the generated
-codec (a test holds them together), other parts: record bytes stay file ranges.
+"""A hand-written encoder for Fetch responses, the only message of which parts are sent from file to socket. The layout
+is that of the generated codec (a test compares them), but record bytes stay file ranges.
 
-Layout per version: KIP-74 (v3 and later: response max bytes), KIP-98 (v4), KIP-107 (v5), KIP-227 (v7), KIP-392
-(v11), KIP-482 (v12), KIP-516 (v13), KIP-951 (v16).
+Layout per version: KIP-74 (v3 and later: response max bytes), KIP-98 (v4), KIP-107 (v5), KIP-227 (v7), KIP-392 (v11),
+KIP-482 (v12), KIP-516 (v13), KIP-951 (v16).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _QQ = struct.Struct(">qq")
 
 
 class RemoteFetch(NamedTuple):
-    """What a Fetch wants of a partition that is in the remote tier."""
+    """A read of one partition that only the remote tier can serve."""
 
     partition: Partition
     offset: int
@@ -42,8 +42,8 @@ class RemoteFetch(NamedTuple):
 
 
 class FetchedPartition:
-    """One partition's answer. `ranges` are whole batches in files; `diverging` is (epoch, end offset); `leader` is
-    (id, epoch) where the client should go."""
+    """One partition's part of the response. `ranges` are whole batches in files; `diverging` is (epoch, end offset);
+    `leader` is the (id, epoch) of the leader that the client should use."""
 
     __slots__ = (
         "aborted",
@@ -80,8 +80,8 @@ class FetchedPartition:
 
     @property
     def is_urgent(self) -> bool:
-        """Whether the answer leaves at once, however few records there are: an error, a divergence, another replica
-        to read from."""
+        """Whether the response must not wait for more records: there is an error, a divergence, another replica to read
+        from, or a remote read."""
         return (
             bool(self.error_code)
             or self.diverging is not None
@@ -119,7 +119,7 @@ def encode_fetch_reply_steps(
     node_endpoints: Sequence[NodeEndpoint] = (),
     throttle_ms: int = 0,
 ) -> Steps[Reply]:
-    """Encode like `encode_fetch_reply`, but pause after each partition."""
+    """Encode as `encode_fetch_reply` does, but yield after each partition."""
     topics = _by_topic(partitions)
     writer = _begin(correlation_id, version, error_code, session_id, len(topics), throttle_ms)
     for topic in topics:
@@ -158,7 +158,7 @@ def _end(writer: _Writer, version: int, endpoints: Sequence[NodeEndpoint], throt
 
 
 class _Writer:
-    """Bytes in the making: `out` is the buffer behind the last file range."""
+    """A response being encoded. `out` is the buffer after the last file range."""
 
     __slots__ = ("out", "parts", "size")
 
@@ -193,7 +193,7 @@ class _Writer:
 
 
 def _by_topic(partitions: Sequence[FetchedPartition]) -> list[list[FetchedPartition]]:
-    """Neighbours of one topic together, in the order given."""
+    """Group adjacent partitions of the same topic, in the given order."""
     topics: list[list[FetchedPartition]] = []
     for partition in partitions:
         if topics and topics[-1][0].key[:2] == partition.key[:2]:
@@ -290,7 +290,7 @@ def _tags(out: bytearray, tags: list[tuple[int, bytes]]) -> None:
 
 
 def _length(out: bytearray, count: int, flexible: bool) -> None:
-    """An array's or byte string's length; -1 is null."""
+    """Append the length of an array or byte string; -1 is null."""
     if not flexible:
         out += _I32.pack(count)
     elif count < 0x7F:

@@ -56,7 +56,7 @@ API = Handler(ApiKey.FETCH, between(4, 18), permission=ASKS_INSIDE, listeners=(B
 def fetch(
     request: FetchRequest, size: int, context: RequestContext, broker: BrokerServices
 ) -> Reply | Awaitable[Reply]:
-    """Answers at once where it can."""
+    """Serve a Fetch. Returns the reply itself if it is ready, else an awaitable."""
     if size > WHOLE_BYTES_MAX:
         return _fetch_large(request, context, broker)
     return _serve(request, at_once(partitions_of(request)), context, broker)
@@ -95,8 +95,11 @@ def _due_of(
     mentioned: list[CachedPartition],
     broker: BrokerServices,
 ) -> ConsumerDue | None:
-    """What the session has to look at; None for everything. That is so for few partitions, for a client that waits for
-    more than one byte, since each append would have it look, and where a consumer may be sent to another replica."""
+    """The tracker of the session's partitions that need reading; None means that every Fetch reads all of them.
+
+    It is None for sessions of few partitions, for clients that wait for more than one byte (each append would wake them
+    anyway), and if consumers may be sent to other replicas.
+    """
     looks_at_due = (
         reader.replica_id == CONSUMER
         and request.min_bytes <= 1
@@ -113,7 +116,8 @@ def _due_of(
 
 @API.error
 def _failed(request: FetchRequest, code: int, message: str | None) -> Steps[FetchResponse]:
-    """For a request that is not served at all. Partitions of topics that are named say so, too."""
+    """The response to a request that failed as a whole. Partitions of topics that are given by name get the code
+    too."""
     response = FetchResponse(error_code=code, session_id=request.session_id, responses=[])
     for topic in request.topics:
         if topic.topic:
@@ -128,7 +132,8 @@ def _failed(request: FetchRequest, code: int, message: str | None) -> Steps[Fetc
 
 
 def _refused(request: FetchRequest, code: int, context: RequestContext) -> Reply:
-    """Answer that the whole request failed. Before topic ids each partition says so; with them there is none."""
+    """The response to a request that failed as a whole. In versions without topic ids each partition has the code; in
+    later ones no partition is listed."""
     results = []
     if context.api_version < TOPIC_ID_VERSION:
         results = [
@@ -142,12 +147,12 @@ def _refused(request: FetchRequest, code: int, context: RequestContext) -> Reply
 
 
 def _in_remote_tier(results: list[FetchedPartition]) -> list[FetchedPartition]:
-    """Those whose records have to be fetched from there."""
+    """The results whose records must be read from the remote tier."""
     return [result for result in results if result.remote is not None]
 
 
 class PendingFetch:
-    """A Fetch that is not answered yet: of a consumer, or of a follower for which there is no session."""
+    """An unanswered Fetch of a consumer, or of a follower without a session."""
 
     __slots__ = (
         "_answer",
@@ -192,7 +197,7 @@ class PendingFetch:
         self._bytes_min = min(request.min_bytes, self._bytes_max)
 
     def serve(self) -> Reply | Awaitable[Reply]:
-        """Answers at once where it can."""
+        """Read the partitions. Returns the reply itself if it is ready, else an awaitable."""
         wanted = self._to_look_at()
         if len(wanted) >= PARTITIONS_A_TURN:
             return self._wait(None)
@@ -202,9 +207,12 @@ class PendingFetch:
         return self._reply_later(results) if _in_remote_tier(results) else self._reply(results)
 
     async def _wait(self, results: list[FetchedPartition] | None) -> Reply:
-        """Read, unless `results` were read just now, until there is enough or time is up: again each time something
-        happened. The request waits on its partitions before it reads them, since many are read in turns: it is woken by
-        what is appended in between."""
+        """Read until there is enough data or the time is up; read again after each wake-up. `results` of a read that
+        was just made save the first one.
+
+        The request registers with its partitions before it reads them, because reading many yields to other tasks: an
+        append in between wakes it.
+        """
         clock, reader = self._clock, self._reader
         deadline = clock.now() + self._wait_ms_max / 1000
         while True:
@@ -236,7 +244,7 @@ class PendingFetch:
         return self._due.begin(self._wanted.partitions)
 
     async def _park(self, waiter: FetchWaiter, partitions: list[Partition]) -> None:
-        """Register `waiter` with every partition hosted on this broker; these are added to `partitions`."""
+        """Register `waiter` with every partition that this broker hosts, and add those to `partitions`."""
         turn = Turn(PARTITIONS_A_TURN)
         for wanted in self._wanted:
             if turn.is_over():
@@ -260,8 +268,9 @@ class PendingFetch:
         return await in_turns(self._read_steps(wanted), PARTITIONS_A_TURN)
 
     def _read_steps(self, partitions: Iterable[CachedPartition]) -> Steps[list[FetchedPartition]]:
-        """The partitions, in order, within the bytes allowed; at least one batch if there is any. Of those without,
-        the session is told what is due. Pauses after each partition."""
+        """Read the partitions in order, up to the response's byte limit, but at least one batch if there is any. A
+        partition without records need not be read again by this session until it changes. Yields after each partition.
+        """
         left, due = self._bytes_max, self._due
         empty = True
         results = []
@@ -277,12 +286,13 @@ class PendingFetch:
         return results
 
     def _is_enough(self, results: list[FetchedPartition]) -> bool:
-        """Whether to answer now: also where nothing is asked for. That a session has nothing due is no answer."""
+        """Whether to answer now. A request for no partitions is answered now; a session of which no partition is due is
+        not."""
         nothing_asked = not results and self._due is None
         return self._wait_ms_max <= 0 or nothing_asked or is_enough(results, self._bytes_min)
 
     async def _reply_later(self, results: list[FetchedPartition]) -> Reply:
-        """Reply like `_reply`, with what is in the remote tier, and in turns where there is much."""
+        """Reply as `_reply` does, after reading the remote tier. Encoding many partitions yields to other tasks."""
         if _in_remote_tier(results):
             await self._read_remote(results)
         if len(results) < PARTITIONS_A_TURN:
@@ -293,7 +303,8 @@ class PendingFetch:
         return await in_turns(self._answer.encode_steps(results, waits), PARTITIONS_A_TURN)
 
     async def _read_remote(self, results: list[FetchedPartition]) -> None:
-        """Fetch what is in the remote tier, as far as there is room and time; a client comes again for the rest."""
+        """Read the results that are in the remote tier, up to the byte and time limits. The client requests the rest
+        again."""
         left = self._bytes_max - sum(result.size for result in results)
         empty = left == self._bytes_max
         seconds = 0.0 if self._remote is None else self._remote.reads.fetch_seconds_max
@@ -305,14 +316,15 @@ class PendingFetch:
                     empty = empty and not result.size
 
     def _reply(self, results: list[FetchedPartition]) -> Reply:
-        """The answer; without records where its client has to wait for them first."""
+        """Return the response; without records if the client must wait for its quota first."""
         if self._context.meter is None and not self._quotas.limits_consumers:
             return self._answer.encode(results)
         waits = self._wait_ms(results)
         return self._answer.encode_wait(waits) if self._is_too_early else self._answer.encode(results, waits)
 
     def _wait_ms(self, results: list[FetchedPartition]) -> int:
-        """How long the client has to wait. Notes whether that is for the records of this answer."""
+        """The client's throttle time (ms). Sets `_is_too_early` if the client must wait before it gets these
+        records."""
         context, quotas = self._context, self._quotas
         seconds = 0.0
         if quotas.limits_consumers and not self._reader.is_follower:

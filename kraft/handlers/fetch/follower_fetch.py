@@ -1,4 +1,4 @@
-"""Fetch by followers in incremental sessions: looks at the partitions that are due, and at no others
+"""Fetch by followers in incremental sessions. Only partitions that are due are read
 (`kraft.replication.sessions.due_partitions`)."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class FollowerFetch:
-    """One Fetch of a follower that is not answered yet."""
+    """An unanswered Fetch of a follower with a session."""
 
     __slots__ = (
         "_answer",
@@ -64,7 +64,7 @@ class FollowerFetch:
         self._due.request_came(session.partitions, requested.mentioned, reader.replica_epoch, now)
 
     def serve(self) -> Reply | Awaitable[Reply]:
-        """Answers at once where it can."""
+        """Read the due partitions. Returns the reply itself if it is ready, else an awaitable."""
         due = self._due
         if len(due.due) + len(due.news) > PARTITIONS_A_TURN:
             return self._serve_many()
@@ -78,7 +78,7 @@ class FollowerFetch:
         return at_once(self._reply(results)) if due.news else self._answer.encode(results)
 
     async def _serve_many(self) -> Reply:
-        """Serve like `serve`, in turns: other requests are served while many partitions are looked at."""
+        """Serve as `serve` does, yielding to other tasks while many partitions are read."""
         results = await in_turns(self._look(), PARTITIONS_A_TURN)
         if self._is_enough(results):
             return await in_turns(self._reply(results), PARTITIONS_A_TURN)
@@ -90,7 +90,7 @@ class FollowerFetch:
         return is_enough(results, self._bytes_min) if results else self._due.prompt and bool(self._due.news)
 
     async def _wait(self, results: list[FetchedPartition]) -> Reply:
-        """Wait until there is enough, or time is up. `results` are too few bytes, mostly none."""
+        """Wait until there is enough data or the time is up. `results` have too few bytes to answer, usually none."""
         self._reader.acknowledges = False
         while True:
             if results:
@@ -106,8 +106,8 @@ class FollowerFetch:
             await self._due.wait()
 
     async def _until_more(self, results: list[FetchedPartition]) -> None:
-        """Wait like `_until_due`, or until `results` have grown to enough: their partitions are not quiet, so no watch
-        tells of it."""
+        """Wait as `_until_due` does, or until `results` have grown to enough bytes. Their partitions have records to
+        send, so they are not watched and need a waiter of their own."""
         waiter = self._due.waiter(self._bytes_min - sum(result.size for result in results))
         found = [self._reader.find(result.key) for result in results]
         partitions = [partition for partition in found if partition is not None]
@@ -120,11 +120,11 @@ class FollowerFetch:
                 partition.waiters.remove_fetch(waiter)
 
     def _look(self) -> Steps[list[FetchedPartition]]:
-        """Read the partitions that are due, within the bytes allowed, and return those with records or an error. A
-        partition that turns out to be quiet is watched from now on. Pauses after each partition.
+        """Read the due partitions, up to the response's byte limit, and return those with records or an error. A
+        partition that the follower has completely is watched from then on. Yields after each partition.
 
-        What was served comes last the next time. So a partition that catches up with more than one answer can take
-        starves none that is in sync.
+        Partitions that sent records go to the end of the order for the next Fetch. So a partition that is catching up
+        does not starve those in sync.
         """
         reader, partitions = self._reader, self._session.partitions
         due = self._due.take()
@@ -160,8 +160,9 @@ class FollowerFetch:
         return results
 
     def _watch_if_quiet(self, partition: Partition, cached: CachedPartition) -> bool:
-        """Watch the partition if the follower has all of it. True when it is quiet: a follower outside the in-sync
-        set is looked at with every Fetch, and the watch only wakes a Fetch that waits."""
+        """Watch the partition if the follower has all its records. Returns whether it need not be read until the watch
+        fires: not so for a follower outside the in-sync set, which is checked with every Fetch, and for which the watch
+        only wakes a parked Fetch."""
         replica_id = self._reader.replica_id
         if cached.fetch_offset != partition.log.log_end_offset:
             return False
@@ -169,8 +170,8 @@ class FollowerFetch:
         return replica_id in partition.isr
 
     def _reply(self, results: list[FetchedPartition]) -> Steps[Reply]:
-        """Records and errors, and what else is new. The first answer of a session has every partition. Pauses after
-        each partition."""
+        """Return the response: records, errors, and partitions whose offsets changed. The first response of a session
+        has every partition. Yields after each partition."""
         news, self._due.news = self._due.news, {}
         told = {result.key for result in results}
         for key in news:
@@ -180,7 +181,8 @@ class FollowerFetch:
         return (yield from self._answer.encode_steps(results))
 
     def _tell(self, key: PartitionKey, results: list[FetchedPartition]) -> None:
-        """Add how far a partition is. One that is gone by now is due, and the next Fetch says so."""
+        """Add the offsets of a partition without records. A partition that is gone by now is due, so the next Fetch
+        reports its error."""
         partition = self._reader.find(key)
         if partition is not None:
             result, log = FetchedPartition(key), partition.log

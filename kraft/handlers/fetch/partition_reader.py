@@ -1,4 +1,4 @@
-"""Reads partitions for one Fetch: leadership, divergence, records, and how far they are committed."""
+"""Reads the partitions of one Fetch: checks leadership and divergence, then reads records up to the fetcher's limit."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _NO_FAILURE = frozenset(
 
 
 class PartitionReader:
-    """For one Fetch. `replica_id` is that of the follower that asks, or negative."""
+    """Reads the partitions of one Fetch. `replica_id` is the follower's id, or negative for a consumer."""
 
     __slots__ = (
         "_authorizer",
@@ -76,23 +76,23 @@ class PartitionReader:
 
     @property
     def rights(self) -> object:
-        """What the client may do: the same object while it is the same."""
+        """The client's permissions. The same object as long as they have not changed."""
         return None if self._authorizer is None else self._authorizer.access_of(self._context)
 
     @property
     def replica_epoch(self) -> int:
-        """The broker epoch of the follower that asks, -1 where it names none."""
+        """The follower's broker epoch; -1 if the request has none."""
         return self._replica_epoch
 
     def waits_for_markers(self, partitions: Iterable[Partition]) -> bool:
-        """Whether the next append, however small, may bring much into reach: a marker ends a transaction that holds
-        back what is there already."""
+        """Whether even a small append may release many records: a marker ends a transaction behind which a
+        read_committed consumer cannot read yet."""
         return self._isolation == READ_COMMITTED and any(
             partition.log.first_unstable_offset is not None for partition in partitions
         )
 
     def find(self, key: PartitionKey) -> Partition | None:
-        """The partition; None where there is none any more."""
+        """The partition; None if this broker no longer has it."""
         try:
             return self._partition(key)
         except EXPECTED:
@@ -111,7 +111,8 @@ class PartitionReader:
         return replicas.partition(name, key.partition)
 
     def _check_permission(self, authorizer: Authorizer, topic: str) -> None:
-        """A follower needs ClusterAction, everybody else Read. Raises ApiError TOPIC_AUTHORIZATION_FAILED."""
+        """Check the permission: ClusterAction for a follower, Read on the topic for other clients. Raises ApiError
+        TOPIC_AUTHORIZATION_FAILED."""
         access = authorizer.access_of(self._context)
         if not (
             access.allows(Operation.CLUSTER_ACTION, ResourceKind.CLUSTER)
@@ -121,7 +122,8 @@ class PartitionReader:
             raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
     def read(self, wanted: CachedPartition, bytes_max: int, first: bool) -> FetchedPartition:
-        """What the answer says of one partition. `first`: at least one batch, however large, if there is any."""
+        """Read one partition for the response. With `first` it returns at least one batch if there is any, however
+        large."""
         result = FetchedPartition(wanted.key)
         partition = None
         try:
@@ -161,7 +163,7 @@ class PartitionReader:
     def _read_records(
         self, partition: Partition, wanted: CachedPartition, bytes_max: int, first: bool, result: FetchedPartition
     ) -> None:
-        """Raises ApiError, NotLeader, StorageError."""
+        """Read records into `result`. Raises ApiError, NotLeader, StorageError."""
         try:
             data = partition.read(
                 wanted.fetch_offset, bytes_max, self._isolation, min_one_message=first, replica_id=self.replica_id
@@ -186,7 +188,7 @@ class PartitionReader:
             ]
 
     async def read_remote(self, result: FetchedPartition, bytes_max: int, first: bool) -> None:
-        """Bring what is in the remote tier into `result`, or the error. `first` as for `read`."""
+        """Read records of the remote tier, or the error, into `result`. `first` is as in `read`."""
         wanted, remote = result.remote, self._broker.replicas.remote
         assert wanted is not None
         assert remote is not None
@@ -209,7 +211,7 @@ class PartitionReader:
         return self._broker.replicas.topic_names.get(key.topic_id, "") if self._by_id else key.topic
 
     def _preferred(self, partition: Partition, offset: int) -> int:
-        """The follower from which the consumer should read; -1 for none."""
+        """The id of the follower that the consumer should read from (KIP-392); -1 for none."""
         broker, followers = self._broker, partition.followers
         if not self._rack or followers is None or not broker.replicas.serving.sends_consumers_to_followers:
             return -1
@@ -217,7 +219,7 @@ class PartitionReader:
         return preferred_replica(self._rack, partition.node_id, racks, followers, offset)
 
     def _acknowledge(self, partition: Partition, wanted: CachedPartition) -> None:
-        """Record a follower's fetch offset: it has everything before that."""
+        """Record a follower's fetch offset: the follower has every record before it."""
         self._broker.replicas.follower_fetched(
             partition,
             self.replica_id,
@@ -229,8 +231,8 @@ class PartitionReader:
 
 
 def _divergence(partition: Partition, wanted: CachedPartition) -> tuple[int, int] | None:
-    """Where the fetcher's log stops agreeing with ours (KIP-595), or None while it agrees. Raises ApiError
-    OFFSET_OUT_OF_RANGE where our log does not go back so far."""
+    """The (epoch, end offset) at which the follower's log diverges from this one (KIP-595); None if it does not. Raises
+    ApiError OFFSET_OUT_OF_RANGE if this log does not go back that far."""
     end_offset, epoch = partition.log.end_offset_for_epoch(wanted.last_fetched_epoch)
     if epoch == -1:
         raise ApiError(

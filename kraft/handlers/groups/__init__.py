@@ -1,1 +1,2 @@
-"""The group APIs, one module each. The group coordinator decides; these check permissions and build errors."""
+"""The group APIs, one module each. The group coordinator decides; these modules check permissions and build error
+responses."""

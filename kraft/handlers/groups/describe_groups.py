@@ -1,4 +1,4 @@
-"""DescribeGroups, with the authorized operations that the coordinator does not know (KIP-430)."""
+"""DescribeGroups, with authorized operations (KIP-430), which the coordinator does not add."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def describe_groups(
 def _describe_groups_failed(
     request: DescribeGroupsRequest, code: int, message: str | None
 ) -> Steps[DescribeGroupsResponse]:
-    """Without the message, for which versions before 6 have no field."""
+    """The response with `code` for each group. It has no message: versions before 6 have no field for it."""
     response = DescribeGroupsResponse()
     for group_id in request.groups:
         response.groups.append(DescribedGroup(group_id=group_id, error_code=code))

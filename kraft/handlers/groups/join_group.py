@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class _OnJoin:
-    """JoinGroup: Read on the group. A refusal names no protocol, as every refusal of this API."""
+    """The permission of JoinGroup: Read on the group. Like every JoinGroup error, a rejection has no protocol name."""
 
     async def serve(
         self, request: JoinGroupRequest, context: RequestContext, services: Any, access: Access, handler: Handler

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 class _OnListedGroups:
-    """ListGroups: with Describe on the cluster all groups, else those that the caller may describe."""
+    """The permissions of ListGroups: all groups with Describe on the cluster, else the groups that the caller may
+    describe."""
 
     async def serve(
         self, request: Any, context: RequestContext, services: Any, access: Access, handler: Handler

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def topic_needed(topic: Any, request: Any, broker: BrokerServices) -> tuple[int, int, str] | None:
-    """Read on the topic; None for an unknown topic id."""
+    """The permission for a topic: Read. None for an unknown topic id."""
     name = topic.name or broker.replicas.topic_names.get(topic.topic_id)
     return None if name is None else (Operation.READ, ResourceKind.TOPIC, name)
 

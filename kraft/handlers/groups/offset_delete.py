@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class _OnDeletedOffsets:
-    """OffsetDelete: Delete on the group, Read on each topic."""
+    """The permissions of OffsetDelete: Delete on the group, Read on each topic."""
 
     async def serve(
         self, request: OffsetDeleteRequest, context: RequestContext, services: Any, access: Access, handler: Handler

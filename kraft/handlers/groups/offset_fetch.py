@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 class _OnFetchedOffsets:
-    """OffsetFetch: Describe on each group and each topic. Unauthorized topics that the request does not name are left
-    out."""
+    """The permissions of OffsetFetch: Describe on each group and each topic. If the request names no topics,
+    unauthorized ones are left out of the response."""
 
     async def serve(
         self, request: OffsetFetchRequest, context: RequestContext, services: Any, access: Access, handler: Handler
@@ -49,7 +49,8 @@ class _OnFetchedOffsets:
 
 
 async def _shown_topics(topics: list[Any], hides: bool, access: Access, broker: BrokerServices) -> list[Any]:
-    """What may be told of fetched offsets. Refused topics come last; with `hides` they are left out."""
+    """The topics that the client may see. Unauthorized ones come last, with an error; with `hides` they are left
+    out."""
     shown, refused = [], []
     turn = Turn()
     for topic in topics:

@@ -9,5 +9,5 @@ if TYPE_CHECKING:
 
 
 def request_bytes_max(broker: BrokerServices) -> int:
-    """The largest frame that is decoded, in bytes."""
+    """The size in bytes of the largest frame that is decoded."""
     return broker.config.integer("kraft.group.request.max.bytes")

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 class _OnSync:
-    """SyncGroup: Read on the group. As in Kafka, a request without its mandatory protocol is told so first."""
+    """The permission of SyncGroup: Read on the group. As in Kafka, a missing mandatory protocol is reported before a
+    missing permission."""
 
     async def serve(
         self, request: SyncGroupRequest, context: RequestContext, services: Any, access: Access, handler: Handler

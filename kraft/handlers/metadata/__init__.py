@@ -1,5 +1,5 @@
-"""What clients are told of the cluster: brokers, topics, leaders; and topics that are made because somebody asked.
+"""The APIs that describe the cluster to clients (brokers, topics, leaders), and automatic topic creation.
 
-Enters: Metadata, DescribeCluster, DescribeTopicPartitions. Leaves: answers, kept encoded for the next who asks, and
-CreateTopics for the controller. Deliberately absent: the image (`kraft/metadata`).
+Enters: Metadata, DescribeCluster, DescribeTopicPartitions. Leaves: responses, cached in encoded form, and CreateTopics
+for the controller. Deliberately absent: the image (`kraft/metadata`).
 """

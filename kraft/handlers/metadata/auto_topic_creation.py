@@ -1,8 +1,8 @@
-"""Topics that come into being because somebody asked for them: by Metadata (auto.create.topics.enable) or because a
-coordinator needs its internal topic.
+"""Automatic creation of topics: for a Metadata request (auto.create.topics.enable), or of an internal topic that a
+coordinator needs.
 
-The caller gets to see what was created: the answer waits until this node's image has the topic (read-your-writes),
-where Kafka has clients come again.
+The response waits until this node's image has the topic (read-your-writes). Kafka returns an error and lets clients
+retry.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def _internal_topic(name: str, broker: BrokerServices) -> CreatableTopic | None:
 
 
 async def create_missing(names: list[str], context: RequestContext, broker: BrokerServices) -> dict[str, ApiError]:
-    """Create what is missing of `names`, where configuration allows. Returns what to answer for each topic that is
-    still not there: a code that clients understand, and the reason."""
+    """Create the topics of `names` that do not exist, if the configuration allows it. Returns the error for each topic
+    that still does not exist: a code that clients understand, and the reason."""
     wanted: list[CreatableTopic] = []
     refusals: dict[str, ApiError] = {}
     for name in names:
@@ -104,7 +104,7 @@ async def create_missing(names: list[str], context: RequestContext, broker: Brok
 
 
 async def topics_visible(names: list[str], broker: BrokerServices) -> bool:
-    """Wait until this node's image has all of `names`; False when it takes too long."""
+    """Wait until this node's image has all of `names`; False on timeout."""
     return await broker.metadata.wait_until(
         lambda image: all(image.topics.by_name(name) is not None for name in names), VISIBLE_SECONDS_MAX
     )

@@ -29,7 +29,8 @@ CONTROLLER_ENDPOINTS = 2
 async def describe_cluster(
     request: DescribeClusterRequest, context: RequestContext, broker: Any
 ) -> DescribeClusterResponse:
-    """Live brokers (and fenced ones from version 2, if asked for) on the listener that the client came by."""
+    """Describe the live brokers, with their endpoints on the listener of the request. From version 2 fenced brokers are
+    included on request."""
     if request.endpoint_type == CONTROLLER_ENDPOINTS:
         raise ApiError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, "The request was sent to an endpoint of the wrong type.")
     if request.endpoint_type != BROKER_ENDPOINTS:
@@ -58,7 +59,7 @@ async def describe_cluster(
 async def describe_controllers(
     request: DescribeClusterRequest, context: RequestContext, node: Any
 ) -> DescribeClusterResponse:
-    """Controllers and the active one among them (KIP-919)."""
+    """Describe the controllers and name the active one (KIP-919)."""
     if request.endpoint_type != CONTROLLER_ENDPOINTS:
         code = (
             ErrorCode.MISMATCHED_ENDPOINT_TYPE

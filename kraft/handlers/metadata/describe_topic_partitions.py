@@ -39,7 +39,7 @@ PARTITION_ITEMS = 4
 async def describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, context: RequestContext, broker: BrokerServices
 ) -> DescribeTopicPartitionsResponse:
-    """Describe partitions in order of topic name, at most max.request.partition.size.limit in one answer."""
+    """Describe partitions in order of topic name, at most max.request.partition.size.limit in one response."""
     topics = broker.metadata.image.topics
     cursor = request.cursor
     if cursor is not None and cursor.partition_index < 0:
@@ -106,13 +106,13 @@ def _unknown(name: str, access: Access | None) -> DescribeTopicPartitionsRespons
 
 
 def _may_describe(access: Access, name: str, *, is_asked: bool) -> bool:
-    """What nobody named is hidden without a word."""
+    """Whether the caller may describe the topic. A denial is audited only if the request named the topic."""
     ask = access.allows if is_asked else access.may
     return ask(Operation.DESCRIBE, ResourceKind.TOPIC, name)
 
 
 async def _in_order(request: DescribeTopicPartitionsRequest) -> list[str]:
-    """The names asked for, each once, sorted."""
+    """The requested names, sorted, without duplicates."""
     names: set[str] = set()
     turn = Turn()
     for topic in request.topics:

@@ -1,8 +1,8 @@
-"""Metadata (KIP-4, KIP-78, KIP-204, KIP-430, KIP-516): brokers, topics, leaders; creates missing topics where that
-is asked for and allowed.
+"""Metadata (KIP-4, KIP-78, KIP-204, KIP-430, KIP-516): brokers, topics, leaders. It creates missing topics if the
+request and the configuration allow it.
 
-The controller id answered is a live broker, never a controller-only node. Encoded answers are kept, keyed by the
-request's own bytes, until topics or brokers change.
+The controller id in the response is a live broker's, never that of a controller-only node. Encoded responses are cached
+under the request's bytes until topics or brokers change.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ PARTITION_ITEMS = 3
 def metadata(
     frame: memoryview, position: int, context: RequestContext, broker: BrokerServices
 ) -> Reply | Awaitable[Reply]:
-    """From the kept answers, or anew. Raises ProtocolError, also for more than REQUEST_BYTES_MAX."""
+    """Return the cached response, or encode a new one. Raises ProtocolError for an invalid request or one larger than
+    REQUEST_BYTES_MAX."""
     if len(frame) > REQUEST_BYTES_MAX:
         raise ProtocolError(f"a Metadata request of {len(frame)} bytes, of which there may be {REQUEST_BYTES_MAX}")
     body = bytes(frame[position:])
@@ -71,7 +72,7 @@ def metadata(
 
 
 async def _answer(body: bytes, key: EncodedKey | None, context: RequestContext, broker: BrokerServices) -> Reply:
-    """Others with the same request wait for the answer that is being made."""
+    """Encode the response. Concurrent requests with the same bytes wait for it instead of encoding it again."""
     if key is None:
         return _framed(context, await _encoded(body, key, context, broker), broker)
     while (made := broker.metadata.being_made.get(key)) is not None:
@@ -87,7 +88,7 @@ async def _answer(body: bytes, key: EncodedKey | None, context: RequestContext, 
 
 
 async def _encoded(body: bytes, key: EncodedKey | None, context: RequestContext, broker: BrokerServices) -> bytearray:
-    """The encoded answer; kept for the next who asks, if it names no error and the metadata has not changed since."""
+    """Encode the response. It is cached if it has no error and the metadata has not changed meanwhile."""
     version = context.api_version
     request, _ = await in_turns(MetadataRequest.decode_in_turns(body, 0, version))
     out = bytearray()
@@ -111,7 +112,7 @@ async def _encoded(body: bytes, key: EncodedKey | None, context: RequestContext,
 
 
 async def _missing(request: MetadataRequest, broker: BrokerServices) -> list[str]:
-    """Topics that are asked for by name and are not there, each once; CREATED_AT_ONCE_MAX at most."""
+    """The topics that the request names and that do not exist, without duplicates; at most CREATED_AT_ONCE_MAX."""
     missing: dict[str, None] = {}
     turn = Turn()
     for topic in request.topics or ():
@@ -125,7 +126,7 @@ async def _missing(request: MetadataRequest, broker: BrokerServices) -> list[str
 
 
 def _may_be_made(missing: list[str], access: Access, refusals: dict[str, int], broker: BrokerServices) -> list[str]:
-    """Those of the missing topics that the client may create. What it may see but not create is put into
+    """The missing topics that the client may create. A topic that it may describe but not create gets an entry in
     `refusals`."""
     may_all = not broker.config.flag("auto.create.topics.enable") or access.may(Operation.CREATE, ResourceKind.CLUSTER)
     allowed = []
@@ -151,8 +152,8 @@ def _framed(context: RequestContext, body: bytes | bytearray, broker: BrokerServ
 
 
 async def _fault(request: MetadataRequest, version: int) -> int:
-    """The code of a request that is refused as a whole, or 0. Topic ids count from version 12 on (KIP-516), and
-    something must name each topic."""
+    """The error code for an invalid request, or 0. Every topic must have a name or an id; ids are allowed from version
+    12 (KIP-516)."""
     turn = Turn()
     for wanted in request.topics or ():
         if turn.is_over():
@@ -180,7 +181,7 @@ def _may_create(request: MetadataRequest, context: RequestContext) -> bool:
 async def _respond(
     request: MetadataRequest, refusals: dict[str, int], context: RequestContext, broker: BrokerServices
 ) -> MetadataResponse:
-    """Respond from one metadata image, however many turns it takes."""
+    """Build the response from one metadata image, even if that yields to other tasks."""
     version = context.api_version
     nodes = broker.metadata.live_brokers(context.peer.listener)
     topics = broker.metadata.image.topics
@@ -222,7 +223,7 @@ async def _respond(
 
 
 def _name_of(wanted: MetadataRequestTopic, topics: TopicsImage) -> str:
-    """The name of a topic that is asked for; empty for an id that is unknown."""
+    """The name of the requested topic; empty for an unknown id."""
     if wanted.topic_id == ZERO_UUID:
         return wanted.name or ""
     topic = topics.by_id.get(wanted.topic_id)
@@ -230,8 +231,8 @@ def _name_of(wanted: MetadataRequestTopic, topics: TopicsImage) -> str:
 
 
 def _hidden(wanted: MetadataRequestTopic, name: str) -> MetadataResponseTopic:
-    """The answer about a topic that may not be described. Ids are no secret, as in Apache Kafka: a client that was told
-    of an unknown one would ask for ever."""
+    """The result for a topic that the client may not describe. As in Apache Kafka, an id is not hidden as unknown:
+    clients retry an unknown id for ever."""
     if wanted.topic_id != ZERO_UUID:
         return MetadataResponseTopic(
             error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=None, topic_id=wanted.topic_id
@@ -242,8 +243,8 @@ def _hidden(wanted: MetadataRequestTopic, name: str) -> MetadataResponseTopic:
 
 
 def some_live_broker(live: list[int], broker: BrokerServices) -> int:
-    """A live broker for clients that look for "the controller": any will do, since all forward. This node where it
-    is live, so that answers stay the same."""
+    """The broker that is given as "the controller". Any live broker will do, since all forward. This node if it is
+    live, so that the answer is stable."""
     own = broker.config.node_id
     return own if own in live else (live[0] if live else -1)
 

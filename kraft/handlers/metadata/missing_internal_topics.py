@@ -1,4 +1,4 @@
-"""Internal topics that coordinators wait for, and that could not be made."""
+"""Internal topics that coordinators need and that could not be created."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class UnmadeTopic:
-    """Asked for since `since_ms`, and refused with `reason` the last time."""
+    """A topic that has been requested since `since_ms`; `reason` is the last error of its creation."""
 
     topic: str
     since_ms: int
@@ -20,7 +20,8 @@ class UnmadeTopic:
 
 
 class MissingInternalTopics:
-    """One for a broker. Clients come again several times a second; the log has each new reason once."""
+    """The missing internal topics of one broker. Clients retry several times a second, so each reason is logged only
+    when it changes."""
 
     def __init__(self, clock: WallClock) -> None:
         self._clock = clock
@@ -34,7 +35,7 @@ class MissingInternalTopics:
             log.warning("an internal topic cannot be made", topic=topic, reason=reason)
 
     def items(self, exists: Callable[[str], bool]) -> list[UnmadeTopic]:
-        """Those that do not exist yet; the others are forgotten."""
+        """The topics that still do not exist. Topics that exist by now are removed."""
         for topic in [topic for topic in self._found if exists(topic)]:
             del self._found[topic]
         return list(self._found.values())

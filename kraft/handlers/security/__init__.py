@@ -1,6 +1,5 @@
-"""The identity and the rights of callers, and their changes: logins, ACLs, SCRAM credentials, delegation tokens,
-envelopes.
+"""The APIs of authentication and authorization: logins, ACLs, SCRAM credentials, delegation tokens, envelopes.
 
-Enters: requests, and what each handler declares that it needs. Leaves: refusals, changes for the controller, what the
-audit is told of them. Deliberately absent: the rules' evaluation (`kraft/security/authorizer.py`).
+Enters: requests, and the permissions that each handler declares. Leaves: rejections, changes for the controller, audit
+events. Deliberately absent: the evaluation of ACLs (`kraft/security/authorizer.py`).
 """

@@ -1,6 +1,7 @@
-"""DescribeAcls, CreateAcls and DeleteAcls (KIP-140, KIP-290): any node describes, the active controller changes.
+"""DescribeAcls, CreateAcls and DeleteAcls (KIP-140, KIP-290). Any node describes ACLs; the active controller changes
+them.
 
-Without an authorizer all three are refused with SECURITY_DISABLED.
+Without an authorizer all three get SECURITY_DISABLED.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ DELETE_AT_CONTROLLER = Handler(
 async def describe_acls(
     request: DescribeAclsRequest, context: RequestContext, node: NodeServices
 ) -> DescribeAclsResponse:
-    """From this node's image, by pattern. Raises ApiError SECURITY_DISABLED or INVALID_REQUEST."""
+    """Return the ACLs of this node's image that match, grouped by resource pattern. Raises ApiError SECURITY_DISABLED
+    or INVALID_REQUEST."""
     if node.authorizer is None:
         raise ApiError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
     wanted = filter_of(request)
@@ -87,7 +89,7 @@ for _api in (DESCRIBE, DESCRIBE_AT_CONTROLLER):
 async def create_acls(
     request: CreateAclsRequest, context: RequestContext, broker: BrokerServices
 ) -> CreateAclsResponse:
-    """Handed on to the active controller. The answer waits until this node knows the entries."""
+    """Forward the request to the active controller. The response waits until this node's image has the ACLs."""
     check_item_count(len(request.creations))
     response: CreateAclsResponse = await broker.controller.forward(request, context)
     created = [
@@ -106,7 +108,8 @@ async def create_acls(
 async def delete_acls(
     request: DeleteAclsRequest, context: RequestContext, broker: BrokerServices
 ) -> DeleteAclsResponse:
-    """Handed on to the active controller. The answer waits until this node has forgotten the entries."""
+    """Forward the request to the active controller. The response waits until this node's image no longer has the
+    ACLs."""
     check_item_count(len(request.filters))
     response: DeleteAclsResponse = await broker.controller.forward(request, context)
     deleted = _deleted(response)
@@ -138,7 +141,7 @@ def _deleted(response: DeleteAclsResponse) -> list[AccessControlEntry]:
 async def create_acls_at_controller(
     request: CreateAclsRequest, context: RequestContext, node: ControllerServices
 ) -> CreateAclsResponse:
-    """Raises ApiError SECURITY_DISABLED, POLICY_VIOLATION or NOT_CONTROLLER."""
+    """Create ACLs. Raises ApiError SECURITY_DISABLED, POLICY_VIOLATION or NOT_CONTROLLER."""
     if node.authorizer is None:
         raise ApiError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
     check_item_count(len(request.creations))
@@ -155,7 +158,7 @@ async def create_acls_at_controller(
 async def delete_acls_at_controller(
     request: DeleteAclsRequest, context: RequestContext, node: ControllerServices
 ) -> DeleteAclsResponse:
-    """Raises ApiError SECURITY_DISABLED, POLICY_VIOLATION or NOT_CONTROLLER."""
+    """Delete ACLs. Raises ApiError SECURITY_DISABLED, POLICY_VIOLATION or NOT_CONTROLLER."""
     if node.authorizer is None:
         raise ApiError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
     check_item_count(len(request.filters))

@@ -1,4 +1,5 @@
-"""What a request to the active controller changed of configurations, quotas, credentials and tokens, for the audit."""
+"""The changes of configurations, quotas, credentials and tokens that a request to the active controller made, for the
+audit log."""
 
 from __future__ import annotations
 
@@ -23,21 +24,21 @@ _RESOURCE_NAMES: Final = {
 
 
 class Change(NamedTuple):
-    """One change that was made. `kind` is CONFIG, QUOTA, CREDENTIAL or TOKEN."""
+    """One completed change. `kind` is CONFIG, QUOTA, CREDENTIAL or TOKEN."""
 
     kind: str
     fields: Mapping[str, Any]
 
 
 class ChangeListener(Protocol):
-    """Hears what was changed, once it is committed."""
+    """Is notified of changes after they are committed."""
 
     def handle_changes(self, principal: str, host: str, changes: Iterator[Change]) -> None:
-        """`host` is the address that the client asked from."""
+        """Handle the changes of one request. `host` is the client's address."""
 
 
 def config_changes(request: Any, response: Any) -> Iterator[Change]:
-    """The changes of IncrementalAlterConfigs, and of AlterConfigs, which replaces all that a resource has."""
+    """The changes of IncrementalAlterConfigs or AlterConfigs. AlterConfigs replaces all configs of a resource."""
     if request.validate_only:
         return
     refused = {(each.resource_type, each.resource_name) for each in response.responses if each.error_code}
@@ -60,12 +61,12 @@ def config_changes(request: Any, response: Any) -> Iterator[Change]:
 
 
 def _hides(resource_type: int, key: str) -> bool:
-    """Whether a value may be a secret. Only brokers have such keys."""
+    """Whether the value may be a secret and is left out. Only broker configs have secrets."""
     return resource_type == ResourceType.BROKER and key not in TOPIC_KEYS and is_secret(key)
 
 
 def quota_changes(request: Any, response: Any) -> Iterator[Change]:
-    """The changes of AlterClientQuotas. An entity is answered once, however often it was named."""
+    """The changes of AlterClientQuotas. The response has one entry for an entity, even if the request repeats it."""
     if request.validate_only:
         return
     done = {_entity_of(each) for each in response.entries if not each.error_code}

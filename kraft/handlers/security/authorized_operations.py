@@ -1,5 +1,5 @@
-"""Bit fields of the operations that a principal may carry out (KIP-430). Without an authorizer that is everything that
-the resource knows."""
+"""Bit fields of the operations that a principal may perform (KIP-430). Without an authorizer they hold every operation
+of the resource type."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _ALL: Final = {
 
 
 def operations_on(kind: int, name: str, access: Access | None) -> int:
-    """What may be done with a resource. `access` None: everything."""
+    """The operations allowed on a resource. All of them if `access` is None."""
     operations, everything = _ALL[kind]
     if access is None:
         return everything
@@ -61,14 +61,14 @@ def operations_on(kind: int, name: str, access: Access | None) -> int:
 
 
 def cluster_operations(access: Access | None) -> int:
-    """What may be done with the cluster. Who may not describe it is told nothing."""
+    """The operations allowed on the cluster; 0 if the caller may not describe it."""
     if access is not None and not access.may(Operation.DESCRIBE, ResourceKind.CLUSTER):
         return 0
     return operations_on(ResourceKind.CLUSTER, CLUSTER_NAME, access)
 
 
 def access_of(context: RequestContext, services: Any) -> Access | None:
-    """What the request's principal may do; None: everything."""
+    """The permissions of the request's principal; None if there is no authorizer."""
     authorizer = services.authorizer
     access: Access | None = None if authorizer is None else authorizer.access_of(context)
     return access

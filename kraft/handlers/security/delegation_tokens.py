@@ -1,7 +1,7 @@
 """CreateDelegationToken, RenewDelegationToken, ExpireDelegationToken and DescribeDelegationToken (KIP-48, KIP-373).
 
-Only who is known may ask, and nobody who has logged in by a token: a token makes no tokens. Where no secret is
-configured (delegation.token.secret.key) there are none.
+The client must be authenticated, and not by a token: a token cannot create tokens. Tokens are disabled without
+delegation.token.secret.key.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ ERROR_TIMESTAMP = -1
 
 
 def _check_may_ask(context: RequestContext, node: NodeServices) -> None:
-    """Raises ApiError DELEGATION_TOKEN_REQUEST_NOT_ALLOWED. What comes in an Envelope was judged by its broker."""
+    """Raises ApiError DELEGATION_TOKEN_REQUEST_NOT_ALLOWED. For a request in an Envelope, its broker has checked the
+    login."""
     protocol = node.config.security_protocols.get(context.peer.listener)
     is_known = context.peer.has_logged_in
     if is_known is None:
@@ -69,7 +70,7 @@ def _check_may_ask(context: RequestContext, node: NodeServices) -> None:
 
 
 def _check_create(request: CreateDelegationTokenRequest, context: RequestContext, node: NodeServices) -> None:
-    """Raises ApiError for who may not ask at all, or not for somebody else."""
+    """Raises ApiError if the client may not create tokens, or not for this owner."""
     _check_may_ask(context, node)
     check_item_count(len(request.renewers))
     owner = owner_of(request, context.principal)
@@ -83,8 +84,8 @@ def _check_create(request: CreateDelegationTokenRequest, context: RequestContext
 async def create_delegation_token(
     request: CreateDelegationTokenRequest, context: RequestContext, broker: BrokerServices
 ) -> CreateDelegationTokenResponse:
-    """Handed on to the active controller. The answer waits until this node knows the token: whoever gets it may log
-    in here at once."""
+    """Forward the request to the active controller. The response waits until this node's image has the token, so that
+    its owner can log in here immediately."""
     try:
         _check_create(request, context, broker)
         if any(renewer.principal_type != USER_TYPE for renewer in request.renewers):
@@ -112,7 +113,7 @@ def _not_created(
 async def renew_delegation_token(
     request: RenewDelegationTokenRequest, context: RequestContext, broker: BrokerServices
 ) -> RenewDelegationTokenResponse:
-    """Handed on to the active controller."""
+    """Forward the request to the active controller."""
     _check_may_ask(context, broker)
     return cast(RenewDelegationTokenResponse, await broker.controller.forward(request, context))
 
@@ -121,7 +122,7 @@ async def renew_delegation_token(
 async def expire_delegation_token(
     request: ExpireDelegationTokenRequest, context: RequestContext, broker: BrokerServices
 ) -> ExpireDelegationTokenResponse:
-    """Handed on to the active controller."""
+    """Forward the request to the active controller."""
     _check_may_ask(context, broker)
     return cast(ExpireDelegationTokenResponse, await broker.controller.forward(request, context))
 
@@ -130,7 +131,8 @@ async def expire_delegation_token(
 async def describe_delegation_token(
     request: DescribeDelegationTokenRequest, context: RequestContext, broker: BrokerServices
 ) -> DescribeDelegationTokenResponse:
-    """From this node's image: what the caller owns, may renew, or may see by an entry for the token or its owner."""
+    """Return the tokens of this node's image that the caller owns, may renew, or may describe by an ACL on the token or
+    its owner."""
     _check_may_ask(context, broker)
     secret = broker.config.optional_text("delegation.token.secret.key") or None
     if secret is None:
@@ -190,7 +192,7 @@ def _described(token_id: str, token: DelegationToken, secret: str, version: int)
 async def create_at_controller(
     request: CreateDelegationTokenRequest, context: RequestContext, node: ControllerServices
 ) -> CreateDelegationTokenResponse:
-    """Raises ApiError NOT_CONTROLLER or POLICY_VIOLATION."""
+    """Create a token. Raises ApiError NOT_CONTROLLER or POLICY_VIOLATION."""
     try:
         _check_create(request, context, node)
     except ApiError as problem:
@@ -204,7 +206,7 @@ async def create_at_controller(
 async def renew_at_controller(
     request: RenewDelegationTokenRequest, context: RequestContext, node: ControllerServices
 ) -> RenewDelegationTokenResponse:
-    """Raises ApiError NOT_CONTROLLER."""
+    """Renew a token. Raises ApiError NOT_CONTROLLER."""
     _check_may_ask(context, node)
     token_id, response = await node.controller.requests.renew_delegation_token(request, _context_of(context))
     _tell("renewed", token_id, response, context, node)
@@ -215,7 +217,7 @@ async def renew_at_controller(
 async def expire_at_controller(
     request: ExpireDelegationTokenRequest, context: RequestContext, node: ControllerServices
 ) -> ExpireDelegationTokenResponse:
-    """Raises ApiError NOT_CONTROLLER."""
+    """Change the expiry of a token, or remove it. Raises ApiError NOT_CONTROLLER."""
     _check_may_ask(context, node)
     token_id, response = await node.controller.requests.expire_delegation_token(request, _context_of(context))
     _tell("removed" if request.expiry_time_period_ms < 0 else "expiry set", token_id, response, context, node)
@@ -227,7 +229,7 @@ def _context_of(context: RequestContext) -> ControllerRequestContext:
 
 
 def _tell(change: str, token_id: str | None, response: Any, context: RequestContext, node: ControllerServices) -> None:
-    """Tell the audit of a change, once it is done. The id is no secret, the HMAC is."""
+    """Report a committed change to the audit log. The token's id is no secret; its HMAC is, and is left out."""
     if response.error_code == ErrorCode.NONE:
         fields = {"token_id": token_id, "change": change, "expires_ms": response.expiry_timestamp_ms}
         node.audit.handle_changes(context.principal, context.peer.host, iter([Change(TOKEN, fields)]))

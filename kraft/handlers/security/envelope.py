@@ -1,5 +1,5 @@
-"""Envelope (KIP-590): a broker hands a client's request on to the active controller, with the client's principal and
-address around it."""
+"""Envelope (KIP-590): a broker forwards a client's request to the active controller, with the client's principal and
+address."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ PRINCIPAL_VERSION = 0
 
 @API.serve
 async def envelope(request: EnvelopeRequest, context: RequestContext, node: ControllerServices) -> EnvelopeResponse:
-    """The inner answer, encoded for the client's version. Raises ApiError when the envelope itself cannot be opened."""
+    """Serve the request inside the envelope, and encode its response for the client's version. Raises ApiError if the
+    envelope cannot be decoded."""
     principal, by_token = decode_principal(request.request_principal)
     try:
         address = str(ipaddress.ip_address(bytes(request.client_host_address)))
@@ -68,15 +69,15 @@ async def _failed(handler: Handler, request: Any, version: int, problem: Excepti
 
 
 def encode_principal(principal: str, by_token: bool) -> bytes:
-    """`Type:Name`, and whether it has logged in by a delegation token, in the form that envelopes carry: a version
-    and DefaultPrincipalData."""
+    """Encode the principal `Type:Name` for an envelope: a version, then DefaultPrincipalData. `by_token` says whether
+    it has authenticated by a delegation token."""
     kind, _, name = principal.partition(":")
     data = DefaultPrincipalData(type=kind, name=name, token_authenticated=by_token)
     return PRINCIPAL_VERSION.to_bytes(2, "big") + data.encode(PRINCIPAL_VERSION)
 
 
 def decode_principal(data: bytes | bytearray | memoryview | None) -> tuple[str, bool]:
-    """The inverse. Raises ApiError PRINCIPAL_DESERIALIZATION_FAILURE."""
+    """The inverse of `encode_principal`. Raises ApiError PRINCIPAL_DESERIALIZATION_FAILURE."""
     try:
         if data is None or int.from_bytes(data[:2], "big") != PRINCIPAL_VERSION:
             raise ProtocolError("the principal has no version that we know")

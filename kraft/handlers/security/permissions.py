@@ -1,8 +1,9 @@
-"""What a request needs, as its handler declares it. Asked in one place: around the handler of a guarded registry.
+"""The permissions that a request needs, as its handler declares them. A guarded registry checks them before it calls
+the handler.
 
-A permission serves the request with what is allowed and adds the refusals to the answer. Produce, Fetch and Metadata
-ask for themselves, since they answer from the frame; so do ListGroups and others whose answers hide what may not be
-seen (`ASKS_INSIDE`).
+A permission check serves the allowed part of the request, and adds errors for the rest to the response. Produce, Fetch
+and Metadata check for themselves, since they work on the frame. So do ListGroups and other APIs whose responses hide
+what the caller may not see (`ASKS_INSIDE`).
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ class PermissionCheck(Protocol):
     async def serve(
         self, request: Any, context: RequestContext, services: Any, access: Access, handler: Handler
     ) -> Any:
-        """The answer to what is allowed of the request. Raises ApiError where nothing is."""
+        """Serve the allowed part of the request. Raises ApiError if nothing is allowed."""
 
 
 class _Anybody:
-    """No permission is needed, or somebody else asks."""
+    """Check nothing: no permission is needed, or the handler itself checks."""
 
     async def serve(
         self, request: Any, context: RequestContext, services: Any, access: Access, handler: Handler
@@ -51,23 +52,24 @@ ASKED_BY_CONTROLLER: PermissionCheck = _Anybody()
 
 
 def check_cluster(operation: int, context: RequestContext, access: Access, *, tells_why: bool = True) -> None:
-    """Raises ApiError CLUSTER_AUTHORIZATION_FAILED, without a message unless `tells_why`."""
+    """Raises ApiError CLUSTER_AUTHORIZATION_FAILED if the operation on the cluster is not allowed. The error has a
+    message only with `tells_why`."""
     if not access.allows(operation, CLUSTER, CLUSTER_NAME):
         why = f"Request {api_keys.name_of(context.api_key)} is not authorized." if tells_why else ""
         raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, why)
 
 
 def check_transactional_id(operation: int, transactional_id: str, access: Access) -> None:
-    """Raises ApiError TRANSACTIONAL_ID_AUTHORIZATION_FAILED."""
+    """Raises ApiError TRANSACTIONAL_ID_AUTHORIZATION_FAILED if the operation is not allowed."""
     if not access.allows(operation, ResourceKind.TRANSACTIONAL_ID, transactional_id):
         raise ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
 class OnCluster:
-    """The whole request needs one operation on the cluster. `or_else` is another one that does as well."""
+    """The whole request needs one operation on the cluster. The operation `or_else` also suffices."""
 
     def __init__(self, operation: int, *, or_else: int | None = None, tells_why: bool = True) -> None:
-        """`tells_why`: a refusal has a message, where Apache Kafka's has one."""
+        """With `tells_why` the error has a message, for APIs where Apache Kafka's has one."""
         self._operation = operation
         self._tells_why = tells_why
         self._or_else = or_else
@@ -75,7 +77,7 @@ class OnCluster:
     async def serve(
         self, request: Any, context: RequestContext, services: Any, access: Access, handler: Handler
     ) -> Any:
-        """Raises ApiError CLUSTER_AUTHORIZATION_FAILED."""
+        """Check, then serve. Raises ApiError CLUSTER_AUTHORIZATION_FAILED."""
         if self._or_else is None or not access.may(self._or_else, CLUSTER):
             check_cluster(self._operation, context, access, tells_why=self._tells_why)
         assert handler.serve_function is not None
@@ -83,8 +85,8 @@ class OnCluster:
 
 
 class OnEach:
-    """Each item of the request's list `items` needs an operation on a resource of its own. Refused ones are answered
-    as the API answers errors, in its list `answers`, behind the others."""
+    """Each item of the request's list `items` needs an operation on its own resource. Errors for unauthorized items are
+    appended to the response's list `answers`, in the API's form."""
 
     def __init__(
         self,
@@ -95,9 +97,9 @@ class OnEach:
         unless_cluster: int | None = None,
         tells_why: bool = False,
     ) -> None:
-        """`resource(item, request, services)`: operation, kind and name; None: no permission is needed.
-        `unless_cluster`: who may do this on the cluster may do all.
-        `tells_why`: refused items are answered with a message, where Apache Kafka's are."""
+        """`resource(item, request, services)` returns operation, kind and name, or None if no permission is needed. A
+        caller with the operation `unless_cluster` on the cluster is allowed every item. With `tells_why` the errors
+        have a message, for APIs where Apache Kafka's have one."""
         self._tells_why = tells_why
         self._items = items
         self._answers = answers
@@ -153,7 +155,7 @@ def on_topics(
     unless_cluster: int | None = None,
     tells_why: bool = False,
 ) -> OnEach:
-    """Each topic of the request needs `operation`; `field` is where an item has the name."""
+    """Each topic of the request needs `operation`. `field` is the item's field that holds the topic name."""
     return OnEach(
         "topics",
         answers,
@@ -164,12 +166,12 @@ def on_topics(
 
 
 def on_groups(operation: int, items: str, answers: str) -> OnEach:
-    """Each group that the request names needs `operation`."""
+    """Each group of the request needs `operation`."""
     return OnEach(items, answers, lambda item, *_: (operation, GROUP, item))
 
 
 class OnGroup:
-    """The request needs an operation on its group. Where it names topics, each needs Read."""
+    """The request needs an operation on its group, and Read on each topic that it names."""
 
     def __init__(self, operation: int, topics: OnEach | None = None) -> None:
         self._operation = operation
@@ -178,7 +180,7 @@ class OnGroup:
     async def serve(
         self, request: Any, context: RequestContext, services: Any, access: Access, handler: Handler
     ) -> Any:
-        """Raises ApiError GROUP_AUTHORIZATION_FAILED."""
+        """Check, then serve. Raises ApiError GROUP_AUTHORIZATION_FAILED."""
         if not access.allows(self._operation, GROUP, request.group_id):
             raise ApiError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
         if self._topics is not None:
@@ -187,7 +189,7 @@ class OnGroup:
 
 
 class OnTransaction:
-    """The request needs Write on its transactional id, and then what `then` needs."""
+    """The request needs Write on its transactional id, and then the permissions of `then`."""
 
     def __init__(self, then: PermissionCheck = ANYBODY) -> None:
         self._then = then
@@ -195,13 +197,13 @@ class OnTransaction:
     async def serve(
         self, request: Any, context: RequestContext, services: Any, access: Access, handler: Handler
     ) -> Any:
-        """Raises ApiError TRANSACTIONAL_ID_AUTHORIZATION_FAILED."""
+        """Check, then serve. Raises ApiError TRANSACTIONAL_ID_AUTHORIZATION_FAILED."""
         check_transactional_id(Operation.WRITE, request.transactional_id, access)
         return await self._then.serve(request, context, services, access, handler)
 
 
 class OnCoordinatorKeys:
-    """FindCoordinator: Describe on each group or transactional id; one key before version 4."""
+    """The permissions of FindCoordinator: Describe on each group or transactional id; one key before version 4."""
 
     _KINDS = (GROUP, ResourceKind.TRANSACTIONAL_ID)
 
@@ -225,8 +227,8 @@ class OnCoordinatorKeys:
 
 
 class OnIdempotentWrite:
-    """InitProducerId: Write on the transactional id; without one, IdempotentWrite on the cluster or Write on some
-    topic (KIP-679)."""
+    """The permissions of InitProducerId: Write on the transactional id; without one, IdempotentWrite on the cluster or
+    Write on any topic (KIP-679)."""
 
     async def serve(
         self, request: Any, context: RequestContext, services: Any, access: Access, handler: Handler
@@ -243,7 +245,8 @@ class OnIdempotentWrite:
 
 
 def config_resource(kind: int, name: str, operation: int) -> tuple[int, int, str] | None:
-    """What the configuration of a resource needs. What is unknown is refused elsewhere."""
+    """The permission for a resource's configuration as (operation, kind, name); None for an unknown type, which is
+    rejected elsewhere."""
     if kind == ResourceType.TOPIC:
         return operation, TOPIC, name
     if kind == ResourceType.GROUP:

@@ -1,7 +1,7 @@
-"""SaslHandshake and SaslAuthenticate (KIP-43, KIP-152), and the gate of a SASL listener: before a client has logged
-in, it may ask for nothing but that and ApiVersions.
+"""SaslHandshake and SaslAuthenticate (KIP-43, KIP-152), and the gate of a SASL listener: before authentication a client
+may send only these and ApiVersions.
 
-A login that fails is answered after connection.failed.authentication.delay.ms, and its connection is closed.
+A failed login is answered after connection.failed.authentication.delay.ms, and its connection is closed.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _SIZE: Final = struct.Struct(">i")
 
 @HANDSHAKE.serve
 async def sasl_handshake(request: SaslHandshakeRequest, context: RequestContext, node: Any) -> SaslHandshakeResponse:
-    """Where nobody has to log in, and where somebody has already."""
+    """Reject SaslHandshake on a listener without SASL, and after authentication."""
     return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
 
 
@@ -72,7 +72,7 @@ async def sasl_authenticate(
 
 
 class SaslGate:
-    """Stands before the dispatcher of one listener (`kraft.network.reply.Dispatcher`)."""
+    """Authenticates clients in front of one listener's dispatcher. It is itself a `kraft.network.reply.Dispatcher`."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class SaslGate:
         report: Report = ignore,
         tokens: Tokens = no_tokens,
     ) -> None:
-        """`report` is called with the outcome of every login."""
+        """`report` is called with the result of every login."""
         self._report = report
         self._settings = settings
         self._credentials = credentials
@@ -94,8 +94,8 @@ class SaslGate:
         self._delay_seconds = settings.failed_delay_ms / 1000
 
     def may_overtake_wait(self, frame: memoryview) -> bool:
-        """Whether the listener's dispatcher lets the request overtake a waiting one. What comes before a login never
-        begins with Produce's key: see `dispatch`."""
+        """The decision of the listener's dispatcher. Frames before authentication never begin with Produce's key: see
+        `dispatch`."""
         return self._dispatcher.may_overtake_wait(frame)
 
     def dispatch(self, peer: Peer, frame: memoryview) -> Reply | Awaitable[Reply]:
@@ -184,7 +184,7 @@ class SaslGate:
         self._report(LoginOutcome(mechanism, peer.host, problem.user, CREDENTIALS, problem.reason))
 
     def _refuse(self, peer: Peer, session: SaslSession, frame: memoryview, key: int) -> Awaitable[Reply]:
-        """End the login when another request arrives during it."""
+        """Fail the login because another request arrived during it."""
         session.is_over = True
         asked = _NAMES.get(key, api_keys.name_of(key))
         reason = f"Unexpected Kafka request of type {asked} during SASL authentication."
@@ -199,7 +199,7 @@ class SaslGate:
         return await self._answer_late(refusal.parts)
 
     def _fail(self, session: SaslSession, parts: Any) -> Awaitable[Reply]:
-        """Answer a failed login after a delay, against guessing."""
+        """Answer a failed login after a delay, which slows down password guessing."""
         session.is_over = True
         return self._answer_late(parts)
 

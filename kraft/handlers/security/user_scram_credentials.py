@@ -1,5 +1,5 @@
-"""DescribeUserScramCredentials and AlterUserScramCredentials (KIP-554): which users have credentials, never the
-credentials themselves, and their changes."""
+"""DescribeUserScramCredentials and AlterUserScramCredentials (KIP-554). Describe returns which users have credentials,
+never the credentials themselves."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ALTER = Handler(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, between(0, 0), permission=A
 async def describe_user_scram_credentials(
     request: DescribeUserScramCredentialsRequest, context: RequestContext, broker: BrokerServices
 ) -> DescribeUserScramCredentialsResponse:
-    """From this node's image. Without names, all users who have credentials."""
+    """Describe users from this node's image; without names, all users with credentials."""
     turn = Turn()
     known: dict[str, list[CredentialInfo]] = {}
     for (name, mechanism), credential in broker.metadata.image.scram.credentials.items():
@@ -62,7 +62,7 @@ async def describe_user_scram_credentials(
 def _failed(
     request: DescribeUserScramCredentialsRequest, code: int, message: str | None
 ) -> Steps[DescribeUserScramCredentialsResponse]:
-    """An item for each user that was named, without the name, as Apache Kafka does it."""
+    """The response with one result for each requested user. As in Apache Kafka, the results have no names."""
     response = DescribeUserScramCredentialsResponse(error_code=code, error_message=message)
     for _ in request.users or ():
         response.results.append(DescribeUserScramCredentialsResult(error_code=code, error_message=message))
@@ -87,7 +87,7 @@ def _result(name: str, mentions: int, infos: list[CredentialInfo] | None) -> Des
 async def alter_user_scram_credentials(
     request: AlterUserScramCredentialsRequest, context: RequestContext, broker: BrokerServices
 ) -> AlterUserScramCredentialsResponse:
-    """Handed on to the active controller."""
+    """Forward the request to the active controller."""
     check_item_count(len(request.upsertions) + len(request.deletions))
     response: AlterUserScramCredentialsResponse = await broker.controller.forward(request, context)
     return response

@@ -1,5 +1,5 @@
-"""The APIs of transactions, and what a Produce in a transaction asks of its coordinator first.
+"""The APIs of transactions, and the verification of a transactional Produce with its coordinator.
 
-Enters: InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn, WriteTxnMarkers and those that look. Leaves: calls
-of the coordinator, markers appended. Deliberately absent: decisions (`kraft/coordinator/transaction`).
+Enters: InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn, WriteTxnMarkers, describing and listing. Leaves:
+calls of the coordinator, appended markers. Deliberately absent: decisions (`kraft/coordinator/transaction`).
 """

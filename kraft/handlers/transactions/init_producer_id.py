@@ -1,5 +1,5 @@
-"""InitProducerId (KIP-98, KIP-360). An idempotent producer gets a fresh id with epoch 0; one with a transactional id is
-told by its coordinator who it is."""
+"""InitProducerId (KIP-98, KIP-360). An idempotent producer gets a new id with epoch 0. For a transactional id the
+coordinator decides producer id and epoch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KNOWS_FENCED = 4
 async def init_producer_id(
     request: InitProducerIdRequest, context: RequestContext, broker: BrokerServices
 ) -> InitProducerIdResponse:
-    """Raises ApiError."""
+    """Assign a producer id and epoch. Raises ApiError."""
     if request.transactional_id == "":
         raise ApiError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):

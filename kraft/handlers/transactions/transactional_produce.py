@@ -1,9 +1,9 @@
-"""The transactional half of a Produce (KIP-98, KIP-890): before the first batch of a transaction is appended, the
-transaction coordinator confirms that its partition belongs to the transaction, or adds it.
+"""The transactional part of a Produce (KIP-98, KIP-890): before the first batch of a transaction is appended to a
+partition, the transaction coordinator verifies that the partition belongs to the transaction, or adds it.
 
-Where the producer's transaction is open on all partitions already nothing is asked, and nothing is awaited. What may
-have changed while the coordinator was asked (leader epoch, a marker, the producer's state) is checked by the append:
-see `kraft.storage.producers.verification`.
+If the producer's transaction is already open on all partitions, nothing is sent or awaited. The append checks what may
+have changed during the verification (leader epoch, a marker, the producer's state): see
+`kraft.storage.producers.verification`.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ without asking for metadata first."""
 
 
 class VerificationFailed(ApiError):
-    """The coordinator did not confirm the transaction. Its message is for the client."""
+    """Raised when the coordinator did not verify the transaction. Its message is sent to the client."""
 
 
 class TransactionalProduce:
-    """The verification of one Produce that has a transactional id."""
+    """The verification of one Produce with a transactional id."""
 
     __slots__ = ("_appends", "_batches", "_broker", "_failures", "_producer", "_request", "_support")
 
     def __init__(
         self, request: ProduceRequest, api_version: int, broker: BrokerServices, may_write: Callable[[str], bool]
     ) -> None:
-        """`may_write` tells whether the client may write to a topic: for others nothing is verified. Raises ApiError
-        INVALID_PRODUCER_ID_MAPPING when the batches are of several producers."""
+        """`may_write` returns whether the client may write to a topic; partitions of other topics are not verified.
+        Raises ApiError INVALID_PRODUCER_ID_MAPPING if the batches have different producers."""
         self._request = request
         self._broker = broker
         self._support = TransactionSupport(
@@ -95,8 +95,8 @@ class TransactionalProduce:
 
     @property
     def is_needed(self) -> bool:
-        """Whether a coordinator has to be waited for. Starts the verification of each partition that needs one; those
-        that the coordinator of this broker confirms at once may be appended to now."""
+        """Start the verification of each partition that needs one. Returns whether a coordinator must be awaited: False
+        if none needs it, or if the coordinator on this broker has verified all of them."""
         for _ in self._start():
             pass
         return bool(self._appends) and not self._is_confirmed_here()
@@ -134,10 +134,13 @@ class TransactionalProduce:
                 await turn.next()
 
     async def verify(self) -> None:
-        """Ask the coordinator about every partition that needs it. While the producer's previous transaction is being
-        completed it is asked again, for add.partitions.to.txn.retry.backoff.max.ms: each time from the beginning, since
-        the marker of that transaction ends the verifications that it finds. Pauses grow to
-        add.partitions.to.txn.retry.backoff.ms: markers take a millisecond or two where nothing is wrong."""
+        """Have the coordinator verify every partition that needs it.
+
+        While the producer's previous transaction is being completed this is retried, up to
+        add.partitions.to.txn.retry.backoff.max.ms. Each retry starts all verifications again, since that transaction's
+        marker ends those in progress. The back-off grows up to add.partitions.to.txn.retry.backoff.ms; markers normally
+        take a millisecond or two.
+        """
         clock, config = self._broker.world.clock, self._broker.config
         retries_end = clock.now() + patience_of(self._broker)
         pause_s = FIRST_PAUSE_S
@@ -167,8 +170,8 @@ class TransactionalProduce:
         return VerificationFailed(code, "")
 
     def rests_on(self, partition: Partition) -> TransactionalAppend | None:
-        """What the batch for `partition` must be appended with; None where its transaction was open there. Raises
-        VerificationFailed, or what was wrong with the partition when its verification should have started."""
+        """The verification with which the batch for `partition` must be appended; None if its transaction was already
+        open there. Raises VerificationFailed, or the error that prevented the verification of the partition."""
         key = partition.topic, partition.index
         failure = self._failures.get(key)
         if failure is not None:

@@ -1,4 +1,4 @@
-"""The APIs of transactions that their coordinator serves (KIP-98, KIP-664, KIP-890). InitProducerId is beside."""
+"""The transaction APIs that the coordinator serves (KIP-98, KIP-664, KIP-890), except InitProducerId."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ LIST = Handler(ApiKey.LIST_TRANSACTIONS, between(0, 2), permission=ASKS_INSIDE)
 
 
 def for_older(refused: ApiError, is_older: bool) -> ApiError:
-    """A refusal in the words of clients that do not know PRODUCER_FENCED."""
+    """Replace PRODUCER_FENCED by INVALID_PRODUCER_EPOCH for clients that do not know the former."""
     if is_older and refused.code == ErrorCode.PRODUCER_FENCED:
         return ApiError(ErrorCode.INVALID_PRODUCER_EPOCH, refused.message)
     return refused
@@ -86,8 +86,8 @@ def for_older(refused: ApiError, is_older: bool) -> ApiError:
 async def add_partitions_to_txn(
     request: AddPartitionsToTxnRequest, context: RequestContext, broker: BrokerServices
 ) -> AddPartitionsToTxnResponse:
-    """Each transaction is taken or refused as a whole. Brokers act on the cluster; a client needs Write on its
-    transactional id and on each topic."""
+    """Add partitions to transactions. Each transaction is accepted or rejected as a whole. Brokers need ClusterAction;
+    a client needs Write on its transactional id and on each topic."""
     access = access_of(context, broker)
     if context.api_version >= BATCHED:
         if access is not None:
@@ -109,8 +109,8 @@ async def add_partitions_to_txn(
 
 
 async def add_partitions(request: AddPartitionsToTxnRequest, broker: BrokerServices) -> AddPartitionsToTxnResponse:
-    """What brokers ask, in the form of version 4 and later, on behalf of producers of transaction.version 2. They come
-    again themselves: a marker that is written meanwhile ends what they know of the transaction."""
+    """Serve a request of another broker (version 4 and later), on behalf of producers of transaction.version 2. It does
+    not wait for markers: the broker retries, since a marker in between ends its verifications."""
     response = AddPartitionsToTxnResponse()
     turn = Turn()
     for transaction in request.transactions:
@@ -126,7 +126,8 @@ async def add_partitions(request: AddPartitionsToTxnRequest, broker: BrokerServi
 
 
 def patience_of(broker: BrokerServices) -> float:
-    """How long a producer is kept waiting for the markers of its last transaction, before it is told to come again."""
+    """The longest time in seconds for which a producer's request waits for the markers of its previous transaction,
+    before it gets a retriable error."""
     config = broker.config
     return min(config.seconds("add.partitions.to.txn.retry.backoff.max.ms"), config.seconds("request.timeout.ms"))
 
@@ -142,7 +143,7 @@ def _single(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransaction
 
 
 async def _refused_topics(topics: Iterable[AddPartitionsToTxnTopic], access: Access | None) -> frozenset[str]:
-    """The topics that the client may not write to. Internal ones are always among them."""
+    """The topics that the client may not write to, including every internal topic."""
     refused = set()
     turn = Turn()
     for topic in topics:
@@ -164,7 +165,7 @@ async def _add(
     patience_s: float,
     refused_topics: Set[str] = frozenset(),
 ) -> dict[TopicPartition, int]:
-    """The code of each partition."""
+    """Add the partitions to the transaction, and return the error code of each."""
     partitions = _partitions(transaction.topics)
     wrong = {}
     for place in partitions:
@@ -188,7 +189,7 @@ async def _add(
 
 
 def _partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> list[TopicPartition]:
-    """Each once, in the order of the request."""
+    """The partitions in the order of the request, without duplicates."""
     return list(dict.fromkeys(TopicPartition(topic.name, index) for topic in topics for index in topic.partitions))
 
 
@@ -228,7 +229,7 @@ def _add_partitions_failed(
 async def add_offsets_to_txn(
     request: AddOffsetsToTxnRequest, context: RequestContext, broker: BrokerServices
 ) -> AddOffsetsToTxnResponse:
-    """Adds the partition of `__consumer_offsets` in which the group lives. Raises ApiError."""
+    """Add the group's partition of `__consumer_offsets` to the transaction. Raises ApiError."""
     place = TopicPartition(OFFSETS_TOPIC, broker.groups.partition_for(request.group_id))
     try:
         await broker.transactions.add_partitions(
@@ -241,7 +242,7 @@ async def add_offsets_to_txn(
 
 @END_TXN.serve
 async def end_txn(request: EndTxnRequest, context: RequestContext, broker: BrokerServices) -> EndTxnResponse:
-    """Raises ApiError."""
+    """Commit or abort the transaction. Raises ApiError."""
     version = NEW_EPOCHS if context.api_version >= ENDS_WITH_NEW_EPOCH else 0
     end = End(request.transactional_id, request.producer_id, request.producer_epoch, request.committed, version)
     try:
@@ -258,8 +259,8 @@ async def end_txn(request: EndTxnRequest, context: RequestContext, broker: Broke
 async def describe_transactions(
     request: DescribeTransactionsRequest, context: RequestContext, broker: BrokerServices
 ) -> DescribeTransactionsResponse:
-    """An id that is named twice is described once. Partitions of topics that are gone are left out, and topics that
-    the caller may not describe."""
+    """Describe each transactional id once, even if the request repeats it. Partitions of deleted topics are left out,
+    and topics that the caller may not describe."""
     access = access_of(context, broker)
     response = DescribeTransactionsResponse()
     turn = Turn()

@@ -1,7 +1,7 @@
-"""WriteTxnMarkers (KIP-98, KIP-890): a transaction coordinator has the leaders of a transaction's partitions append its
-outcome. A partition is answered once its marker is below the high watermark.
+"""WriteTxnMarkers (KIP-98, KIP-890): at the request of a transaction coordinator, leaders of the transaction's
+partitions append its outcome. A partition's result is complete once its marker is below the high watermark.
 
-A marker for `__consumer_offsets` goes through the group coordinator, whose pending offsets it decides.
+A marker for `__consumer_offsets` goes through the group coordinator, which then commits or drops its pending offsets.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ NOT_LEADER_OR_FOLLOWER."""
 async def write_txn_markers(
     request: WriteTxnMarkersRequest, context: RequestContext, broker: BrokerServices
 ) -> WriteTxnMarkersResponse:
-    """Each partition answers for itself."""
+    """Write the markers. Each partition has its own error code."""
     return await write_markers(request, broker)
 
 
@@ -72,7 +72,7 @@ def _failed(request: WriteTxnMarkersRequest, code: int, message: str | None) -> 
 
 
 class _Results:
-    """The answer in the making: a producer and a topic of its appear once, however often they are named."""
+    """The response being built. A producer, and each of its topics, appears once even if the request repeats it."""
 
     def __init__(self) -> None:
         self._by_producer: dict[int, dict[str, dict[int, WritableTxnMarkerPartitionResult]]] = {}
@@ -97,8 +97,8 @@ class _Results:
 
 
 async def write_markers(request: WriteTxnMarkersRequest, broker: BrokerServices) -> WriteTxnMarkersResponse:
-    """Write the markers of partitions that this broker leads, and wait for their replicas. All are appended before
-    any is waited for."""
+    """Write the markers of the partitions that this broker leads, and wait for their replicas. All are appended before
+    the first wait."""
     results = _Results()
     started = broker.world.clock.now()
     turn = Turn(MARKERS_A_TURN)
@@ -123,7 +123,7 @@ async def write_markers(request: WriteTxnMarkersRequest, broker: BrokerServices)
 
 
 class _Write:
-    """One marker for one partition; `result` gets its code. `begin` is followed by `finish` where it says so."""
+    """One marker for one partition; its error code goes into `result`. Call `finish` if `begin` returns True."""
 
     __slots__ = (
         "_broker",
@@ -154,7 +154,8 @@ class _Write:
         """The log that is flushed."""
 
     def begin(self) -> bool:
-        """Append the marker, have it queued, or leave it to the group coordinator. Whether anything is left to do."""
+        """Append the marker, queue it, or leave it to the group coordinator. Returns whether `finish` must be
+        called."""
         replicas, index = self._broker.replicas, self._result.partition_index
         try:
             partition = replicas.find(self._topic, index)
@@ -188,8 +189,8 @@ class _Write:
         return self._end is not None and self._is_durable
 
     async def finish(self, started: float) -> None:
-        """Return once the marker is below the high watermark, or its result has an error. It times out
-        `request.timeout.ms` after `started`."""
+        """Return once the marker is below the high watermark or its result has an error. Times out `request.timeout.ms`
+        after `started`."""
         replicas = self._broker.replicas
         try:
             if self._topic == OFFSETS_TOPIC:
@@ -209,7 +210,7 @@ class _Write:
             self._failed(problem)
 
     def _batch(self) -> tuple[memoryview, int]:
-        """The marker as a batch, and its time."""
+        """The marker as a batch, and its timestamp (ms)."""
         marker, now_ms = self._marker, self._broker.world.clock.wall_ms()
         batch = build_marker_batch(
             TransactionMarker(
