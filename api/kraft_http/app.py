@@ -1,4 +1,4 @@
-"""The HTTP admin: `create_app` puts the routers together around one node."""
+"""The HTTP admin: `create_app` assembles the routers for one node."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ ROUTERS = (
 
 
 def create_app(port: AdminPort, log_sink: Sink) -> FastAPI:
-    """An ASGI application that speaks for the node behind `port`, and writes to its log what nobody expected."""
+    """Create the ASGI application for the node behind `port`. Unexpected errors are written to `log_sink`."""
     app = FastAPI(
         title=openapi.TITLE,
         docs_url=None,

@@ -1,4 +1,4 @@
-"""The operations of `kraft.admin` over this node: asked by a call, in versions that are fixed, once."""
+"""The operations of `kraft.admin` over this node: by a direct call, in fixed versions, without retries."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ _SILENCE: Final = (ErrorCode.BROKER_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT)
 
 
 class UnencodableRequest(Exception):
-    """A value of the request has no form on the wire, as text with half a surrogate pair."""
+    """Raised when a value of the request cannot be encoded, as text with an unpaired surrogate."""
 
 
 class Kafka:
@@ -101,9 +101,11 @@ class Kafka:
         version: int | None = None,
         seconds: float | None = None,
     ) -> R:
-        """Raises Refused when the broker cannot be reached, does not answer in time, or is the -1 of a partition
-        without a leader; UnencodableRequest for text that UTF-8 lacks. AdminPort knows how long to wait, whatever
-        `seconds` says."""
+        """Send the request and return the response. AdminPort's own timeout applies; `seconds` is ignored.
+
+        Raises Refused if the broker cannot be reached or times out, or if `node_id` is -1 (a partition without a
+        leader); UnencodableRequest for text that UTF-8 cannot encode.
+        """
         if node_id is not None and node_id < 0:
             raise Refused(ErrorCode.LEADER_NOT_AVAILABLE)
         if node_id in self.silent:
@@ -126,19 +128,19 @@ class Kafka:
         return response
 
     async def version_of(self, key: int, *, node_id: int | None = None) -> int:
-        """The same for every node."""
+        """The version in which the API is requested, the same for every node."""
         return VERSIONS[key]
 
     async def versions(self, node_id: int) -> Mapping[int, tuple[int, int]]:
-        """What nodes of this release serve, in the version in which they are asked here."""
+        """The versions that the node serves: the one in which each API is requested here."""
         return {key: (version, version) for key, version in VERSIONS.items()}
 
     async def broker_ids(self) -> list[int]:
-        """Every broker in service. Raises Refused."""
+        """The ids of all unfenced brokers. Raises Refused."""
         return [broker.node_id for broker in (await describe_cluster(self)).brokers if not broker.is_fenced]
 
     async def metadata(self, topics: Sequence[str] | None = ()) -> ClusterMetadata:
-        """The metadata as this node's image shows it. Raises Refused."""
+        """The topics' metadata in this node's image. Raises Refused."""
         wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
         return read_metadata(await self.ask(request, MetadataResponse))
@@ -146,8 +148,8 @@ class Kafka:
     async def by_leader(
         self, partitions: Iterable[TopicPartition], unled: dict[TopicPartition, ApiError] | None = None
     ) -> dict[int, list[TopicPartition]]:
-        """The partitions that each broker leads, in order of broker. Raises Refused, also for the first that nobody
-        leads or that there is not; with `unled` all those are put there."""
+        """The partitions by the broker that leads them, sorted. Raises Refused for the first partition that does not
+        exist or has no leader; with `unled` such partitions are added to `unled` instead."""
         wanted = sorted(partitions)
         found = await self.metadata(list(dict.fromkeys(place.topic for place in wanted)))
         grouped: dict[int, list[TopicPartition]] = {}
@@ -161,7 +163,7 @@ class Kafka:
         return dict(sorted(grouped.items()))
 
     async def coordinator(self, key: str, kind: int = COORDINATOR_OF_GROUP) -> int:
-        """The broker that coordinates the group, or the transactional id. Raises Refused."""
+        """The coordinator of the group or the transactional id. Raises Refused."""
         request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
         [found] = (await self.ask(request, FindCoordinatorResponse)).coordinators
         noun = "group" if kind == COORDINATOR_OF_GROUP else "transactional id"
@@ -169,15 +171,15 @@ class Kafka:
         return found.node_id
 
     def forget(self) -> None:
-        """Nothing is kept here."""
+        """Do nothing: this transport caches nothing."""
 
     async def retrying(self, operation: Callable[[], Awaitable[T]], *, final: Iterable[int] = ()) -> T:
-        """Once: whether to ask again is the HTTP client's decision."""
+        """Run the operation once: the HTTP client decides about retries."""
         return await operation()
 
     async def of_each(self, ask: Callable[[K], Awaitable[T]], items: Iterable[K]) -> list[T]:
-        """What `ask` gives for each, in order, of AT_ONCE_MAX at a time: one that is slow holds up no other. The first
-        failure ends them all and is raised."""
+        """The results of `ask` for each item, in order, with at most AT_ONCE_MAX calls at a time. The first failure
+        cancels the other calls and is raised."""
         room = asyncio.Semaphore(AT_ONCE_MAX)
 
         async def one(item: K) -> T:
@@ -192,7 +194,7 @@ class Kafka:
         return [task.result() for task in tasks]
 
     async def ask_brokers(self, ask: Callable[[int], Awaitable[T]], broker_ids: Iterable[int]) -> list[T]:
-        """Ask like `of_each`, but leave out the brokers that do not answer. Those are in `silent` afterwards."""
+        """Ask the brokers as `of_each` does, but leave out those that do not answer. They are added to `silent`."""
 
         async def one(broker_id: int) -> list[T]:
             try:
@@ -206,11 +208,11 @@ class Kafka:
         return [answer for answers in await self.of_each(one, broker_ids) for answer in answers]
 
     async def give_way(self) -> None:
-        """Let other HTTP requests have a turn."""
+        """Yield to other HTTP requests."""
         await asyncio.sleep(0)
 
     async def pause(self, seconds: float) -> None:
-        """Before something is tried again."""
+        """Wait before a retry."""
         await asyncio.sleep(seconds)
 
     async def salted_password(self, mechanism: ScramMechanism, password: str, iterations: int) -> tuple[bytes, bytes]:

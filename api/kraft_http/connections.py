@@ -1,8 +1,8 @@
-"""The HTTP admin's connections: how many there may be, and how long a client may keep one waiting. Each is a descriptor
-of the node's process, which its files and Kafka's clients need as well.
+"""The HTTP admin's connections: their largest number, and the timeouts of slow clients. Each connection takes a file
+descriptor of the node's process, which log files and Kafka clients need as well.
 
-A client that connects and then does nothing shuts nobody else out: where there are too many connections, the one that
-has waited for its client for the longest time is closed in favour of the new one.
+A client that connects and then does nothing cannot block others: beyond the limit, the connection that has waited
+longest for its client is closed in favour of the new one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LOOK_SECONDS: Final = 10.0
 
 
 class Waiting(IntEnum):
-    """What a connection waits for from its client. The smaller, the sooner it has to give way."""
+    """What a connection waits for from its client. Connections with smaller values are closed first."""
 
     HEAD = 0
     BODY = 1
@@ -46,7 +46,8 @@ class Waiting(IntEnum):
 
 
 class BoundedConnection(H11Protocol):
-    """Closed when its client keeps it waiting for too long, or for the longest time of too many."""
+    """A connection that is closed when its client is idle for too long, or when there are too many connections and its
+    client has been idle longest."""
 
     _waiting: Waiting | None = None
     """None while a request is carried out."""
@@ -82,7 +83,7 @@ class BoundedConnection(H11Protocol):
         self._look()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse a request that is none, and close. Where the answer to it has begun already, only close."""
+        """Reject an invalid request and close the connection. If a response has been started, only close."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             super().send_400_response(msg)
         else:
@@ -101,17 +102,17 @@ class BoundedConnection(H11Protocol):
         self._look()
 
     def _make_room(self, others: Iterable[BoundedConnection]) -> None:
-        """Close the one of `others` that can best be spared, or this one where all of them are being served."""
+        """Close the most idle of `others`, or this connection if all of them are serving requests."""
         spared = min((other for other in others if other._waiting is not None), key=_patience, default=self)
         spared.drop()
 
     def drop(self) -> None:
-        """Close at once, and count no longer."""
+        """Close immediately, and no longer count against the limit."""
         self.connections.discard(self)
         self.transport.abort()
 
     def _look(self) -> None:
-        """Notice what is waited for, and since when."""
+        """Update what the connection waits for, and since when."""
         waiting = self._waits_for()
         if waiting != self._waiting or self._timer is None or (waiting == Waiting.TAKING and self._progressed()):
             self._waiting, self._since = waiting, self.loop.time()
@@ -149,7 +150,7 @@ class BoundedConnection(H11Protocol):
 
 
 def _certificate(transport: asyncio.Transport) -> bytes | None:
-    """What the client has shown by TLS, as DER."""
+    """The client's TLS certificate (DER), or None."""
     tls = transport.get_extra_info("ssl_object")
     shown: bytes | None = None if tls is None else tls.getpeercert(True)
     return shown

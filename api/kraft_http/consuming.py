@@ -1,4 +1,5 @@
-"""Reading records for one request: from where, how many, and where to go on. Nothing is kept between requests."""
+"""Reads records for one request: start positions, number of records, and the offsets at which to continue. The server
+keeps no state between requests."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ FIRST_WINDOW: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consumption:
-    """What a request asked for."""
+    """The parameters of a request for records."""
 
     partition: int | None
     offset: int | None
@@ -55,7 +56,7 @@ class Consumption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Bounds:
-    """Where to begin in each partition, where each ends, and why nothing of some is read."""
+    """The start and end offset of each partition, and the reason why a partition is not read."""
 
     starts: dict[TopicPartition, int]
     ends: dict[TopicPartition, int]
@@ -63,8 +64,8 @@ class _Bounds:
 
 
 async def consume(cluster: ClusterContext, topic_name: str, wanted: Consumption) -> ConsumedRecords:
-    """Records in order of partition and offset. Raises Refused, also where the only partition that is asked for
-    lacks the offset."""
+    """Read records in order of partition and offset. Raises Refused, also if a single partition was requested and does
+    not have the offset."""
     topic = await describe_topic(cluster.kafka, topic_name)
     is_recreated = wanted.topic_id not in (None, topic.topic_id)
     missing = {}
@@ -118,7 +119,7 @@ async def consume(cluster: ClusterContext, topic_name: str, wanted: Consumption)
 
 
 def _chosen(topic: Topic, wanted: Consumption) -> dict[TopicPartition, int]:
-    """The partitions that are asked for, and who leads them. Raises Refused."""
+    """The requested partitions with their leaders. Raises Refused."""
     leaders = topic.leaders()
     if wanted.partition is None and wanted.positions is None:
         return leaders
@@ -128,7 +129,7 @@ def _chosen(topic: Topic, wanted: Consumption) -> dict[TopicPartition, int]:
 
 
 async def _bounds(cluster: ClusterContext, leaders: Mapping[TopicPartition, int], wanted: Consumption) -> _Bounds:
-    """Raises Refused."""
+    """The start and end offset of each partition. Raises Refused."""
     isolation = READ_COMMITTED if wanted.committed else READ_UNCOMMITTED
     ends = await offsets_at_leaders(cluster.kafka, leaders, LATEST, isolation=isolation)
     if wanted.offset is not None and wanted.partition is not None:
@@ -160,7 +161,7 @@ def _asked(index: int, wanted: Consumption) -> int:
 
 
 class _Read(NamedTuple):
-    """Records, where to go on, and their bytes."""
+    """The records of one read, the offset at which to continue, and the records' size in bytes."""
 
     records: list[ConsumedRecord]
     next_offset: int
@@ -168,7 +169,7 @@ class _Read(NamedTuple):
 
 
 class _Source:
-    """One partition to read from."""
+    """One partition that is read."""
 
     def __init__(self, cluster: ClusterContext, partition: TopicPartition, leader: int, wanted: Consumption) -> None:
         self._cluster = cluster
@@ -177,7 +178,7 @@ class _Source:
         self._wanted = wanted
 
     async def read(self, position: int, end: int, count: int, wait_ms: int) -> _Read:
-        """At most `count` records from `position` on. What was compacted away or is a marker is skipped. Raises
+        """Read at most `count` records from `position` on. Markers and compacted offsets are skipped. Raises
         Refused."""
         while count > 0:
             fetched = await self._fetch(position, count, wait_ms)
@@ -190,8 +191,8 @@ class _Source:
         return _Read([], position)
 
     async def newest(self, start: int, end: int, count: int) -> _Read:
-        """The last `count` records before `end`, of about `max_bytes` together, one at least if there is any. Raises
-        Refused."""
+        """Read the last `count` records before `end`, about `max_bytes` at most, but at least one if there is any.
+        Raises Refused."""
         found: list[FetchedRecord] = []
         upper, width, room, fetches = end, FIRST_WINDOW, self._wanted.max_bytes, FETCHES_MAX
         is_cut = False
@@ -234,7 +235,8 @@ class _Source:
 
 
 def _drop_oldest(window: deque[FetchedRecord], room: int, least: int) -> bool:
-    """Take out the oldest until the rest has at most `room` bytes, or is `least` records. Whether any was taken out."""
+    """Remove the oldest records until the rest has at most `room` bytes or `least` records. Returns whether any was
+    removed."""
     total_bytes = sum(size_of(record) for record, _ in window)
     count = len(window)
     while total_bytes > room and len(window) > least:

@@ -1,4 +1,4 @@
-"""What a route is given: the cluster it speaks of, a Kafka client, links, and one page of a list."""
+"""The dependencies of routes: the cluster of the request, a Kafka client, links, and pages of lists."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Recent = Annotated[ResponseCache, Depends(recent_answers)]
 
 @dataclass(frozen=True, slots=True)
 class ClusterContext:
-    """One request about one cluster."""
+    """The context of one request about one cluster."""
 
     cluster_id: str
     kafka: Kafka
@@ -60,7 +60,8 @@ async def cluster_context(request: Request, port: Port, cluster_id: ClusterIdPat
 
 
 def _url(request: Request) -> URL:
-    """What was asked for, quoted as it was: `request.url` is made of the path that the server has decoded."""
+    """The request's URL, quoted as the client sent it. `request.url` cannot be used: it is made from the decoded
+    path."""
     raw_path: bytes = request.scope.get("raw_path") or quote(request.scope["path"]).encode()
     query: bytes = request.scope["query_string"]
     return URL(
@@ -70,7 +71,7 @@ def _url(request: Request) -> URL:
 
 
 async def writable(port: Port) -> None:
-    """Refuses a change when the admin is read-only."""
+    """Reject a change if the admin is read-only."""
     if port.identity.read_only:
         raise ApiProblem(403, "This HTTP admin is read-only (kraft.admin.read.only).", error_code=40301)
 
@@ -95,7 +96,7 @@ GroupIdPath = Annotated[str, Depends(group_id_path)]
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """How much of a list is wanted."""
+    """The requested page of a list."""
 
     size: int | None
     """None: all of it."""
@@ -103,14 +104,14 @@ class Page:
     """The key of the last element of the page before."""
 
     def or_of(self, size: int) -> Page:
-        """With `size` elements unless the client has said how many."""
+        """The page with `size` as the default number of elements."""
         return Page(self.size or size, self.after)
 
     def cut(
         self, items: Sequence[T], key: Callable[[T], str], url: URL, *, descending: bool = False
     ) -> tuple[list[T], CollectionMetadata]:
-        """The page of `items`, which are sorted by `key`, and the collection's metadata. Elements that come or go
-        between two pages shift nothing."""
+        """The page of `items`, which are sorted by `key`, and the collection's metadata. Elements that are added or
+        removed between two requests do not shift the pages."""
         after = self.after
         rest = [item for item in items if after is None or (key(item) < after if descending else key(item) > after)]
         page = rest if self.size is None else rest[: self.size]
@@ -137,7 +138,7 @@ async def page(
     ] = None,
     page_token: Annotated[str | None, Query(description="From the `next` of the page before.")] = None,
 ) -> Page:
-    """Without parameters: all of it, as REST v3 answers."""
+    """The page that the parameters request. Without parameters it is the whole list, as in REST v3."""
     return Page(page_size, None if page_token is None else _decode_token(page_token))
 
 
@@ -154,10 +155,10 @@ IncludeOperations = Annotated[
 
 
 def unanswered(kafka: Kafka) -> list[UnansweredBroker]:
-    """The brokers that an answer had to do without."""
+    """The brokers that did not answer, and are missing in the response."""
     return [UnansweredBroker(broker_id=broker_id, detail=detail) for broker_id, detail in sorted(kafka.silent.items())]
 
 
 def whole(url: URL) -> CollectionMetadata:
-    """The metadata of a collection that is never cut."""
+    """The metadata of a collection that is never paged."""
     return CollectionMetadata(self=str(url), next=None)

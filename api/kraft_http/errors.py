@@ -1,7 +1,7 @@
-"""What a client sees when something is wrong: one body for RFC 9457 and for the error format of REST v3.
+"""Error responses: one body that serves RFC 9457 and the error format of REST v3.
 
 `type, title, status, detail, instance` are the problem details; `error_code` and `message` are v3's; `kafka_error`,
-`errors` and `hint` are ours. `STATUS` below is the only table from Kafka's error codes to HTTP.
+`errors` and `hint` are kraft's own. `STATUS` below is the only mapping from Kafka's error codes to HTTP.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ _TITLES: Final = {
 
 
 class ApiProblem(Exception):
-    """A request that this API refuses itself, with the status and the v3 error code to answer."""
+    """An error that this API itself finds, with its HTTP status and v3 error code."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ def not_found(what: str) -> ApiProblem:
 
 
 def answer_for(problem: Refused) -> Answer:
-    """The HTTP side of a Kafka error."""
+    """The HTTP status and v3 error code of a Kafka error."""
     known = STATUS.get(problem.code)
     if known is not None:
         return known
@@ -186,7 +186,7 @@ def answer_for(problem: Refused) -> Answer:
 
 
 def install(app: FastAPI) -> None:
-    """Make every error leave `app` in this shape."""
+    """Register handlers so that every error of `app` has this format."""
     app.add_exception_handler(Refused, _kafka_problem)
     app.add_exception_handler(ApiError, _refused)
     app.add_exception_handler(ApiProblem, _api_problem)
@@ -208,7 +208,7 @@ async def _kafka_problem(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _refused(request: Request, error: Exception) -> JSONResponse:
-    """What `AdminPort` itself does not tell: the caller may not know it, or its login does not hold any more."""
+    """Respond to an error of `AdminPort` itself: the caller lacks the permission, or its login has expired."""
     assert isinstance(error, ApiError)
     return await _kafka_problem(request, Refused(error.code, "", error.message))
 
@@ -223,7 +223,7 @@ async def _unencodable(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _stopped(request: Request, error: Exception) -> JSONResponse:
-    """`AdminPort` has no node any more, or will have none in a moment."""
+    """Respond that the node has stopped or is stopping."""
     return error_response(request, RETRIABLE.status, f"No answer: {error}.", RETRIABLE.error_code)
 
 
@@ -264,7 +264,7 @@ def error_response(
     errors: list[FieldProblem] | None = None,
     hint: str | None = None,
 ) -> JSONResponse:
-    """The one shape in which an error leaves."""
+    """The error response in the common format."""
     path = request.scope["path"]
     body = ErrorBody(
         type="about:blank",
@@ -288,7 +288,7 @@ def error_response(
 
 
 def request_id_of(request: Request) -> str | None:
-    """What the client calls its request, if that can be repeated as it is."""
+    """The client's X-Request-Id, or None if it is too long or not printable ASCII."""
     request_id = request.headers.get("x-request-id", "")
     return (
         request_id
@@ -298,8 +298,8 @@ def request_id_of(request: Request) -> str | None:
 
 
 def _readable(content: dict[str, Any]) -> dict[str, Any]:
-    """The texts of an error may quote the request, and JSON can carry what UTF-8 cannot. A slash of the path has its
-    stand-in there."""
+    """Make the texts of an error encodable: they may quote the request, and JSON strings can hold what UTF-8 cannot
+    encode. Also restore encoded slashes of the path."""
     return {
         key: restore_slashes(value.encode("utf-8", "replace").decode()) if isinstance(value, str) else value
         for key, value in content.items()
@@ -307,5 +307,6 @@ def _readable(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The errors of an operation, for OpenAPI. `kraft_http.openapi` adds those that every operation may answer."""
+    """The error responses of an operation, for OpenAPI. `kraft_http.openapi` adds those that every operation may
+    return."""
     return {status: {"model": ErrorBody, "description": _TITLES[status]} for status in statuses}

@@ -1,8 +1,8 @@
-"""Where a request's head and body end, told strictly. A proxy in front of a node must never see another end than the
-node does: what it takes for a body could be a request here, past whatever the proxy forbids (RFC 9112, 11.2).
+"""Strict parsing of where a request's head and body end. A proxy in front of a node must see the same end as the node:
+otherwise what the proxy takes for a body could be another request here, which the proxy did not check (RFC 9112, 11.2).
 
-h11 is lenient where the standard lets it. It ends lines at a bare LF, joins folded ones, lets Transfer-Encoding win
-over Content-Length, and takes a Content-Length that is repeated. All of that is refused here.
+h11 is lenient where the standard permits it: it ends lines at a bare LF, joins folded lines, prefers Transfer-Encoding
+to Content-Length, and accepts a repeated Content-Length. All of these are rejected here.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _BARE_LF: Final = re.compile(rb"(?<!\r)\n")
 
 
 class StrictBuffer(ReceiveBuffer):
-    """What has come of a connection and is not read yet. Heads and trailers are taken from it as lines."""
+    """The bytes received on a connection and not parsed yet. Heads and trailers are extracted as lines."""
 
     def maybe_extract_lines(self) -> list[bytearray] | None:
-        """The lines of a whole head or of whole trailers, or None. Raises LocalProtocolError, which h11 lays at the
-        peer's door, for one of doubtful form."""
+        """The lines of a complete head or of complete trailers, or None. Raises LocalProtocolError, which h11 reports
+        as the peer's error, if another reader could see another end."""
         data = self._data
         if data[:2] == b"\r\n":
             self._extract(2)
@@ -40,7 +40,7 @@ class StrictBuffer(ReceiveBuffer):
 
 
 def framing_doubt(lines: Iterable[bytes | bytearray]) -> str | None:
-    """Why another reader of these lines may see another end of the body, or None."""
+    """The reason why another reader of these lines may see another end of the body, or None."""
     lengths, codings, is_old = 0, 0, False
     for number, line in enumerate(lines):
         if number == 0:

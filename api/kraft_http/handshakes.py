@@ -1,6 +1,6 @@
-"""TLS of the HTTP admin's connections: each is handed to HTTP once both sides have agreed on keys.
+"""TLS handshakes of the HTTP admin. A connection is passed to the HTTP protocol after its handshake.
 
-A connection that has not come so far is a descriptor, too. How many there are is bounded, and how long each may take.
+A connection in its handshake takes a file descriptor, too. Their number and the time of each are limited.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ MakeConnection = Callable[..., asyncio.Protocol]
 
 
 class Handshakes:
-    """Those of one admin. Touched by its loop only."""
+    """The handshakes of one admin. Used only by its event loop."""
 
     def __init__(
         self, make: MakeConnection, context: Callable[[], ssl.SSLContext], report: Callable[[str, str], None]
     ) -> None:
-        """`make` gives what speaks HTTP on a connection, `context` the keys for the next one. `report` hears the
-        address of who did not agree on TLS, and why."""
+        """`make` creates the HTTP protocol of a connection, `context` returns the TLS context for the next one.
+        `report` is called with the client's address and the reason when a handshake fails."""
         self._report = report
         self._make = make
         self._context = context
         self._waiting: dict[_Accepted, None] = {}
 
     def connection(self, **arguments: Any) -> asyncio.Protocol:
-        """A connection that has been accepted, with the server's arguments for `make`."""
+        """The protocol of an accepted connection. The server's arguments are passed to `make`."""
         return _Accepted(self, self._make(**arguments))
 
     async def handshake(self, accepted: _Accepted, transport: asyncio.Transport) -> None:
-        """Hand the connection on, or close it."""
+        """Perform the handshake, then pass the connection to HTTP, or close it."""
         self._waiting[accepted] = None
         if len(self._waiting) > HANDSHAKES_MAX:
             self._make_room()
@@ -59,7 +59,8 @@ class Handshakes:
             early.hand_over(encrypted, accepted.http)
 
     def _make_room(self) -> None:
-        """Close the oldest of the address that has most: whoever connects without end shuts out only itself."""
+        """Close the oldest handshake of the address that has most: a client that opens connections without end blocks
+        only itself."""
         counts = Counter(each.source for each in self._waiting)
         most = max(counts.values())
         spared = next(each for each in self._waiting if counts[each.source] == most)
@@ -68,7 +69,7 @@ class Handshakes:
 
 
 class _Accepted(asyncio.Protocol):
-    """A connection without keys. Whatever came on it would be dropped here."""
+    """A connection before its handshake. It drops any data received."""
 
     def __init__(self, handshakes: Handshakes, http: asyncio.Protocol) -> None:
         self.http = http
@@ -90,7 +91,8 @@ class _Accepted(asyncio.Protocol):
 
 
 class _Early(asyncio.Protocol):
-    """What a client has sent with its last message of the handshake arrives before `start_tls` has returned."""
+    """Keeps the data that a client sends with the last message of its handshake: it arrives before `start_tls`
+    returns."""
 
     def __init__(self) -> None:
         self._data = bytearray()
@@ -107,7 +109,7 @@ class _Early(asyncio.Protocol):
         self.is_lost = True
 
     def hand_over(self, transport: asyncio.Transport, http: asyncio.Protocol) -> None:
-        """`http` goes on with the connection."""
+        """Pass the connection and the data received so far to `http`."""
         transport.set_protocol(http)
         http.connection_made(transport)
         if self._data:

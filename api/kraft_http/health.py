@@ -1,4 +1,4 @@
-"""From facts about a cluster to a verdict: is it healthy, what is wrong, and what to do about it. Pure."""
+"""The health verdict from the facts about a cluster: whether it is healthy, what is wrong, and the remedy. Pure."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class PartitionProblem(BaseModel):
 
 
 class VoterFacts(BaseModel):
-    """A voter as the quorum's leader sees it."""
+    """A voter's progress as the quorum's leader sees it."""
 
     node_id: int
     lag: Int64 = Field(description="Records of the metadata log that it has yet to copy.")
@@ -105,8 +105,9 @@ def is_under_min_isr(partition: PartitionFacts) -> bool:
 
 
 def voter_facts(voters: Sequence[tuple[int, int, int]], leader_id: int, now_ms: int) -> list[VoterFacts]:
-    """`voters` are (node id, log end offset, ms since 1970 at which it last had everything, or -1), as the quorum's
-    leader tells. The leader's own time, if it is told, is taken for now: clocks of those who ask may differ."""
+    """The progress of `voters`, which are (node id, log end offset, ms since 1970 at which the voter last had
+    everything, or -1) as the quorum's leader reports them. The leader's own timestamp serves as the present if there is
+    one, since other nodes' clocks may differ."""
     end = max((log_end for node_id, log_end, _ in voters if node_id == leader_id), default=-1)
     now = next((caught_up for node_id, _, caught_up in voters if node_id == leader_id and caught_up >= 0), now_ms)
     found = []
@@ -134,9 +135,12 @@ def judge(
     unreached: Mapping[int, str] = NONE_UNREACHED,
     asked_by: int = -1,
 ) -> ClusterHealth:
-    """The verdict. A broker that is shutting down, or was shut down, on purpose is not down. `voters` and `elections`:
-    as the active controller tells of them, if it answers; `nodes`: as those that answer tell of themselves.
-    `unreached`: why node `asked_by` could not reach others."""
+    """The verdict. A broker that is shutting down, or was shut down, on purpose does not count as down.
+
+    - `voters` and `elections` are the active controller's report, if it answers.
+    - `nodes` are the reports of the nodes that answer.
+    - `unreached` has the nodes that node `asked_by` could not reach, with the reasons.
+    """
     leaderless = [partition for partition in facts.impaired if is_offline(partition)]
     under_replicated = [partition for partition in facts.impaired if is_under_replicated(partition)]
     under_min_isr = [partition for partition in facts.impaired if is_under_min_isr(partition)]
@@ -190,7 +194,8 @@ def judge(
 
 
 def _internal_topic_reasons(internal: Sequence[InternalTopicFacts]) -> Iterator[Reason]:
-    """The reasons about coordinators' topics that were created when there were fewer brokers."""
+    """The reasons about coordinators' topics with too few replicas, because they were created when there were fewer
+    brokers."""
     for each in internal:
         if each.replicas >= each.replicas_wanted:
             continue
@@ -243,7 +248,7 @@ def _voter_reasons(voters: Sequence[VoterFacts]) -> list[Reason]:
 
 
 def _drain_reasons(brokers: Sequence[BrokerFacts]) -> list[Reason]:
-    """Decommissionings that cannot go on."""
+    """The reasons about decommissionings that are blocked."""
     reasons = []
     for broker in brokers:
         if broker.draining is not None and broker.draining.blocked:

@@ -1,5 +1,4 @@
-"""What waits in a cluster, and what a node tells of itself: models, and the sentences that the verdict says of them.
-Pure."""
+"""What a node reports about its troubles: models, and the health reasons derived from them. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ WAITS_SAID_MAX: Final = 5
 
 
 class Reason(BaseModel):
-    """One thing that is wrong."""
+    """One problem of the cluster."""
 
     code: str = Field(examples=["under_replicated_partitions"])
     summary: str
@@ -25,7 +24,7 @@ class Reason(BaseModel):
 
 
 class ReplicaEnd(BaseModel):
-    """Where the log of a replica ends."""
+    """The end of a replica's log."""
 
     replica: int
     last_epoch: int = Field(description="The leader epoch of its last record; -1: it is empty.")
@@ -61,7 +60,7 @@ class WaitingElection(BaseModel):
 
 
 class WaitingReplica(BaseModel):
-    """A replica with a damaged log, or with one of an unknown topic, that must not lead."""
+    """A replica that must not lead: its log is damaged or belongs to an unknown topic."""
 
     topic: str
     partition: int
@@ -85,7 +84,8 @@ class UnreadableLog(BaseModel):
 
 
 class SetAsideItem(BaseModel):
-    """What background work could not do for one item, because of a fault in the program. The other items went on."""
+    """An item that background work skips because it failed unexpectedly (a defect of kraft). Other items are not
+    affected."""
 
     work: str
     item: str
@@ -95,7 +95,7 @@ class SetAsideItem(BaseModel):
 
 
 class UnmadeTopic(BaseModel):
-    """An internal topic that clients of a coordinator wait for, and that cannot be made."""
+    """An internal topic that a coordinator's clients wait for, and that cannot be created."""
 
     topic: str
     since_ms: Int64
@@ -103,14 +103,14 @@ class UnmadeTopic(BaseModel):
 
 
 class CertificateEnd(BaseModel):
-    """When the first certificate that a node shows at a listener ends. HTTP_ADMIN is the HTTP admin."""
+    """The time at which the first certificate of a listener expires. HTTP_ADMIN is the HTTP admin."""
 
     listener: str
     ends_ms: Int64
 
 
 class SlowDiskStatus(BaseModel):
-    """A log directory whose disk takes long."""
+    """A log directory whose disk is slow."""
 
     path: str
     seconds: float = Field(description="The longest sync of the last five minutes, also one that is under way.")
@@ -119,7 +119,7 @@ class SlowDiskStatus(BaseModel):
 
 
 class LateMember(BaseModel):
-    """A member of a consumer group that does not get on with some of its partitions."""
+    """A member of a consumer group that does not make progress on some of its partitions."""
 
     group_id: str
     member_id: str
@@ -141,7 +141,7 @@ class LateMember(BaseModel):
 
 
 class NodeStatus(BaseModel):
-    """What a node tells of itself: its disks and what waits there. Lists are cut; the counts are whole."""
+    """A node's report about its disks, replicas and background work. Lists are truncated; the counts are complete."""
 
     node_id: int
     is_known: bool = Field(
@@ -180,8 +180,8 @@ class NodeStatus(BaseModel):
 
 
 class WaitingElections(BaseModel):
-    """Partitions without a leader. The list is cut, the count is whole; a partition that has only just lost its leader
-    may be missing in the list."""
+    """The partitions without a leader. The list is truncated, the count is complete. A partition that has only just
+    lost its leader may be missing in the list."""
 
     count: int = 0
     partitions: list[WaitingElection] = []
@@ -191,7 +191,7 @@ class WaitingElections(BaseModel):
 
 
 def read_status(node_id: int, document: object) -> NodeStatus:
-    """What node `node_id` tells. A node of another release may tell it in a form that is not known here."""
+    """The report of node `node_id`. If a node of another release sends an unknown format, `is_known` is False."""
     try:
         return NodeStatus.model_validate(document)
     except ValidationError:
@@ -199,7 +199,7 @@ def read_status(node_id: int, document: object) -> NodeStatus:
 
 
 def unknown_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
-    """The reason about nodes whose troubles are not seen here."""
+    """The reason about nodes whose reports cannot be read."""
     unknown = [node.node_id for node in nodes if not node.is_known]
     if unknown:
         yield Reason(
@@ -211,7 +211,7 @@ def unknown_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
 
 
 def late_transaction_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
-    """The reason about transactions that no coordinator will end."""
+    """The reason about transactions that no coordinator will complete."""
     count = sum(node.late_transactions_count for node in nodes)
     if not count:
         return
@@ -226,7 +226,7 @@ def late_transaction_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
 
 
 def authorizer_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
-    """Nodes have to judge alike: what one denies, another one allows."""
+    """The reason about nodes with different authorizers: one node would deny what another allows."""
     found: dict[str, list[int]] = {}
     for node in nodes:
         if node.authorizer is not None:
@@ -265,7 +265,7 @@ def election_reasons(elections: WaitingElections) -> Iterator[Reason]:
 
 
 def refused_reasons(elections: WaitingElections) -> Iterator[Reason]:
-    """The reason about processes that run without being part of the cluster."""
+    """The reasons about broker processes that run without a valid registration."""
     for broker_id in elections.refused_brokers:
         yield Reason(
             code="broker_not_registered",
@@ -298,7 +298,8 @@ def replica_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
 
 
 def _unreadable_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
-    """Every replica of a partition may have the same bytes, so a partition is named once, with its nodes."""
+    """The reasons about unreadable records. Each partition is listed once, with its nodes, since every replica may have
+    the same bytes."""
     found: dict[tuple[str, int], list[int]] = {}
     logs: dict[tuple[str, int], UnreadableLog] = {}
     for node in nodes:
@@ -325,7 +326,7 @@ def _unreadable_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
 
 
 def set_aside_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
-    """The reasons about work that failed unexpectedly."""
+    """The reasons about background work that failed unexpectedly."""
     remedy = (
         "This is a fault of kraft: the node's log has it as background_work_failed, with its trace; please report "
         "that. Where the work comes to the item again and succeeds, this ends; a restart tries everything again."
@@ -346,7 +347,8 @@ def set_aside_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
 
 
 def unmade_topic_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
-    """Every node may be asked for the same topic, so it is named once."""
+    """The reasons about internal topics that cannot be created. Each topic is listed once, even if several nodes report
+    it."""
     found = {each.topic: each for node in nodes for each in node.unmade_topics}
     for each in found.values():
         yield Reason(
@@ -358,8 +360,8 @@ def unmade_topic_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
 
 
 def late_member_warnings(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
-    """The warnings about members of groups that are stuck or slow. Such a member is its application's trouble: the
-    cluster is healthy with it."""
+    """The warnings about stuck or slow group members. They are a problem of an application: the cluster still counts as
+    healthy."""
     late = [each for node in nodes for each in node.late_members]
     for each in late[:WAITS_SAID_MAX]:
         look = f"`kraft groups describe {each.group_id}` shows its partitions."

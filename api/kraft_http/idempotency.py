@@ -1,4 +1,4 @@
-"""Changes that a client may send again when it has not heard the answer: with an Idempotency-Key they happen once."""
+"""Changes that a client can safely retry: requests with the same Idempotency-Key are carried out once."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class _Change:
 
 
 class IdempotencyKeys:
-    """Those that this node has seen, in memory. Used by the tasks of one event loop."""
+    """The keys that this node has received, in memory. Used by the tasks of one event loop."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._changes: dict[tuple[str, str], _Change] = {}
 
     async def of(self, principal: str, key: str, body: bytes, change: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """What `change` gives, or gave (or will) when it was begun under this key. It goes on if the client goes away.
-        A failure is told to all who wait for it and not kept: sent again, the change is tried again.
+        """Run `change` once for this key, and return its result to every request with the key. It continues if the
+        client disconnects. A failure is raised to all waiting requests and not kept, so a retry runs the change again.
 
-        Raises ApiProblem 422 for a key that came with another body, 503 while all keys are of changes under way.
+        Raises ApiProblem 422 for a key that was used with another body, 503 while the table is full of running changes.
         """
         now, digest = self._now(), hashlib.blake2b(body).digest()
         self._changes = {each: begun for each, begun in self._changes.items() if begun.until > now}

@@ -1,7 +1,7 @@
-"""Numbers of 64 bits, which may leave as JSON strings: JavaScript rounds those beyond 2^53.
+"""64-bit numbers as JSON strings on request: JavaScript rounds numbers beyond 2^53.
 
-`?int64=string` is known to every GET below /v1 and /v3 whose answer has such numbers by its schema. They are of the
-type `Int64`, and of format int64 in the OpenAPI document.
+`?int64=string` is a parameter of every GET below /v1 and /v3 whose response schema has such numbers. They have the type
+`Int64`, and format int64 in the OpenAPI document.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Int64 = Annotated[
 
 
 def tells_int64(route: APIRoute) -> bool:
-    """Whether it is a GET of the API with numbers of 64 bits in its answer."""
+    """Whether the route is a GET of the API whose response has 64-bit numbers."""
     is_get = route.methods is not None and "GET" in route.methods
     return is_get and route.path.startswith(("/v1/", "/v3/")) and _model_tells(route.response_model)
 
@@ -53,7 +53,7 @@ def _model_tells(model: Any) -> bool:
 
 
 def has_int64(schema: Any, schemas: Mapping[str, Any]) -> bool:
-    """Whether a schema has a part of format int64, itself or in those of `schemas` that it refers to."""
+    """Whether a schema has a part of format int64, in itself or in a schema of `schemas` that it refers to."""
     to_see, seen = [schema], []
     while to_see:
         part = to_see.pop()
@@ -71,7 +71,7 @@ def has_int64(schema: Any, schemas: Mapping[str, Any]) -> bool:
 
 
 async def int64_form(request: Request) -> None:
-    """Note how this request wants them, for as long as its task answers it. Raises ApiProblem for another word."""
+    """Set the form of 64-bit numbers for the task of this request. Raises ApiProblem for an unknown form."""
     _as_text.set(False)  # A task may have answered another request before.
     forms = request.query_params.getlist(PARAMETER)
     route = request.scope["route"]

@@ -1,8 +1,8 @@
-"""Concatenated JSON out of a stream of bytes: documents one after another, with or without blanks or line ends
-between them, cut anywhere by the network.
+"""Concatenated JSON from a byte stream: one document after another, with or without white space between them, split
+anywhere by the network.
 
-Each character is looked at once to find where a document ends (brackets, and what is quoted), and parsed once when
-it has.
+Each character is scanned once for the end of its document (brackets and quotes), and parsed once when the document is
+complete.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _QUOTE_OR_ESCAPE = re.compile(r'["\\]')
 
 
 class BrokenStream(ValueError):
-    """What follows is no JSON; nothing after it can be understood."""
+    """Raised at invalid JSON; nothing after it can be parsed."""
 
 
 class JsonDocuments:
-    """Collects text and gives out whole documents. A document is only known to end when something follows it or the
-    stream ends, unless it is an object, array or string."""
+    """Collects text and returns complete documents. An object, array or string is complete at its closing character;
+    any other document when something follows it or the stream ends."""
 
     def __init__(self) -> None:
         self._decoder = json.JSONDecoder()
@@ -48,8 +48,8 @@ class JsonDocuments:
         self._escaped = False
 
     def feed(self, chunk: bytes, *, last: bool = False) -> list[Any]:
-        """The documents that are complete now. Raises BrokenStream, after those before the fault were given out
-        unless this is the last chunk."""
+        """The documents that `chunk` completes. If the stream is broken, BrokenStream is raised by the next call, after
+        the documents before the error were returned; with `last` by this call."""
         if self._broken is not None:
             raise self._broken
         documents: list[Any] = []
@@ -91,7 +91,7 @@ class JsonDocuments:
         return end, end < len(text)
 
     def _end_of_nested(self, text: str, position: int) -> tuple[int, bool]:
-        """How far the open object, array or string goes in `text`, and whether that is its end."""
+        """The position up to which the open object, array or string extends in `text`, and whether it ends there."""
         while position < len(text):
             if self._escaped:
                 self._escaped = False
@@ -119,7 +119,7 @@ class JsonDocuments:
             self._depth -= 1
 
     def _parsed(self) -> list[Any]:
-        """What was collected: one document, or words and numbers that follow one another."""
+        """Parse the collected text: one nested document, or a sequence of literals and numbers."""
         text, documents, position = "".join(self._pieces), [], 0
         self._begin()
         try:
@@ -138,13 +138,13 @@ class JsonDocuments:
 
 
 def _after(pattern: re.Pattern[str], text: str, position: int) -> int:
-    """Behind what `pattern` matches at `position`, if only nothing."""
+    """The position after the match of `pattern` at `position`; `position` itself if there is none."""
     found = pattern.match(text, position)
     return position if found is None else found.end()
 
 
 async def documents_of(stream: AsyncIterable[bytes]) -> AsyncIterator[list[Any]]:
-    """The documents of each chunk together, so that records that came together are appended together. Raises
+    """The documents of each chunk as one list, so that records that arrive together are appended together. Raises
     BrokenStream."""
     collected = JsonDocuments()
     async for chunk in stream:

@@ -1,4 +1,4 @@
-"""URLs and resource names in answers."""
+"""URLs and resource names in responses."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def restore_slashes(text: str) -> str:
 
 
 class Links:
-    """Absolute URLs below one cluster, as the client addressed it."""
+    """Absolute URLs of resources of one cluster, with the base URL that the client used."""
 
     def __init__(self, base_url: str, cluster_id: str) -> None:
-        """`base_url` ends with PREFIX where the client addressed it so."""
+        """`base_url` ends with PREFIX if the client's URL had it."""
         prefixed = base_url.rstrip("/")
         self.base_url = prefixed.removesuffix(PREFIX)
         self.cluster_id = cluster_id
@@ -39,9 +39,9 @@ class Links:
         self._own = f"{self.clusters}/{segment(cluster_id)}"
 
     def to(self, *segments: object) -> str:
-        """`.../v3/clusters/<id>/<segments>`."""
+        """The URL `.../v3/clusters/<id>/<segments>`."""
         return "/".join([self._own, *map(segment, segments)])
 
     def name(self, *parts: str) -> str:
-        """A resource name as `crn:///kafka=<cluster>/topic=t/partition=0`; parts are `kind=value` or bare words."""
+        """The resource name `crn:///kafka=<cluster>/topic=t/partition=0`; parts are `kind=value` or single words."""
         return "/".join([f"crn:///kafka={self.cluster_id}", *parts])

@@ -1,5 +1,5 @@
-"""The caller of a request. It is determined once, before anything is done for the request. Routes get the node as that
-caller may use it."""
+"""Authentication of a request, once, before anything else is done for it. Routes get an `AdminPort` with the caller's
+permissions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOT_LOGGED_IN: Final = 40101
 
 
 class AuthMiddleware:
-    """Refuses who is not known, with what to do about it."""
+    """Rejects unauthenticated requests, with a hint on how to log in."""
 
     def __init__(self, app: ASGIApp, port: AdminPort) -> None:
         self.app = app

@@ -1,4 +1,4 @@
-"""What is wrong with the machines under a cluster: clocks, certificates, slow disks. Pure."""
+"""Health reasons about the machines of a cluster: clocks, certificates, slow disks. Pure."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ CERTIFICATE_MS_MIN: Final = ENDS_SOON_SECONDS * 1000
 
 
 def unreached_reasons(unreached: Mapping[int, str], asked_by: int, brokers: Sequence[BrokerFacts]) -> Iterator[Reason]:
-    """The reason about live nodes, by id, that node `asked_by` cannot reach, and why. One that shuts down on purpose
-    is left out."""
+    """The reason about live nodes that node `asked_by` cannot reach. `unreached` has the cause by node id. Nodes that
+    are shutting down on purpose are left out."""
     stopping = {broker.node_id for broker in brokers if broker.shutting_down}
     found = {node: why for node, why in sorted(unreached.items()) if node not in stopping}
     if found:
@@ -31,7 +31,7 @@ def unreached_reasons(unreached: Mapping[int, str], asked_by: int, brokers: Sequ
 
 
 def clock_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
-    """Nodes whose clocks are away from the median of all."""
+    """The reasons about nodes whose clocks differ from the median of all."""
     offsets = {node.node_id: node.clock_offset_ms for node in nodes if node.wall_ms is not None}
     if not offsets:
         return
@@ -51,7 +51,7 @@ def clock_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
 
 
 def certificate_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
-    """Certificates that have ended or will soon, by the clock of the node that shows them."""
+    """The reasons about certificates that have expired or will soon, by the clock of the node that uses them."""
     for node in nodes:
         for each in node.certificates:
             left_ms = each.ends_ms - (node.wall_ms or 0)
@@ -87,7 +87,7 @@ def slow_disk_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
 
 
 def _duration(seconds: int) -> str:
-    """Text in the two largest units."""
+    """The duration in its two largest units."""
     parts: list[str] = []
     for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
         count, seconds = divmod(seconds, size)

@@ -1,4 +1,4 @@
-"""What happens to a request before it is routed."""
+"""The processing of a request before routing."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _JSON: Final = re.compile(r"application/(?:[\w.+-]+\+)?json", re.ASCII | re.IGNO
 
 
 def is_streamed(scope: Mapping[str, Any]) -> bool:
-    """Whether a request's body is taken piece by piece, for as long as the client likes."""
+    """Whether the request's body is a stream without a size limit."""
     return _STREAMED.fullmatch(scope["path"]) is not None
 
 
 def host_of(authority: str) -> str | None:
-    """The host of `host:port`, in lower case and without brackets or a last dot; None where there is none."""
+    """The host of `host:port`, in lower case, without brackets or a trailing dot; None if there is none."""
     match = _AUTHORITY.fullmatch(authority)
     if match is None:
         return None
@@ -47,7 +47,7 @@ def host_of(authority: str) -> str | None:
 
 
 def is_address(host: str) -> bool:
-    """Whether `host` is an IP address. A page cannot have its own name resolve to such a host."""
+    """Whether `host` is an IP address. A web page cannot make such a host resolve elsewhere."""
     try:
         ipaddress.ip_address(host)
     except ValueError:
@@ -56,11 +56,12 @@ def is_address(host: str) -> bool:
 
 
 class OriginMiddleware:
-    """Keeps pages of other sites from administering the cluster through the browser of somebody who may reach it.
+    """Keeps web pages of other sites from administering the cluster through the browser of a person who can reach it.
 
-    A request has to name this admin in its Host header: by DNS rebinding, a page's own name can be made to lead here,
-    and the browser then takes our answers for the page's. A change must come from our own page or from no page at
-    all, and a body must be called JSON: a page may send other kinds anywhere without asking.
+    - The Host header must name this admin. By DNS rebinding, a page's own name can be made to resolve to this address;
+      the browser then treats our responses as the page's own.
+    - A change must come from one of our own pages, or not from a page.
+    - A body must have a JSON content type: a page may send other types to any site without a preflight request.
     """
 
     def __init__(self, app: ASGIApp, identity: NodeIdentity) -> None:
@@ -82,7 +83,7 @@ class OriginMiddleware:
         await self.app(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> tuple[int, int, str] | None:
-        """Status, error code and sentence for a request that is not let in."""
+        """Status, error code and message for a request that is rejected; None if it is accepted."""
         headers = Headers(scope=scope)
         authority = headers.get("host")
         if authority is not None and not self._is_ours(host_of(authority), scope):
@@ -118,8 +119,8 @@ class OriginMiddleware:
         return server is not None and is_address(host) and host == _normal(server[0])
 
     def _is_own(self, origin: str, authority: str | None) -> bool:
-        """Whether a page of `origin` came from here: under the very host and port that the request names, or from a
-        proxy with one of the further names and its scheme's own port."""
+        """Whether a page of `origin` was served by this admin: its host and port are those of the request, or it has
+        one of the additional host names and its scheme's default port (a proxy)."""
         try:
             served_by = urlsplit(origin).netloc.lower()
         except ValueError:
@@ -128,12 +129,12 @@ class OriginMiddleware:
 
 
 def _normal(host: str) -> str:
-    """The host as `host_of` gives it."""
+    """The host in the form of `host_of`."""
     return host.strip("[]").lower().removesuffix(".")
 
 
 class KafkaPrefix:
-    """Serves /kafka/v3 as /v3. What is behind it sees the prefix as the root path alone, so links have it, too."""
+    """Serves /kafka/v3 as /v3. The application sees the prefix only as root path, so its links have the prefix, too."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -151,8 +152,8 @@ class KafkaPrefix:
 
 
 class EncodedSlashes:
-    """Keeps an encoded slash inside its path segment: the server decodes %2F before routing, and ids of groups may
-    hold slashes."""
+    """Keeps an encoded slash inside its path segment. The server decodes %2F before routing, and group ids may contain
+    slashes."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -166,7 +167,7 @@ class EncodedSlashes:
 
 
 class BoundedBodies:
-    """Refuses a body that is too large as soon as it is known to be, and before it is kept."""
+    """Rejects a body as soon as it exceeds the limit, without buffering it."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

@@ -1,4 +1,4 @@
-"""The OpenAPI document: FastAPI's, with our errors in place of its own."""
+"""The OpenAPI document: FastAPI's, with this API's error responses in place of FastAPI's."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _IF_MATCH: Final = {
 
 
 def install(app: FastAPI, identity: NodeIdentity) -> None:
-    """Serve our document at /openapi.json."""
+    """Serve the document at /openapi.json."""
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
@@ -88,7 +88,7 @@ def _document(app: FastAPI, version: str) -> dict[str, Any]:
 
 
 def _ask_for_password(document: dict[str, Any]) -> None:
-    """Every operation but those of probes needs HTTP Basic."""
+    """Declare HTTP Basic authentication for every operation except probes."""
     document["components"]["securitySchemes"] = {"basic": {"type": "http", "scheme": "basic"}}
     document["security"] = [{"basic": []}]
     for path in PROBES:
@@ -97,7 +97,7 @@ def _ask_for_password(document: dict[str, Any]) -> None:
 
 
 def _errors(path: str, responses: dict[str, Any]) -> None:
-    """Every operation may fail in these ways; FastAPI's 422 never happens here."""
+    """Declare the error responses that every operation may return. FastAPI's 422 is removed: it never occurs here."""
     if responses.get("422", {}).get("description") == "Validation Error":
         del responses["422"]
     if path.startswith(("/v1", "/v3")):

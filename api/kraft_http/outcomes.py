@@ -1,4 +1,4 @@
-"""What became of the transactions whose records are shown to a reader of uncommitted records."""
+"""The outcomes of the transactions whose records a read of uncommitted records returns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Outcome(StrEnum):
 
 
 class TransactionalBatch(NamedTuple):
-    """Where a batch of a transaction stands, and whose it is."""
+    """The base offset and the producer id of a transactional batch."""
 
     base_offset: int
     producer_id: int
@@ -34,7 +34,7 @@ class TransactionalBatch(NamedTuple):
 
 @dataclass(slots=True)
 class Transactions:
-    """What is known of a partition's transactions. It is learned from one read at a time."""
+    """What is known about a partition's transactions, learned from one read at a time."""
 
     markers: dict[int, list[tuple[int, Outcome]]] = field(default_factory=dict)
     """The ends of each producer's transactions in what was read, by offset."""
@@ -45,7 +45,8 @@ class Transactions:
     settled_end: int = -1
 
     def outcome(self, batch: TransactionalBatch) -> Outcome:
-        """Its producer's next marker decides. Where none was read, the committed read does, or the open ones do."""
+        """The outcome of a batch's transaction. The producer's next marker decides; if none was read, the read of
+        committed records or the list of open transactions does."""
         markers = self.markers.get(batch.producer_id, ())
         following = bisect_right(markers, batch.base_offset, key=itemgetter(0))
         if following < len(markers):
@@ -60,7 +61,8 @@ class Transactions:
         return all(batch is None or self.outcome(batch) is not Outcome.UNDECIDED for batch in read)
 
     def learn_markers(self, data: Bytes) -> None:
-        """From all that was read, up to a damaged batch: whoever reads its records is told."""
+        """Learn the markers in `data`, up to a damaged batch. Decoding the records later raises the error for that
+        batch."""
         try:
             for batch in batches(data, partial_tail=True):
                 if not batch.is_control:
@@ -74,7 +76,7 @@ class Transactions:
             return
 
     def learn_settled(self, data: Bytes, aborted: Sequence[AbortedTransaction]) -> None:
-        """From a read of committed records, up to a damaged batch."""
+        """Learn outcomes from a read of committed records, up to a damaged batch."""
         try:
             for batch, is_visible in visible_batches(data, aborted):
                 self.settled_end = batch.next_offset

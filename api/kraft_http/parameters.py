@@ -1,4 +1,4 @@
-"""Query parameters that an address does not know are refused: a misspelt filter would answer something else."""
+"""Rejects unknown query parameters: with a misspelt filter the response would be about something else."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from kraft_http.int64 import PARAMETER, tells_int64
 
 
 async def known_parameters(request: Request) -> None:
-    """Raises ApiProblem for a query parameter that the route does not have. Pages have any: scripts read them."""
+    """Raises ApiProblem for a query parameter that the route does not have. Pages accept any: their scripts read
+    them."""
     route = request.scope["route"]
     if not request.scope["query_string"] or not isinstance(route, APIRoute) or not route.include_in_schema:
         return

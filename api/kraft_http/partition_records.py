@@ -1,4 +1,4 @@
-"""Appending and reading records."""
+"""Appends and reads records of one partition."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class Fetched(NamedTuple):
 
 
 async def produce(kafka: Kafka, topic: str, partition: int, leader: int, records: Sequence[Record]) -> Appended:
-    """Append one batch with acks=all. Raises Refused; a REQUEST_TIMED_OUT leaves open whether the records are
-    there."""
+    """Append one batch with acks=all. Raises Refused; after REQUEST_TIMED_OUT the records may or may not be in the
+    log."""
     data = PartitionProduceData(index=partition, records=memoryview(build_batch(records)))
     request = ProduceRequest(
         acks=ALL_IN_SYNC, timeout_ms=TIMEOUT_MS, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
@@ -75,8 +75,8 @@ async def fetch(
     max_wait_ms: int,
     committed: bool,
 ) -> Fetched:
-    """At most `count` records from `offset` on, one at least if there is any. Raises Refused, also if the first
-    batch is damaged or too large."""
+    """Fetch at most `count` records from `offset` on, but at least one if there is any. Raises Refused, also if the
+    first batch is damaged or too large."""
     where = Place(kafka, topic, partition, leader)
     answer = await where.read(offset, max_bytes, max_wait_ms, committed=committed)
     data = answer.records or b""
@@ -102,7 +102,7 @@ async def fetch(
 
 
 class Place(NamedTuple):
-    """A partition and who leads it."""
+    """A partition and its leader."""
 
     kafka: Kafka
     topic: str
@@ -110,7 +110,7 @@ class Place(NamedTuple):
     leader: int
 
     async def read(self, offset: int, max_bytes: int, max_wait_ms: int, *, committed: bool) -> PartitionData:
-        """Raises Refused."""
+        """Fetch the partition's data from its leader. Raises Refused."""
         asked = FetchPartition(partition=self.partition, fetch_offset=offset, partition_max_bytes=max_bytes)
         request = FetchRequest(
             max_wait_ms=max_wait_ms,
@@ -141,7 +141,7 @@ class Place(NamedTuple):
 
 
 class Chunk:
-    """The answer of one read, whose records are decoded one after another by whoever looks through them."""
+    """The response to one read. Its records are decoded as they are iterated."""
 
     def __init__(self, where: Place, offset: int, max_bytes: int, answer: PartitionData, *, committed: bool) -> None:
         self._where = where
@@ -156,14 +156,14 @@ class Chunk:
 
     @classmethod
     async def read(cls, where: Place, offset: int, max_bytes: int, *, committed: bool) -> Chunk:
-        """Raises Refused."""
+        """Read a chunk. Raises Refused."""
         return cls(
             where, offset, max_bytes, await where.read(offset, max_bytes, 0, committed=committed), committed=committed
         )
 
     def records(self) -> Iterator[tuple[Record, TransactionalBatch | None]]:
-        """What a consumer may see, with the batch of those that are part of a transaction. A batch is decompressed when
-        its turn comes. Raises ProtocolError at one that is damaged or too large."""
+        """The records that a consumer may see; those of a transaction with their batch. Batches are decompressed one at
+        a time. Raises ProtocolError at a batch that is damaged or too large."""
         for batch, is_visible in visible_batches(self._data, self._aborted):
             if is_visible:
                 origin = TransactionalBatch(batch.base_offset, batch.producer_id) if batch.is_transactional else None
@@ -174,7 +174,7 @@ class Chunk:
             self.next_offset = max(self.next_offset, batch.next_offset)
 
     async def outcome(self, origin: TransactionalBatch | None) -> Outcome | None:
-        """What became of a record's transaction. Raises Refused."""
+        """The outcome of a record's transaction; None without one. Raises Refused."""
         if origin is None:
             return None
         if self._aborted is not None:
@@ -187,7 +187,7 @@ class Chunk:
         return self._transactions.outcome(origin)
 
     def _origins(self) -> Iterator[TransactionalBatch]:
-        """Up to a damaged batch."""
+        """The transactional batches, up to a damaged one."""
         try:
             for batch in batches(self._data, partial_tail=True):
                 if batch.is_transactional and not batch.is_control:
@@ -204,8 +204,8 @@ async def _learn(
     max_bytes: int,
     read: Sequence[TransactionalBatch | None],
 ) -> None:
-    """What became of the transactions of the batches in `read`: first from what was read with them, then from
-    questions that cost something. Raises Refused."""
+    """Learn the outcomes of the transactions of the batches in `read`: first from the data itself, then by further
+    requests. Raises Refused."""
     transactions.learn_markers(data)
     if transactions.is_told(read):
         return
@@ -217,7 +217,7 @@ async def _learn(
 
 
 class _Reading:
-    """The records of one answer that a consumer may see, as far as there is room for them."""
+    """The records of one response that a consumer may see, up to the limits of count and size."""
 
     def __init__(self, offset: int, count: int) -> None:
         self._offset = offset
@@ -229,8 +229,8 @@ class _Reading:
         self.room = DECODED_BYTES_MAX
 
     def take(self, data: Bytes, aborted: Sequence[AbortedTransaction] | None) -> None:
-        """Batch by batch, until one is damaged or decompresses to more than there is room for (ProtocolError).
-        `aborted` as for `visible_batches`."""
+        """Take records batch by batch. Raises ProtocolError at a batch that is damaged or decompresses to more than
+        there is room for. `aborted` is as in `visible_batches`."""
         for batch, is_visible in visible_batches(data, aborted):
             if is_visible and not self._take_batch(batch):
                 return
@@ -239,7 +239,7 @@ class _Reading:
                 return
 
     def _take_batch(self, batch: RecordBatch) -> bool:
-        """Whether more may be taken."""
+        """Take the batch's records. Returns whether there is room for more."""
         origin = TransactionalBatch(batch.base_offset, batch.producer_id) if batch.is_transactional else None
         for record in batch.iterate_records(self.room, self._offset):
             if record.offset >= self._offset:

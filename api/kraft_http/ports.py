@@ -1,9 +1,9 @@
-"""All that the HTTP edge knows of a node.
+"""The interface of a node that the HTTP edge uses.
 
-Requests of Kafka's protocol go through `AdminPort.call`, so that REST means the same as the wire: same validation,
-same error codes, same authorisation, forwarded to the active controller by the same handlers. What Kafka's protocol
-cannot tell (health, liveness, metrics) comes as values. The edge runs in an asyncio thread of its own; an
-implementation bridges into the node's loop.
+Requests of Kafka's protocol go through `AdminPort.call`. So REST has the same validation, error codes and authorization
+as the wire, and the same handlers forward to the active controller. What Kafka's protocol does not have (health,
+liveness, metrics) is returned as values. The edge runs in an asyncio thread of its own; an implementation bridges into
+the node's loop.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeIdentity:
-    """What never changes while a node runs."""
+    """The properties of a node that do not change while it runs."""
 
     node_id: int
     roles: tuple[str, ...]
@@ -46,7 +46,7 @@ class NodeIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """What a request brings by which its client may be known."""
+    """The properties of a request from which its client is authenticated."""
 
     host: str
     """The address at the other end of the connection."""
@@ -57,10 +57,11 @@ class Caller:
 
 
 class LoginRefused(Exception):
-    """The client is not known, or not yet. Its text is told to the client, so it holds no secret."""
+    """The client could not be authenticated, or not yet. The text is sent to the client, so it holds no secret."""
 
     def __init__(self, status: int, message: str, retry_seconds: int = 0) -> None:
-        """`status` is HTTP's. `retry_seconds`: after how long it is worth trying again, where it is."""
+        """`status` is the HTTP status. `retry_seconds` is the time after which to retry; 0 if a retry would not
+        help."""
         super().__init__(message)
         self.status = status
         self.retry_seconds = retry_seconds
@@ -93,7 +94,7 @@ class BrokerFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainFacts:
-    """What is left of a decommissioning."""
+    """What remains of a decommissioning."""
 
     moving: int
     """Of the replicas that are left, those that are being copied elsewhere now."""
@@ -103,7 +104,7 @@ class DrainFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeavePlan:
-    """What the decommissioning of a broker would do now."""
+    """The moves that the decommissioning of a broker would make now."""
 
     moves: tuple[tuple[TopicPartition, int, int], ...]
     """Each replica that would be made elsewhere: its partition, the broker that would get it, and the leader whose log
@@ -114,7 +115,7 @@ class LeavePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReassignmentFacts:
-    """A partition that is being moved."""
+    """A partition that is being reassigned."""
 
     topic: str
     partition: int
@@ -128,7 +129,7 @@ class ReassignmentFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFacts:
-    """Something that happened."""
+    """One event."""
 
     id: int
     time_ms: int
@@ -147,7 +148,7 @@ class EventPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryPage:
-    """The last hour of something. Each series has a number for each of `times_ms`, which rise."""
+    """The last hour of some series. Each has one number for each of `times_ms`, which ascend."""
 
     times_ms: tuple[int, ...]
     series: Mapping[str, tuple[float, ...]]
@@ -157,7 +158,8 @@ class HistoryPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierFacts:
-    """A tiered partition, as its leader knows it; but for `local_bytes` as of its last round."""
+    """A tiered partition, as its leader reports it. All but `local_bytes` is as of the leader's last round of
+    tiering."""
 
     partition: int
     local_bytes: int
@@ -183,8 +185,8 @@ class ListedTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicFacts:
-    """What a topic holds and does. Rates are a second's, over the last ten seconds. Groups and lag are as of the last
-    time that coordinators looked, at most half a minute ago."""
+    """A topic's size and traffic. Rates are per second, over the last ten seconds. Groups and lag are as of the
+    coordinators' last sample, at most half a minute ago."""
 
     name: str
     records: int
@@ -223,7 +225,7 @@ class TopicGroups:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionFacts:
-    """A partition that is not as it should be."""
+    """A partition that is not fully healthy."""
 
     topic: str
     partition: int
@@ -236,7 +238,7 @@ class PartitionFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InternalTopicFacts:
-    """How often a coordinator's topic is copied, and how often it would be if it was made now."""
+    """The replication factor of a coordinator's topic, and the one with which it would be created now."""
 
     topic: str
     replicas: int
@@ -249,7 +251,7 @@ class InternalTopicFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFacts:
-    """The cluster as this node's metadata image shows it, with what this node knows of itself."""
+    """The cluster as this node's metadata image shows it, and facts about this node itself."""
 
     controller_id: int
     """The active controller; -1 when none is known."""
@@ -271,7 +273,7 @@ class ClusterFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncleanElectionFacts:
-    """An unclean election that the metadata log remembers, and what was lost by it."""
+    """An unclean election that is recorded in the metadata log, and the records that it lost."""
 
     topic: str
     report: Report
@@ -281,7 +283,7 @@ class UncleanElectionFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessFacts:
-    """What an authorizer would decide."""
+    """The decision of an authorizer."""
 
     allowed: bool
     reason: str
@@ -297,93 +299,92 @@ class AdminPort(Protocol):
     def identity(self) -> NodeIdentity: ...
 
     async def on_behalf_of(self, caller: Caller) -> AdminPort:
-        """The same node for one caller: what is asked there, is asked as the caller's principal and from its address,
-        for as long as its login holds. Afterwards it raises ApiError SASL_AUTHENTICATION_FAILED. Raises LoginRefused
-        for a caller that is not known.
-        """
+        """The same node for one caller: its requests have the caller's principal and address while the login is valid.
+        After that they raise ApiError SASL_AUTHENTICATION_FAILED. Raises LoginRefused if the caller cannot be
+        authenticated."""
 
     def principal(self) -> str:
-        """The principal of the caller."""
+        """The caller's principal."""
 
     def permissions(self) -> Hashable:
-        """Equal for callers, and for moments, in which the same is allowed: what one of them was told, another may be
-        told, too."""
+        """A key that is equal for callers with the same permissions: a response for one of them may be returned to
+        another."""
 
     def tell_failed_handshake(self, host: str, reason: str) -> None:
-        """A client could not agree on TLS."""
+        """Report a client's failed TLS handshake."""
 
     async def call(self, api_key: int, version: int, request: Message, *, node_id: int | None = None) -> Message:
-        """The answer of this node, or of broker `node_id`, to a request as a client would send it.
+        """Send a request to this node, or to broker `node_id`, as a client would. Returns the response.
 
-        Raises ConnectionError when that broker cannot be reached, TimeoutError when it does not answer, ApiError
-        with UNSUPPORTED_VERSION for a request that the node does not serve.
+        Raises ConnectionError if that broker cannot be reached, TimeoutError if it does not answer, ApiError
+        UNSUPPORTED_VERSION for a request that the node does not serve.
         """
 
     async def access_of(self, principal: str, host: str, operation: int, kind: int, name: str) -> AccessFacts:
-        """Whether the authorizer of this node would let a principal do something now. Raises ApiError
-        CLUSTER_AUTHORIZATION_FAILED as facts do."""
+        """Whether this node's authorizer would allow the operation to the principal now. Raises ApiError
+        CLUSTER_AUTHORIZATION_FAILED as `cluster_facts` does."""
 
     async def salted_password(self, mechanism: ScramMechanism, password: str, iterations: int) -> tuple[bytes, bytes]:
-        """A new salt, and the password with it, as SCRAM keeps it. Takes milliseconds of a thread."""
+        """A new salt, and the salted password as SCRAM stores it. Takes milliseconds in a thread."""
 
     def now_ms(self) -> int:
-        """The node's wall clock."""
+        """The node's wall clock, in ms since 1970."""
 
     async def cluster_facts(self) -> ClusterFacts:
-        """Gather the facts of the cluster. Like all facts and events it raises ApiError CLUSTER_AUTHORIZATION_FAILED
-        where the caller may not describe the cluster."""
+        """The facts about the cluster. Like the other methods for facts and events it raises ApiError
+        CLUSTER_AUTHORIZATION_FAILED if the caller may not describe the cluster."""
 
     async def leave_plan(self, broker_id: int) -> LeavePlan:
-        """By the metadata of this moment. Raises ApiError as facts do."""
+        """The plan of a decommissioning by the current metadata. Raises ApiError as `cluster_facts` does."""
 
     async def cluster_health(self) -> ClusterHealth:
-        """The verdict, with what the active controller and the other live nodes tell. It takes a few seconds at most
-        when one of them does not answer."""
+        """The health verdict, from the reports of the active controller and the other live nodes. If one does not
+        answer, it takes a few seconds at most."""
 
     async def waiting_elections(self, topic: str | None) -> WaitingElections:
-        """Partitions without a leader, of one topic or of all, as the active controller knows them. Raises ApiError
-        when it does not answer."""
+        """The partitions of one topic or of all that have no leader, as the active controller knows them. Raises
+        ApiError if it does not answer."""
 
     async def unclean_elections(self, topic: str | None) -> Sequence[UncleanElectionFacts]:
-        """What is remembered, of one topic or of all, in order of topic, partition and leader epoch."""
+        """The recorded unclean elections of one topic or of all, in order of topic, partition and leader epoch."""
 
     async def events(self, after_id: int, wait_seconds: float) -> EventPage:
-        """Events that this node saw after `after_id` (-1: all that it keeps), oldest first; waits so long for one if
-        there is none."""
+        """The events after `after_id` (-1: all that this node keeps), oldest first. Waits up to `wait_seconds` if there
+        is none."""
 
     async def newest_events(self, count: int) -> EventPage:
         """The last `count` events that this node keeps, oldest first."""
 
     async def listed_topics(self) -> Sequence[ListedTopic]:
-        """Those that the caller may describe, in order of name, as this node's metadata shows them."""
+        """The topics of this node's metadata that the caller may describe, sorted by name."""
 
     async def topic_facts(self, topics: Sequence[str]) -> TopicFactsPage:
-        """The facts of those of the topics that exist."""
+        """The facts about those of `topics` that exist."""
 
     async def topic_groups(self, topic: str) -> TopicGroups:
-        """Those of one topic that the caller may describe."""
+        """The groups of one topic that the caller may describe."""
 
     async def log_dir_sizes(self, broker_id: int) -> Mapping[str, int] | None:
-        """Bytes of all replicas in each log directory of a broker, by path; None where it does not tell. Raises
-        ApiError as facts do."""
+        """The total size in bytes of the replicas in each log directory of a broker, by path; None if the broker does
+        not answer. Raises ApiError as `cluster_facts` does."""
 
     async def history(self, kind: str, name: str) -> HistoryPage:
-        """The last hour of a "topic", "group" or "broker" of that name, or of the "cluster"."""
+        """The last hour of the "topic", "group" or "broker" of that name, or of the "cluster"."""
 
     async def liveness(self) -> Sequence[Check]:
-        """Whether the process works at all: its loop answers, its fault handler has not fired."""
+        """Whether the process works: its event loop answers and its fault handler has not fired."""
 
     async def readiness(self) -> Sequence[Check]:
-        """Whether this node serves: registered, unfenced, caught up.
+        """Whether this node serves: it is registered, unfenced and caught up.
 
-        Says nothing about the rest of the cluster, else a rolling restart would block itself.
+        The rest of the cluster does not matter: otherwise a rolling restart would block itself.
         """
 
     async def replicas_in_sync(self) -> Check:
-        """Whether this node is in the in-sync set of each of its partitions that has a leader. Those that nobody leads
-        now, and replicas that wait for an operator, do not count: no node could ever start behind them."""
+        """Whether this node is in the in-sync set of each of its partitions. Partitions without a leader, and replicas
+        that wait for an operator, do not count: otherwise no later node could start."""
 
     async def metrics(self, by: str | None) -> Sequence[str]:
-        """The Prometheus text of this node, in parts of some 64 KB, gauges of partitions and lags `by` "topic" or
-        "partition" (None: the latter unless they are many). Rendered in slices that leave room for clients. Raises
-        ApiError CLUSTER_AUTHORIZATION_FAILED where kraft.admin.metrics.authorize is set, as facts do."""
+        """The Prometheus text of this node, in parts of about 64 KB. Gauges of partitions and lags are `by` "topic" or
+        "partition"; None means "partition" unless there are many. Rendering yields to clients' requests. Raises
+        ApiError CLUSTER_AUTHORIZATION_FAILED as `cluster_facts` does if kraft.admin.metrics.authorize is set."""

@@ -1,4 +1,5 @@
-"""Conditional requests (RFC 9110): the tag of what a client has read, and changes that hold only while it is true."""
+"""Conditional requests (RFC 9110): entity tags of responses, and changes that apply only while the tag still
+matches."""
 
 from __future__ import annotations
 
@@ -20,11 +21,11 @@ _JSON: Final = "application/json"
 
 
 class Preconditions:
-    """Tags answers to GET (ETag), answers 304 to a client that has the same (If-None-Match), and refuses changes
-    whose If-Match is not true any more.
+    """Adds an ETag to responses to GET, answers 304 to a client that has the same tag (If-None-Match), and rejects a
+    change whose If-Match no longer matches.
 
-    What is to be changed is read as a GET of the same address reads it, just before the change. Changes with
-    If-Match through one node wait for one another; a change in between that came another way is not seen.
+    Just before a change the current tag is computed by a GET of the same address. Changes with If-Match through one
+    node are serialized; a change in between by another way is not detected.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -83,7 +84,7 @@ class Preconditions:
 
 
 class _Tagging:
-    """Passes an answer on, with its tag if it is a document of JSON in one piece."""
+    """Passes a response on, with an ETag if it is a JSON document in one piece."""
 
     def __init__(self, send: Send, known: str | None) -> None:
         self._send = send
@@ -122,7 +123,8 @@ def _may_be_tagged(start: Message) -> bool:
 
 
 def _tags(header: str) -> list[str]:
-    """Those of If-Match or If-None-Match. Ours are strong; one that a proxy made weak is taken as it was."""
+    """The tags of an If-Match or If-None-Match header. Ours are strong; one that a proxy made weak is accepted as
+    strong."""
     return [tag.strip().removeprefix("W/") for tag in header.split(",")]
 
 
@@ -132,7 +134,8 @@ def _without_condition(scope: Scope) -> list[tuple[bytes, bytes]]:
 
 
 async def _whole(receive: Receive) -> bytes:
-    """A request's body; `BoundedBodies` keeps it small. Raises ClientDisconnect where its end never comes."""
+    """The request's whole body; `BoundedBodies` limits its size. Raises ClientDisconnect if the client disconnects
+    before its end."""
     pieces = []
     while True:
         message = await receive()

@@ -1,5 +1,5 @@
-"""Appending what came over HTTP: choose partitions, append each partition's records in one batch, and report on
-every record in order."""
+"""Appends records from HTTP: chooses partitions, appends each partition's records in one batch, and reports on every
+record in order."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ for certain."""
 
 
 class Producer:
-    """Appends to one topic on behalf of one request. Records without key and partition take turns over the
-    partitions, one turn for each group that came together."""
+    """Appends to one topic for one request. Records without key and partition are spread over the partitions in
+    rotation, one partition for all that arrived together."""
 
     def __init__(self, cluster: ClusterContext, topic: Topic) -> None:
         self._cluster = cluster
@@ -52,11 +52,11 @@ class Producer:
 
     @classmethod
     async def open(cls, cluster: ClusterContext, topic_name: str) -> Producer:
-        """Raises Refused when there is no such topic."""
+        """Create a producer for the topic. Raises Refused if it does not exist."""
         return cls(cluster, await describe_topic(cluster.kafka, topic_name))
 
     async def append(self, documents: Sequence[object]) -> list[ProduceReport]:
-        """Append what is valid; one report for each document, in order."""
+        """Append the valid records. Returns one report for each document, in order."""
         reports: list[ProduceReport | None] = [None] * len(documents)
         placed: dict[int, list[tuple[int, ProduceRecord, Record]]] = {}
         turn = next(self._turns)
@@ -119,7 +119,7 @@ class Producer:
         ]
 
     async def _produce(self, partition: int, records: Sequence[Record]) -> Appended:
-        """Raises Refused, UnencodableRequest."""
+        """Append one batch, with retries while the leader cannot be reached. Raises Refused, UnencodableRequest."""
         name = self._topic.name
         for pause in (*UNHEARD_PAUSES, None):
             if self._moved:

@@ -1,5 +1,4 @@
-"""Records between JSON and bytes: what a produce request means, how a consumed record is shown, which partition a
-key belongs to."""
+"""Converts records between JSON and bytes, and computes the partition of a key."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ NESTED_MAX: Final = 100
 
 
 def encode_data(data: RecordData | None) -> bytes | None:
-    """The bytes to store. Raises ApiProblem."""
+    """The bytes of a key or value. Raises ApiProblem."""
     if data is None or (data.data is None and data.type is not DataType.JSON):
         return None
     if data.type is DataType.JSON:
@@ -55,8 +54,7 @@ def _as_text(value: Any) -> str:
 
 
 def is_nested_too_deeply(value: Any) -> bool:
-    """Whether a JSON document has more than NESTED_MAX levels. The interpreter's own bound differs from one release to
-    the next."""
+    """Whether a JSON document has more than NESTED_MAX levels. The interpreter's own limit differs between releases."""
     level = [value]
     for _ in range(NESTED_MAX):
         level = [
@@ -79,7 +77,7 @@ def _utf8(text: str) -> bytes:
 
 
 def decode_base64(text: str) -> bytes:
-    """Raises ApiProblem."""
+    """The decoded bytes. Raises ApiProblem."""
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as problem:
@@ -87,7 +85,7 @@ def decode_base64(text: str) -> bytes:
 
 
 def to_record(body: ProduceRecord, now_ms: int) -> Record:
-    """A record to append; its offset is not known yet. Raises ApiProblem."""
+    """The record to append, without an offset yet. Raises ApiProblem."""
     headers = tuple(
         (_header_name(header.name), None if header.value is None else decode_base64(header.value))
         for header in body.headers
@@ -113,7 +111,7 @@ def produced(data: RecordData | None, stored: bytes | None) -> ProducedData | No
 
 
 def format_timestamp(timestamp_ms: int) -> str:
-    """RFC 3339 in UTC; times that it cannot write are shown as the nearest it can."""
+    """The time in RFC 3339, UTC. Times outside its range become the nearest one that it has."""
     bounded = min(max(timestamp_ms, 0), _TIMESTAMP_MS_MAX)
     moment = datetime.fromtimestamp(bounded // 1000, UTC).replace(microsecond=bounded % 1000 * 1000)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -122,7 +120,8 @@ def format_timestamp(timestamp_ms: int) -> str:
 def show_record(
     record: Record, partition_id: int, data_format: DataType | None, transaction: Outcome | None
 ) -> ConsumedRecord:
-    """`data_format` None: JSON where it is JSON, else text where it is UTF-8, else base64."""
+    """The record for a response. With `data_format` None, data is shown as JSON if it is JSON, else as text if it is
+    UTF-8, else as base64."""
     headers = [_show_header(name, value) for name, value in record.headers]
     return ConsumedRecord(
         partition_id=partition_id,
@@ -164,7 +163,7 @@ def show_data(data: bytes | None, data_format: DataType | None) -> ConsumedData 
 
 
 def _as_json(data: bytes) -> tuple[bool, Any]:
-    """Whether the bytes are a JSON document that can be written again without a loss."""
+    """Whether the bytes are a JSON document that can be written back without loss, and the document."""
     try:
         value = json.loads(data, parse_constant=_refuse_constant, parse_float=_exact, object_pairs_hook=_distinct)
         if is_nested_too_deeply(value):

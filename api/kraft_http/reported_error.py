@@ -1,5 +1,4 @@
-"""What nobody expected: a fault of ours while a request was carried out. The client is told that it was ours, the
-node's log what it was."""
+"""Unexpected errors of requests (defects of kraft): the client gets a 500, the node's log the details."""
 
 from __future__ import annotations
 
@@ -17,14 +16,14 @@ LOGGER: Final = "http_admin"
 
 
 class ReportedError(Exception):
-    """It is in the log already. Raised where the answer has begun: the connection has to be closed, which says that
-    the rest is missing."""
+    """An error that is already logged. Raised if the response has begun: closing the connection then shows the client
+    that the rest is missing."""
 
     is_told = True
 
 
 class Failures:
-    """Around everything else."""
+    """The outermost middleware: logs unexpected errors."""
 
     def __init__(self, app: ASGIApp, identity: NodeIdentity, log_sink: Sink) -> None:
         self.app = app

@@ -1,5 +1,5 @@
-"""Answers that take a question to every broker, kept for a moment: pages that look again every few seconds, in however
-many windows, ask the brokers once."""
+"""A short-lived cache of responses that need every broker: pages that refresh every few seconds, in any number of
+windows, cause one round of requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ANSWERS_MAX: Final = 64
 
 
 def loop_seconds() -> float:
-    """The clock of the event loop that calls."""
+    """The clock of the running event loop."""
     return asyncio.get_running_loop().time()
 
 
@@ -29,15 +29,16 @@ class _Answer:
 
 
 class ResponseCache:
-    """Used by the tasks of one event loop. A key names everything that the answer depends on, permissions included."""
+    """Used by the tasks of one event loop. A key holds everything that the response depends on, permissions
+    included."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._answers: dict[Hashable, _Answer] = {}
 
     async def of(self, key: Hashable, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """What `ask` gives; or what it gave to somebody else under this key just now, or will. It goes on if the one
-        who began goes away. A failure is raised to all who wait for it, and not kept."""
+        """The result of `ask`, or a recent or pending one under the same key. The call continues if its first client
+        disconnects. A failure is raised to all waiting requests and not cached."""
         now = self._now()
         self._answers = {each: answer for each, answer in self._answers.items() if answer.until > now}
         answer = self._answers.get(key)

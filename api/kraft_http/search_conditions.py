@@ -1,6 +1,6 @@
-"""What a search looks for in a record: its key, a text in one of its parts, a value inside its JSON.
+"""The condition of a search: a record's key, a text in one of its parts, a value inside its JSON.
 
-A path is dotted, as jq writes it: `.order.id == 5`, `.items[0].name == "tea"`, `.["odd name"] != null`.
+A path is dotted, as in jq: `.order.id == 5`, `.items[0].name == "tea"`, `.["odd name"] != null`.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ class Part(StrEnum):
 
 
 class BadCondition(ValueError):
-    """A comparison that cannot be understood. The text says what it should be."""
+    """Raised for an invalid comparison. The text says what a valid one looks like."""
 
 
 class TooLarge(Exception):
-    """A record that may fit and was not looked at."""
+    """Raised for a record that is too large to be checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A place in a JSON document, and what it is compared with."""
+    """A path in a JSON document, and the value with which it is compared."""
 
     steps: tuple[str | int, ...]
     sign: str
@@ -56,7 +56,7 @@ class Comparison:
 
     @classmethod
     def parse(cls, text: str) -> Comparison:
-        """Raises BadCondition."""
+        """Parse a comparison. Raises BadCondition."""
         steps: list[str | int] = []
         position = 0
         while (step := _STEP.match(text, position)) is not None and len(steps) <= STEPS_MAX:
@@ -82,8 +82,8 @@ class Comparison:
         return cls(tuple(steps), sign, wanted)
 
     def fits(self, data: bytes) -> bool:
-        """Whether `data` is JSON that has the place, and what is there compares so. Values of different kinds are
-        neither equal nor in order."""
+        """Whether `data` is JSON that has the path, with a value that satisfies the comparison. Values of different
+        types are neither equal nor ordered."""
         try:
             found = _loads(data)
         except (ValueError, RecursionError):
@@ -100,12 +100,12 @@ class Comparison:
 
 
 def _loads(text: str | bytes) -> Any:
-    """Numbers are exact."""
+    """Parse JSON with exact numbers."""
     return json.loads(text, parse_float=_exact, parse_constant=_refuse_constant)
 
 
 def _exact(text: str) -> Decimal:
-    """Raises ValueError for a number that is larger, or nearer to zero, than can be kept."""
+    """The exact number. Raises ValueError if its exponent is too large or too small."""
     try:
         return Decimal(text)
     except InvalidOperation as problem:
@@ -134,7 +134,7 @@ def _equal(one: Any, other: Any) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """All that is not None has to hold."""
+    """A condition: every field that is not None must match."""
 
     key: bytes | None = None
     text: str | None = None
@@ -150,7 +150,7 @@ class Condition:
     """Exclusive."""
 
     def fits(self, record: Record) -> bool:
-        """Raises TooLarge."""
+        """Whether the record matches. Raises TooLarge."""
         if self.key is not None and record.key != self.key:
             return False
         if self.from_time_ms is not None and record.timestamp < self.from_time_ms:

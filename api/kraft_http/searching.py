@@ -1,7 +1,7 @@
-"""Looking through a topic for records that fit a condition, from partition to partition, within bounds.
+"""Searches a topic for records that match a condition, partition by partition, within limits.
 
-A search works in short slices, and pays for what it has read: all searches of a node share one rate, so that any
-number of them leaves the node to its clients.
+A search runs in short slices and waits in proportion to what it has read. All searches of a node share one rate, so
+that any number of them leaves the node to its clients.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ HITS_BYTES_MAX: Final = 16 << 20
 
 
 class Searches:
-    """The searches of a node that are under way, and what they may read."""
+    """The running searches of a node, and the rate that they share."""
 
     def __init__(self) -> None:
         self.running = 0
         self._free_at = 0.0
 
     def enter(self) -> None:
-        """Raises ApiProblem where there are too many already."""
+        """Count a new search. Raises ApiProblem if too many are running."""
         if self.running >= SEARCHES_MAX:
             raise ApiProblem(
                 429,
@@ -59,7 +59,7 @@ class Searches:
         self.running -= 1
 
     def debt(self, records: int, size: int, since: float, now: float) -> float:
-        """The seconds to wait after so much was read between `since` and `now`."""
+        """The seconds to wait after reading `records` of `size` bytes between `since` and `now`."""
         cost = max(records / RECORDS_PER_SECOND, size / BYTES_PER_SECOND)
         self._free_at = max(since, self._free_at) + cost
         return max(0.0, self._free_at - now)
@@ -67,7 +67,7 @@ class Searches:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a search was asked for."""
+    """The parameters of a search."""
 
     condition: Condition
     partitions: tuple[int, ...] | None
@@ -82,7 +82,8 @@ class Wanted:
 
 
 def chosen(topic: Topic, wanted: Wanted) -> tuple[tuple[int, ...], str | None]:
-    """The partitions to read, and why only these. Raises Refused for one that there is not."""
+    """The partitions to read, and the reason if they are not all. Raises Refused for a partition that does not
+    exist."""
     count = len(topic.partitions)
     if wanted.partitions is not None:
         return tuple(topic.partition(index).index for index in sorted(dict.fromkeys(wanted.partitions))), None
@@ -135,7 +136,7 @@ class Search:
 
     @classmethod
     async def open(cls, cluster: ClusterContext, topic_name: str, wanted: Wanted, searches: Searches) -> Search:
-        """Raises Refused, also where the caller may not read the topic."""
+        """Prepare a search. Raises Refused, also if the caller may not read the topic."""
         topic = await describe_topic(cluster.kafka, topic_name)
         indexes, note = chosen(topic, wanted)
         places = {
@@ -185,8 +186,8 @@ class Search:
         )
 
     async def _partition(self, index: int) -> AsyncIterator[SearchHit | SearchProgress]:
-        """Until its end, or until there is a reason to end all. What it refuses ends it alone. Raises ApiError,
-        ConnectionError."""
+        """Search one partition until its end, or until there is a reason to end the search. An error of this partition
+        ends only its part. Raises ApiError, ConnectionError."""
         try:
             while self.reason is None and (position := self.positions[index]) < self.ends[index]:
                 began = _now()
@@ -202,7 +203,7 @@ class Search:
             self.unread[index] = f"From offset {self.positions[index]} on: {told}"
 
     async def _chunk(self, index: int, chunk: Chunk) -> AsyncIterator[SearchHit | SearchProgress]:
-        """Raises Refused, ProtocolError."""
+        """Search one chunk. Raises Refused, ProtocolError."""
         slice_began, looked_at = _now(), 0
         end, condition, tally = self.ends[index], self.wanted.condition, self.tally
         for record, origin in chunk.records():
@@ -254,7 +255,7 @@ def _now() -> float:
 async def _bounds(
     cluster: ClusterContext, places: Mapping[int, Place], wanted: Wanted
 ) -> tuple[dict[int, int], dict[int, int]]:
-    """Where to begin and to end in each partition. Raises Refused."""
+    """The start and end offset of each partition. Raises Refused."""
     leaders = {TopicPartition(place.topic, index): place.leader for index, place in places.items()}
     isolation = READ_COMMITTED if wanted.committed else READ_UNCOMMITTED
     earliest = await offsets_at_leaders(cluster.kafka, leaders, EARLIEST)

@@ -1,4 +1,4 @@
-"""What all bodies share, and the limits of numbers and names."""
+"""Parts shared by all bodies, and the limits of numbers and names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ to."""
 
 
 class Body(BaseModel):
-    """A request body: unknown members are refused, so that a typing mistake does not pass for a default."""
+    """A request body. Unknown members are rejected, so that a misspelt one is not silently replaced by a default."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -11,7 +11,7 @@ from kraft_http.models.common import Body
 
 
 class Direction(StrEnum):
-    """What an update may do with a level."""
+    """The permitted direction of a level change."""
 
     UPGRADE = "upgrade"
     SAFE_DOWNGRADE = "safe_downgrade"
@@ -19,7 +19,7 @@ class Direction(StrEnum):
 
     @property
     def upgrade_type(self) -> int:
-        """The number of UpdateFeatures: 1 to 3."""
+        """The upgrade type of UpdateFeatures: 1 to 3."""
         return 1 + list(Direction).index(self)
 
 
@@ -35,7 +35,7 @@ class FeatureList(BaseModel):
 
 
 class FeatureChange(Body):
-    """New levels. All that are named are finalized, or none."""
+    """New feature levels. Either all of them are finalized or none."""
 
     levels: dict[str, Annotated[int, Field(ge=0, le=2**15 - 1)]] = Field(
         min_length=1, max_length=100, examples=[{"transaction.version": 2}]

@@ -128,7 +128,7 @@ class ConsumerGroupLagSummaryData(Resource):
 
 
 class GroupLagData(BaseModel):
-    """A group in one line of a list."""
+    """A group as one row of a list."""
 
     consumer_group_id: str
     state: str
@@ -144,7 +144,7 @@ class GroupLagData(BaseModel):
 
 
 class GroupPartitionData(BaseModel):
-    """A partition that a group has committed an offset for, or that is assigned to one of its members."""
+    """A partition for which a group has a committed offset, or that is assigned to one of its members."""
 
     topic_name: str
     partition_id: int
@@ -208,7 +208,7 @@ class ResetTopic(Body):
 
 
 class ResetOffsetsBody(Body):
-    """Where a group without members goes on. `offset`, `timestamp` (ms) and `shift` need a `value`."""
+    """The new position of a group without members. `offset`, `timestamp` (ms) and `shift` need a `value`."""
 
     to: Literal["earliest", "latest", "offset", "timestamp", "shift"]
     value: Annotated[int, Field(ge=-INT64_MAX, le=INT64_MAX)] | None = None

@@ -1,4 +1,4 @@
-"""What operators do: brokers out of duty, moves of partitions, elections, voters, events."""
+"""Operators' tasks: maintenance and decommissioning of brokers, moves of partitions, elections, voters, events."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ PLACES_MAX = 10_000
 
 
 class DrainData(BaseModel):
-    """How far a decommissioning is. Computed from the cluster's metadata: right on every node, after every
-    fail-over."""
+    """The progress of a decommissioning. It is computed from the cluster's metadata, so every node returns the same,
+    also after a fail-over."""
 
     phase: Literal["draining", "blocked", "stop_it", "unregistering"] = Field(
         description="stop_it: it is empty and waits to be stopped."
@@ -61,7 +61,7 @@ class PlannedArrivals(BaseModel):
 
 
 class DecommissionPlan(BaseModel):
-    """What a decommissioning would do now."""
+    """The moves that a decommissioning would make now."""
 
     broker_id: int
     replicas_count: int = Field(description="That would be made on other brokers.")
@@ -99,7 +99,8 @@ class BrokerStateList(BaseModel):
 
 
 class BrokerRemovalData(Resource):
-    """A broker that is being removed: its replicas move away, then it is unregistered once it has stopped."""
+    """A broker that is being removed: its replicas are moved to other brokers; it is unregistered after it has
+    stopped."""
 
     broker_id: int
     broker: Relationship
@@ -154,7 +155,7 @@ class ReassignedPartition(Body):
 
 
 class ReassignmentFile(Body):
-    """What kafka-reassign-partitions.sh reads and writes."""
+    """The JSON file of kafka-reassign-partitions.sh."""
 
     version: Literal[1] = 1
     partitions: list[ReassignedPartition] = Field(max_length=PLACES_MAX)
@@ -170,7 +171,7 @@ class NamedTopic(Body):
 
 
 class PlanBody(Body):
-    """Kafka's topics-to-move file, with the brokers that `--broker-list` names."""
+    """Kafka's topics-to-move file, and the brokers of `--broker-list`."""
 
     version: Literal[1] = 1
     topics: list[NamedTopic] | None = Field(default=None, max_length=PLACES_MAX, description="Left out: every topic.")
@@ -183,7 +184,7 @@ class PlanBody(Body):
 
 
 class PlanData(BaseModel):
-    """`proposed` is a file that starts the moves, `current` one that undoes them."""
+    """`proposed` is a file that starts the moves, `current` one that reverts them."""
 
     proposed: ReassignmentFile
     current: ReassignmentFile
@@ -219,7 +220,7 @@ class PartitionOutcome(BaseModel):
 
 
 class Outcomes(BaseModel):
-    """One outcome for each partition. The status is 200 if all went well, else 207."""
+    """The outcome for each partition. The status is 200 if all succeeded, else 207."""
 
     ok: bool
     data: list[PartitionOutcome]
@@ -250,7 +251,8 @@ class ThrottledBroker(BaseModel):
 
 
 class ThrottleData(BaseModel):
-    """The keys `leader.` and `follower.replication.throttled.rate` of brokers and `.throttled.replicas` of topics."""
+    """The configs `leader.` and `follower.replication.throttled.rate` of brokers and `.throttled.replicas` of
+    topics."""
 
     brokers: list[ThrottledBroker]
     topics_count: int = Field(description="Topics with replicas that are held to it.")
@@ -258,7 +260,8 @@ class ThrottleData(BaseModel):
 
 
 class MoveList(BaseModel):
-    """Told from the cluster's metadata and the disks of brokers: the same on every node, but for the rate."""
+    """The moves in progress, from the cluster's metadata and the brokers' disks. All nodes return the same, except for
+    the rate."""
 
     phase: Literal["idle", "moving", "remove_throttle"] = Field(
         description="moving: also while a broker is being decommissioned that holds what can move. remove_throttle: "
@@ -285,7 +288,7 @@ class MoveList(BaseModel):
 
 
 class ElectionBody(Body):
-    """Kafka's election file, and the type."""
+    """Kafka's election file, and the election type."""
 
     type: Literal["preferred", "unclean"] = "preferred"
     partitions: list[PlacedPartition] | None = Field(
@@ -333,7 +336,7 @@ class AddVoterBody(Body):
 
 
 class KnownEnd(BaseModel):
-    """How far the log of a replica that was asked went."""
+    """The end of a replica's log, as the replica reported it before the election."""
 
     replica: int
     last_epoch: int = Field(description="The leader epoch of its last record.")
@@ -341,7 +344,7 @@ class KnownEnd(BaseModel):
 
 
 class ReplicaLoss(BaseModel):
-    """What an unclean election cost one replica other than the one elected."""
+    """The loss of one replica by an unclean election of another one."""
 
     replica: int
     state: Literal["awaited", "lost", "nothing", "gone"] = Field(

@@ -1,4 +1,4 @@
-"""What users, client ids and addresses may use."""
+"""Quotas of users, client ids and addresses."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _Name = Annotated[str, Field(min_length=1, max_length=1_000)]
 
 
 class QuotaEntity(Body):
-    """A user, a client id, both together, or an address. `null` in place of a name is the default: whoever of that
-    type has no quota by name."""
+    """A user, a client id, both together, or an address. `null` as a name is the default, for names of the type without
+    a quota of their own."""
 
     user: _Name | None = Field(default=None, examples=["alice"])
     client_id: _Name | None = Field(default=None, examples=["reports"])
     ip: _Name | None = Field(default=None, examples=["10.0.0.7"])
 
     def parts(self) -> dict[str, str | None]:
-        """Names by type, as Kafka calls it."""
+        """The names by Kafka's entity type."""
         return {KINDS[field]: getattr(self, field) for field in KINDS if field in self.model_fields_set}
 
     @model_validator(mode="after")
@@ -47,7 +47,7 @@ class QuotaList(BaseModel):
 
 
 class QuotaChange(Body):
-    """New limits for one entity. All that is named happens, or nothing."""
+    """A change of one entity's limits. Either all of it is applied or nothing."""
 
     entity: QuotaEntity
     set: dict[str, FiniteFloat] = Field(
@@ -66,6 +66,6 @@ class QuotaChange(Body):
 
 
 def by_field(entity: Any) -> dict[str, str | None]:
-    """Kafka's names of entity types as those of `QuotaEntity`."""
+    """The entity with the field names of `QuotaEntity` instead of Kafka's entity types."""
     fields = {kind: field for field, kind in KINDS.items()}
     return {fields.get(kind, kind): name for kind, name in entity.items()}

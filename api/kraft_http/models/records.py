@@ -1,4 +1,4 @@
-"""Records on their way in and out."""
+"""Records in requests and responses."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class RecordHeader(Body):
 
 
 class ProduceRecord(Body):
-    """One record. `partition_id` left out: by the hash of the key as Java clients compute it, or in turn for records
-    without a key."""
+    """One record. Without `partition_id` the hash of the key selects the partition, as in Java clients; records without
+    a key take turns."""
 
     partition_id: Annotated[int, Field(ge=0, le=INT32_MAX)] | None = None
     headers: list[RecordHeader] = Field(default_factory=list)
@@ -47,7 +47,7 @@ class ProducedData(BaseModel):
 
 
 class ProduceReport(BaseModel):
-    """What became of one record; the reports of a stream come in its order."""
+    """The result for one record. The reports of a stream are in the order of its records."""
 
     error_code: int = Field(description="200 when the record is acknowledged.")
     message: str | None = None

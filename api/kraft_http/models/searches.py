@@ -1,4 +1,4 @@
-"""The lines of a search's answer."""
+"""The lines of a search response."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ PASSWORD_CHARACTERS_MAX = 4_096
 
 
 def _one_of(names: dict[int, str], *left_out: int) -> FieldInfo:
-    """One of the words of `names`, but for those left out."""
+    """A field whose value is one of the words of `names`, except those of `left_out`."""
     words = [each for value, each in names.items() if value not in left_out]
     field: FieldInfo = Field(pattern=f"^({'|'.join(words)})$", json_schema_extra={"enum": list(words)})
     return field
@@ -50,12 +50,12 @@ Principal = Annotated[
 
 
 def number_of(word: str, names: dict[int, str]) -> int:
-    """Kafka's id of a word that `names` has."""
+    """Kafka's id of a word in `names`."""
     return next(value for value, name in names.items() if name == word)
 
 
 class AclBody(Body):
-    """One entry."""
+    """One access control entry to create."""
 
     resource_type: OneResourceType = Field(examples=["TOPIC"])
     resource_name: Text = Field(examples=["orders"])
@@ -66,7 +66,7 @@ class AclBody(Body):
     permission: OnePermission = Field(examples=["ALLOW"])
 
     def entry(self) -> AccessControlEntry:
-        """With Kafka's ids."""
+        """The entry with Kafka's ids."""
         return AccessControlEntry(
             number_of(self.resource_type, KIND_NAMES),
             self.resource_name,
@@ -83,7 +83,7 @@ class AclBatch(Body):
 
 
 class AclWords(BaseModel):
-    """An entry in Kafka's words."""
+    """An access control entry in Kafka's words."""
 
     resource_type: str
     resource_name: str
@@ -95,7 +95,7 @@ class AclWords(BaseModel):
 
 
 def words_of(entry: AccessControlEntry) -> dict[str, str]:
-    """The members of `AclWords`."""
+    """The entry's members as `AclWords` has them."""
     return {
         "resource_type": KIND_NAMES.get(entry.resource_type, KIND_NAMES[UNKNOWN]),
         "resource_name": entry.resource_name,
@@ -121,7 +121,7 @@ class DeletedAcls(BaseModel):
 
 
 class AccessVerdict(BaseModel):
-    """What the authorizer of this node would decide."""
+    """The decision of this node's authorizer."""
 
     allowed: bool
     reason: str = Field(
@@ -133,7 +133,7 @@ class AccessVerdict(BaseModel):
 
 
 class UserBody(Body):
-    """A password for a user, also in the place of an earlier one of the same mechanism."""
+    """A new password for a user. It replaces an earlier one of the same mechanism."""
 
     password: str = Field(min_length=1, max_length=PASSWORD_CHARACTERS_MAX, repr=False)
     mechanism: str = Field(default="SCRAM-SHA-512", pattern="^SCRAM-SHA-(256|512)$")

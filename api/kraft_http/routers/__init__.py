@@ -1,5 +1,5 @@
-"""Routes, one module a noun.
+"""Routes, one module for each noun.
 
-A route checks its input, asks by an operation of `kraft.admin`, and shapes the answer. It knows no request of the wire
+A route checks its input, calls an operation of `kraft.admin`, and shapes the response. It uses no request of the wire
 protocol.
 """

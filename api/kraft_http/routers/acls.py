@@ -1,4 +1,4 @@
-"""Access control entries: Confluent's four routes, and what they come to for one question."""
+"""Access control entries: Confluent's four routes, and the authorizer's decision for one operation."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _filter(
 
 
 def _self(cluster: ClusterContext, entry: AccessControlEntry) -> str:
-    """The search that finds the entry, and no other."""
+    """The URL of the search that finds exactly this entry."""
     query = "&".join(f"{member}={segment(word)}" for member, word in words_of(entry).items())
     return f"{cluster.links.to('acls')}?{query}"
 
@@ -83,7 +83,8 @@ async def list_acls(
     operation: AclOperation = _ANY,
     permission: AclPermission = _ANY,
 ) -> AclDataList:
-    """Those that all given parameters take. `pattern_type=MATCH` with a name finds whatever applies to it."""
+    """List the entries that match all given parameters. `pattern_type=MATCH` with a name finds every entry that applies
+    to it."""
     wanted = _filter(resource_type, resource_name, pattern_type, principal, host, operation, permission)
     found = await describe_acls(cluster.kafka, wanted)
     return AclDataList(metadata=whole(cluster.url), data=[_data(cluster, entry) for entry in found])
@@ -91,7 +92,7 @@ async def list_acls(
 
 @router.post(V3, status_code=201, summary="Add an entry", dependencies=[Writable], responses=documented(400, 403, 404))
 async def create_acl(cluster: Cluster, body: AclBody) -> Response:
-    """One that is there already stays as it is. `Location` finds it."""
+    """Create an entry. One that exists stays as it is. `Location` is a search that finds it."""
     await create_acls(cluster.kafka, [body.entry()])
     return Response(status_code=201, headers={"Location": _self(cluster, body.entry())})
 
@@ -100,7 +101,7 @@ async def create_acl(cluster: Cluster, body: AclBody) -> Response:
     f"{V3}:batch", status_code=201, summary="Add entries", dependencies=[Writable], responses=documented(400, 403, 404)
 )
 async def create_acl_batch(cluster: Cluster, body: AclBatch) -> Response:
-    """The answer is an error if one of them was refused: the others are added then."""
+    """Create entries. If one of them is rejected the response is an error, but the others are created."""
     await create_acls(cluster.kafka, [each.entry() for each in body.data])
     return Response(status_code=201)
 
@@ -116,7 +117,7 @@ async def remove_acls(
     principal: _Name = None,
     host: _Name = None,
 ) -> DeletedAcls:
-    """All that the parameters take: as in Confluent's API, four of them have to be given."""
+    """Delete the entries that match the parameters. As in Confluent's API, four of them are required."""
     wanted = _filter(resource_type, resource_name, pattern_type, principal, host, operation, permission)
     removed = await delete_acls(cluster.kafka, [wanted])
     return DeletedAcls(data=[_data(cluster, entry) for entry in removed])
@@ -131,8 +132,8 @@ async def judge_access(
     resource_name: Annotated[Text, Query()] = "kafka-cluster",
     host: Annotated[Text, Query()] = "127.0.0.1",
 ) -> AccessVerdict:
-    """Show how this node's authorizer would decide now, and by which entry. Nothing is tried, and nothing is logged as
-    a denial. Operations that imply another count: a principal that may READ may DESCRIBE."""
+    """Show how this node's authorizer would decide now, and by which entry. Nothing is tried, and no denial is logged.
+    Operations that imply another one count: a principal that may READ may DESCRIBE."""
     kind, wanted = number_of(resource_type, KIND_NAMES), number_of(operation, OPERATION_NAMES)
     facts = await port.access_of(principal, host, wanted, kind, resource_name)
     entry = None if facts.entry is None else AclWords(**words_of(facts.entry))

@@ -1,4 +1,4 @@
-"""Brokers as an operator sees them: their state, maintenance, decommissioning, log directories."""
+"""Operators' control of brokers: their state, maintenance, decommissioning, log directories."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ async def get_broker_state(port: Port, broker_id: BrokerIdPath) -> BrokerStateDa
     responses=documented(403, 404, 409),
 )
 async def begin_maintenance(port: Port, broker_id: BrokerIdPath) -> BrokerStateData:
-    """Its replicas stay, in sync. What nobody else in sync can lead, it goes on leading."""
+    """Move leadership away from a broker. Its replicas stay in sync. It keeps leading partitions that no other in-sync
+    replica can lead."""
     desired = (await _find(port, broker_id)).desired_state
     if desired in (DECOMMISSION, FENCED):
         raise ApiProblem(
@@ -71,7 +72,8 @@ async def begin_maintenance(port: Port, broker_id: BrokerIdPath) -> BrokerStateD
     responses=documented(403, 404, 409),
 )
 async def end_maintenance(port: Port, broker_id: BrokerIdPath) -> BrokerStateData:
-    """Leaders come back with the next balance of preferred leaders, or at once by POST /v1/elections."""
+    """End a broker's maintenance. It leads again after the next balance of preferred leaders, or immediately after POST
+    /v1/elections."""
     desired = (await _find(port, broker_id)).desired_state
     if desired in (DECOMMISSION, FENCED):
         raise ApiProblem(409, f"Broker {broker_id} is {_WISHES[desired]}, not in maintenance.")
@@ -85,9 +87,9 @@ async def end_maintenance(port: Port, broker_id: BrokerIdPath) -> BrokerStateDat
     responses=documented(403, 404, 409),
 )
 async def fence(port: Port, broker_id: BrokerIdPath) -> BrokerStateData:
-    """It leaves every in-sync set although its process lives; its replicas stay where they are. Partitions that
-    nobody else in sync can lead have no leader until it comes back: no policy elects a replica that may lack records
-    meanwhile."""
+    """Keep a broker fenced: it leaves every in-sync set although its process runs. Its replicas stay where they are.
+    Partitions that no other in-sync replica can lead have no leader until it returns: no policy elects a replica that
+    may lack records meanwhile."""
     if (await _find(port, broker_id)).desired_state == DECOMMISSION:
         raise ApiProblem(
             409,
@@ -104,7 +106,7 @@ async def fence(port: Port, broker_id: BrokerIdPath) -> BrokerStateData:
     responses=documented(403, 404, 409),
 )
 async def end_fence(port: Port, broker_id: BrokerIdPath) -> BrokerStateData:
-    """It is unfenced with its next heartbeat, if its process lives."""
+    """Stop keeping a broker fenced. It is unfenced with its next heartbeat if its process runs."""
     if (await _find(port, broker_id)).desired_state != FENCED:
         raise ApiProblem(409, f"Broker {broker_id} is not kept fenced by an operator.")
     return await _want(port, broker_id, None)
@@ -128,8 +130,9 @@ async def get_decommission(port: Port, broker_id: BrokerIdPath) -> DrainData:
 async def begin_decommission(
     port: Port, broker_id: BrokerIdPath, response: Response, body: DecommissionBody | None = None
 ) -> BrokerStateData:
-    """When it holds nothing any more and has been stopped, it is unregistered. It may be down already. What stands in
-    the way is in `decommission`. A throttle stays when it is empty: GET /v1/reassignments tells so."""
+    """Move all replicas away from a broker, which may already be down. It is unregistered when it holds none and has
+    been stopped. `decommission` shows what blocks it. A throttle is not removed at the end: see GET /v1/reassignments.
+    """
     await _find(port, broker_id)
     if body is not None and body.bytes_per_second is not None:
         await throttle_departure(Kafka(port), broker_id, body.bytes_per_second)
@@ -159,7 +162,7 @@ async def end_decommission(
         ),
     ] = False,
 ) -> BrokerStateData:
-    """What has moved stays where it is."""
+    """Cancel a decommissioning. Replicas that have moved stay where they are."""
     if (await _find(port, broker_id)).desired_state != DECOMMISSION:
         raise ApiProblem(409, f"Broker {broker_id} is not being decommissioned.")
     if cancel_moves:
@@ -210,7 +213,7 @@ async def unregister_broker(
     responses=documented(403, 404),
 )
 async def remove_broker(cluster: Cluster, port: Port, broker_id: BrokerIdPath, response: Response) -> BrokerRemovalData:
-    """Begins a decommissioning."""
+    """Start a decommissioning."""
     await _find(port, broker_id)
     await want_state(cluster.kafka, broker_id, DECOMMISSION)
     task = f"{cluster.links.base_url}/v1/brokers/{broker_id}/decommission"

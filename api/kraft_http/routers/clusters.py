@@ -56,8 +56,8 @@ async def _cluster_data(kafka: Kafka, links: Links, *, tells: bool) -> ClusterDa
 
 
 async def _controller(kafka: Kafka) -> int:
-    """The only trustworthy source is the quorum: Metadata names any broker. -1 when there is none, or it does not
-    answer within QUORUM_SECONDS_MAX: there is more to tell than this."""
+    """The quorum's leader; -1 if there is none, or if it does not answer within QUORUM_SECONDS_MAX. Metadata cannot be
+    used: it gives any broker as the controller."""
     try:
         async with asyncio.timeout(QUORUM_SECONDS_MAX):
             return (await describe_quorum(kafka)).leader_id
@@ -81,7 +81,7 @@ async def get_broker(cluster: Cluster, broker_id: BrokerIdPath) -> BrokerData:
 
 
 async def find_broker(kafka: Kafka, broker_id: int) -> BrokerState:
-    """Raises ApiProblem 404."""
+    """The state of a broker. Raises ApiProblem 404."""
     for broker in (await describe_cluster(kafka)).brokers:
         if broker.node_id == broker_id:
             return broker

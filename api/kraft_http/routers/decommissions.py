@@ -1,4 +1,4 @@
-"""What the decommissioning of a broker would do, before it begins."""
+"""The plan of a broker's decommissioning, before it starts."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ async def plan_decommission(
         Query(ge=1, le=INT64_MAX, description="For the estimate: what a broker may send, or take. It is not set."),
     ] = None,
 ) -> DecommissionPlan:
-    """Changes nothing. The controller decides anew for each replica, by the load of that moment, so targets may be
-    others in the end. Replicas that are on their way already are left out."""
+    """Show the moves that a decommissioning would make. Nothing is changed. The controller chooses each target again
+    when it moves the replica, so the actual targets may differ. Replicas that are already being moved are left out."""
     if all(broker.node_id != broker_id for broker in (await port.cluster_facts()).brokers):
         raise not_found(f"Broker {broker_id}")
     plan = await port.leave_plan(broker_id)
@@ -41,7 +41,7 @@ async def plan_decommission(
 
 
 def planned_data(broker_id: int, plan: LeavePlan, sizes: Sizes, bytes_per_second: int | None) -> DecommissionPlan:
-    """The plan in sums."""
+    """The plan as totals."""
     told = sums(_copies(plan), sizes)
     return DecommissionPlan(
         broker_id=broker_id,

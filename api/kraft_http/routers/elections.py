@@ -1,4 +1,4 @@
-"""Elections of leaders, and what the unclean ones cost."""
+"""Elections of leaders, and the records lost by unclean ones."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ router = APIRouter(tags=["Elections"])
     responses=documented(400, 403) | {207: {"model": Outcomes, "description": "Some were refused."}},
 )
 async def hold_elections(port: Port, body: ElectionBody) -> Response:
-    """`preferred` gives leadership back to each partition's first replica. `unclean` lets a replica lead that is not
-    in sync, where no other can: **records that it lacks are lost**."""
+    """Hold elections. `preferred` makes each partition's first replica the leader again. `unclean` elects a replica
+    that is not in sync if no other can lead: **records that it lacks are lost**."""
     named = None
     if body.partitions is not None:
         named = [TopicPartition(each.topic, each.partition) for each in body.partitions]
@@ -50,9 +50,9 @@ async def hold_elections(port: Port, body: ElectionBody) -> Response:
 async def get_unclean_elections(
     port: Port, topic: Annotated[str | None, Query(max_length=249, description="Of this topic only.")] = None
 ) -> UncleanElectionList:
-    """The latest unclean elections of each partition, with what each former replica gave up when it came back. Any
-    node knows all of it: it is in the metadata log. Delete the topic's keys `kraft.unclean.election.*` to dismiss a
-    report."""
+    """List the latest unclean elections of each partition, with the records that each former replica lost when it
+    returned. All nodes return the same: it is in the metadata log. Delete the topic's configs
+    `kraft.unclean.election.*` to dismiss a report."""
     found = await port.unclean_elections(topic)
     return UncleanElectionList(count=len(found), data=[shown(each) for each in found[:REPORTS_MAX]])
 
@@ -65,8 +65,8 @@ async def get_unclean_elections(
 async def get_waiting_elections(
     port: Port, topic: Annotated[str | None, Query(max_length=249, description="Of this topic only.")] = None
 ) -> WaitingElections:
-    """Show the elections that wait, as the active controller knows them. `POST /v1/elections` with `unclean` ends a
-    wait: then the `candidate` leads."""
+    """List the partitions that wait for an election, as the active controller knows them. `POST /v1/elections` with
+    `unclean` ends a wait: the `candidate` then leads."""
     try:
         return await port.waiting_elections(topic)
     except ApiError as problem:
@@ -74,7 +74,7 @@ async def get_waiting_elections(
 
 
 def shown(facts: UncleanElectionFacts) -> UncleanElectionData:
-    """One report, for a reader."""
+    """One report in the form of the response."""
     report, election = facts.report, dict(facts.report.election)
     others = [replica for replica in election["replicas"] if replica != election["leader"]]
     return UncleanElectionData(

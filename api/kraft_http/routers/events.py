@@ -1,5 +1,5 @@
-"""What happened to leaders, in-sync sets, brokers and controllers, as the node that answers saw it: a page as JSON,
-or a stream of server-sent events."""
+"""Events about leaders, in-sync sets, brokers and controllers, as the answering node saw them: a page of JSON, or a
+stream of server-sent events."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ async def get_events(
         str | None, Header(description="As `after`; browsers send it when they connect again.")
     ] = None,
 ) -> Response:
-    """With `Accept: text/event-stream` the answer goes on as events happen; each has an id from which to go on. Ids
-    are this node's own: another node numbers its events otherwise. A stream begins with an event `missed` when there
-    were some that the node does not know any more."""
+    """Return events. With `Accept: text/event-stream` the response is a stream that continues as events happen. Each
+    event has an id from which to continue. Ids belong to this node: other nodes number their events differently. A
+    stream begins with an event `missed` if the node no longer has some of the requested events."""
     if newest is not None and after is not None:
         raise ApiProblem(400, "after and newest exclude one another.")
     start = _start(after, last_event_id)
@@ -67,8 +67,8 @@ async def get_events(
 
 
 class _CountedStream(StreamingResponse):
-    """Counts from the moment in which it was found that there is room, until the last byte is sent or the client has
-    gone."""
+    """A stream that counts against the limit from its creation until its last byte is sent or the client has
+    disconnected."""
 
     def __init__(self, content: AsyncIterator[str], streams: list[int]) -> None:
         super().__init__(content, media_type=SSE, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
@@ -91,7 +91,7 @@ def _start(after: int | None, last_event_id: str | None) -> int:
 
 
 async def _stream(port: AdminPort, start: int) -> AsyncIterator[str]:
-    """Ends when the client goes or the node stops."""
+    """The server-sent events, until the client disconnects or the node stops."""
     try:
         yield "retry: 1000\n\n"
         while True:

@@ -1,4 +1,4 @@
-"""Features: the levels that all nodes agreed to run, raised after an upgrade."""
+"""Features: the finalized levels, which all nodes support, raised after an upgrade."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ router = APIRouter(tags=["Features"])
 
 @router.get("/v1/features", summary="List features", responses=documented())
 async def list_features(port: Port) -> FeatureList:
-    """Each with its level, and the levels that every broker in service can run."""
+    """List the features with their levels, and the levels that every broker in service supports."""
     found = await describe_features(Kafka(port))
     return FeatureList(data=[FeatureData(**asdict(each)) for each in found])
 
 
 @router.post("/v1/features", summary="Change levels", dependencies=[Writable], responses=documented(400, 403))
 async def change_features(port: Port, body: FeatureChange) -> FeatureLevels:
-    """Raise levels, or lower them where that is said."""
+    """Raise levels, or lower them if `direction` permits it."""
     await update_features(Kafka(port), body.levels, body.direction.upgrade_type, validate_only=body.validate_only)
     return FeatureLevels(levels=body.levels)

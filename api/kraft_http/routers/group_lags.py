@@ -103,9 +103,9 @@ async def list_group_lags(
         GroupOrder, Query(description="What to sort by; a minus turns the order round.")
     ] = "consumer_group_id",
 ) -> GroupLagList:
-    """Always in pages: of 100 groups unless page_size says otherwise. The header X-Total-Count says how many groups
-    there are on all pages. Sorting by anything but the id is for at most 2,000 groups (`q` narrows them): all of them
-    are asked about, and the answer is kept for two seconds. A group without a lag sorts as one with 0."""
+    """List groups with their lag, always in pages (page_size 100 by default). The header X-Total-Count has the number
+    of groups on all pages. Sorting by anything but the id is limited to 2,000 groups (narrow them with `q`): their lags
+    are fetched and cached for two seconds. A group without a lag is sorted as one with lag 0."""
     page = page.or_of(PAGE_SIZE_DEFAULT)
     listed = [
         group
@@ -147,7 +147,7 @@ async def _lags(cluster: ClusterContext, ids: Sequence[str], coordinators: Mappi
 async def _every_lag(
     port: AdminPort, recent: ResponseCache, cluster: ClusterContext, coordinators: Mapping[str, int]
 ) -> list[GroupLag]:
-    """Raises ApiProblem for too many groups."""
+    """The lag of every group. Raises ApiProblem for too many groups."""
     if len(coordinators) > LOOKED_AT_MAX:
         detail = f"{len(coordinators)} groups are too many to compare; {LOOKED_AT_MAX} are allowed."
         raise ApiProblem(400, detail, hint="Narrow them by q.")
@@ -182,9 +182,8 @@ def _lag_data(lag: GroupLag) -> GroupLagData:
 
 @topic_router.get("/v1/topics/{topic_name}/groups", summary="List the groups of a topic", responses=documented(404))
 async def list_topic_groups(request: Request, port: Port, recent: Recent, topic_name: TopicNamePath) -> TopicGroupList:
-    """Groups that have committed offsets for it, or whose members have partitions of it, with their lag there. Every
-    coordinator is asked which of its groups these may be, and about those, a hundred at a time; the answer is kept for
-    two seconds."""
+    """List the groups that have committed offsets for the topic, or whose members have partitions of it, with their lag
+    there. Every coordinator is asked for such groups, a hundred at a time; the response is cached for two seconds."""
     cluster = await cluster_context(request, port, port.identity.cluster_id)
     topic = await describe_topic(cluster.kafka, topic_name)  # Raises where there is none, or none that may be seen.
     key = ("groups", port.permissions(), topic_name, topic.topic_id)
@@ -224,8 +223,8 @@ async def _topic_groups(port: AdminPort, cluster: ClusterContext, topic_name: st
     responses=documented(400, 403, 404, 409),
 )
 async def reset_offsets(cluster: Cluster, group_id: GroupIdPath, body: ResetOffsetsBody) -> OffsetResetList:
-    """New offsets are kept within each partition's first and next offset. With `validate_only`, the default, nothing
-    is written. A group with members is refused with 409."""
+    """Set a group's offsets. They are limited to each partition's first and next offset. With `validate_only`, the
+    default, nothing is written. For a group with members the status is 409."""
     members = await _members(cluster.kafka, group_id, may_be_new=body.topics is not None)
     if members and not body.validate_only:
         names = ", ".join(member.member_id for member in members[:10])
@@ -264,8 +263,8 @@ async def reset_offsets(cluster: Cluster, group_id: GroupIdPath, body: ResetOffs
 
 
 def new_offset(body: ResetOffsetsBody, current: int | None, start: int, end: int, at_time: int) -> int:
-    """Where a group goes on in one partition, from `start` to `end`. `at_time` is the offset at the timestamp asked
-    for, -1 when no record is that young. A shift without a commit counts from the start."""
+    """The group's new offset in one partition, from `start` to `end`. `at_time` is the offset at the requested
+    timestamp, -1 if all records are older. A shift without a committed offset counts from `start`."""
     if body.to == "earliest":
         return start
     if body.to == "latest":
@@ -278,7 +277,7 @@ def new_offset(body: ResetOffsetsBody, current: int | None, start: int, end: int
 
 
 async def _members(kafka: Kafka, group_id: str, *, may_be_new: bool) -> tuple[Member, ...]:
-    """A group that does not exist yet may be given its first offsets, if the topics are named. Raises Refused."""
+    """The group's members; none for a group that does not exist, if `may_be_new`. Raises Refused."""
     try:
         return (await describe_group(kafka, group_id)).members
     except Refused as problem:
@@ -288,7 +287,7 @@ async def _members(kafka: Kafka, group_id: str, *, may_be_new: bool) -> tuple[Me
 
 
 async def _commit(kafka: Kafka, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Raises Refused, with NON_EMPTY_GROUP when a member has joined meanwhile."""
+    """Commit the offsets. Raises Refused, NON_EMPTY_GROUP if a member has joined meanwhile."""
     try:
         await commit_offsets(kafka, group_id, offsets)
     except Refused as problem:
@@ -300,7 +299,7 @@ async def _commit(kafka: Kafka, group_id: str, offsets: Mapping[TopicPartition, 
 async def _wanted(
     kafka: Kafka, topics: Sequence[ResetTopic] | None, commits: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """The partitions to move, with their leaders. Raises Refused for a topic or partition that is missing."""
+    """The partitions to reset, with their leaders. Raises Refused for a topic or partition that does not exist."""
     leaders: dict[TopicPartition, int] = {}
     if topics is None:
         for name in sorted({topic for topic, _ in commits}):

@@ -92,7 +92,8 @@ async def list_consumer_groups(
 
 
 async def list_consumers_groups(kafka: Kafka) -> list[ListedGroup]:
-    """Those that speak for consumers, by id. `kafka.silent` tells which brokers did not list theirs. Raises Refused."""
+    """The groups of consumers, sorted by id. `kafka.silent` has the brokers that did not list theirs. Raises
+    Refused."""
     return [group for group in await list_groups(kafka, partial=True) if group.protocol_type in ("consumer", "")]
 
 
@@ -110,7 +111,8 @@ async def get_consumer_group(
 async def _add_operations(
     cluster: ClusterContext, shown: Sequence[ConsumerGroupData], groups: Mapping[str, Group]
 ) -> None:
-    """Ask each coordinator once. Groups of a coordinator that does not answer any more keep none."""
+    """Add the authorized operations, with one request to each coordinator. Groups of a coordinator that does not answer
+    get none."""
     by_coordinator: dict[int, list[str]] = {}
     for each in shown:
         by_coordinator.setdefault(groups[each.consumer_group_id].coordinator, []).append(each.consumer_group_id)

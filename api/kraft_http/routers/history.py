@@ -1,5 +1,5 @@
-"""What topics hold, and the last hour, as the nodes themselves keep it: for lists and charts, without a database beside
-the cluster."""
+"""Sizes of topics, and the last hour of traffic and lag, as the nodes keep it: for lists and charts without a metrics
+database."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ async def get_history(
     group: Annotated[str | None, Query(description="Its lag.")] = None,
     broker: Annotated[int | None, Query(ge=0, description="What it does, and how busy it is.")] = None,
 ) -> HistoryData:
-    """Without a parameter: the traffic of the whole cluster. A number for every ten seconds, summed over the brokers
-    that keep it; nodes keep it since they started, the busiest thousand topics and the thousand groups furthest behind.
-    What is not kept has no series. Brokers without an HTTP admin keep none."""
+    """Return the last hour of a topic, group or broker; without a parameter, of the whole cluster. There is a number
+    for every ten seconds, summed over the brokers that keep the series. A node keeps history since its start, for the
+    thousand busiest topics and the thousand groups with the largest lag; others have no series. Brokers without an HTTP
+    admin keep none."""
     asked = [
         (kind, str(name)) for kind, name in (("topic", topic), ("group", group), ("broker", broker)) if name is not None
     ]
@@ -67,7 +68,7 @@ async def get_topic_facts(
     response: Response,
     topic: Annotated[list[str], Query(min_length=1, max_length=TOPICS_MAX, description="May be given again.")],
 ) -> TopicFactsList:
-    """Records, bytes and rates of each topic that there is, summed over its leaders, and its groups."""
+    """Return records, bytes and rates of each existing topic, summed over its leaders, and its groups."""
     found = await port.topic_facts(topic)
     response.headers["Cache-Control"] = "no-store"
     return TopicFactsList(

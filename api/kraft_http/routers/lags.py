@@ -1,4 +1,4 @@
-"""What consumer groups have committed, and how far behind they are."""
+"""Committed offsets and lag of consumer groups."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ progress_router = APIRouter(tags=["Consumer groups"])
     responses=documented(404),
 )
 async def get_progress(request: Request, port: Port, group_id: GroupIdPath) -> GroupProgressData:
-    """Every partition that the group has committed an offset for or that one of its members has. The coordinator looks
-    at the members every 10 s, or every 30 s if it has more than 100 groups."""
+    """Return every partition for which the group has a committed offset or that is assigned to one of its members. The
+    coordinator samples the members every 10 s, or every 30 s if it has more than 100 groups."""
     cluster = await cluster_context(request, port, port.identity.cluster_id)
     group = await describe_group(cluster.kafka, group_id)
     committed = await committed_offsets(cluster.kafka, group_id)
@@ -89,7 +89,7 @@ async def list_offsets(cluster: Cluster, group_id: GroupIdPath) -> GroupOffsetDa
 
 @router.get("/lags", summary="List a group's lag by partition", responses=documented(404))
 async def list_lags(cluster: Cluster, group_id: GroupIdPath) -> ConsumerLagDataList:
-    """The largest lag comes first, as in REST v3."""
+    """List the lags, the largest first, as in REST v3."""
     lags = sorted(await _lags(cluster, group_id), key=lambda lag: -lag.lag)
     return ConsumerLagDataList(
         kind="KafkaConsumerLagList",

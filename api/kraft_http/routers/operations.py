@@ -1,4 +1,4 @@
-"""Health, probes, metrics, and what this node is."""
+"""Health, probes, metrics, and the node's identity."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ class NodeData(BaseModel):
 
 @router.get("/v1/cluster/health", summary="Is the cluster healthy, and if not, why and what to do")
 async def cluster_health(port: Port) -> ClusterHealth:
-    """Always 200: look at `is_healthy`. For a load balancer or an orchestrator there is /readyz."""
+    """Return the cluster's health. The status is always 200: look at `is_healthy`. For a load balancer or an
+    orchestrator there is /readyz."""
     return await port.cluster_health()
 
 
@@ -88,7 +89,8 @@ async def readyz(
         ),
     ] = False,
 ) -> Response:
-    """Says nothing about the rest of the cluster, so that a rolling restart does not block itself."""
+    """Return whether this node is ready. The rest of the cluster does not matter, so that a rolling restart does not
+    block itself."""
 
     async def ask() -> Sequence[Check]:
         return [*await port.readiness(), *([await port.replicas_in_sync()] if in_sync else [])]
@@ -107,7 +109,7 @@ async def healthz(port: Port) -> Response:
 
 
 async def _checks(ask: Callable[[], Awaitable[Sequence[Check]]]) -> Sequence[Check]:
-    """A node that does not answer, or has stopped, does not work."""
+    """The probe's checks; a failed one if the node has stopped or does not answer in time."""
     try:
         async with asyncio.timeout(PROBE_SECONDS_MAX):
             return await ask()

@@ -118,7 +118,7 @@ async def get_replica(
 
 
 async def _partition(cluster: ClusterContext, topic_name: str, partition_id: int) -> Partition:
-    """Raises Refused."""
+    """The partition. Raises Refused."""
     return (await describe_topic(cluster.kafka, topic_name)).partition(partition_id)
 
 

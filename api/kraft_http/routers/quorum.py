@@ -1,4 +1,4 @@
-"""The metadata quorum: who votes, who follows, how far each is; and changing who votes."""
+"""The metadata quorum: voters, observers, their progress; adding and removing voters."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ async def post_voter(
         int, Query(ge=0, le=30_000, description="How long the node may take to answer and to catch up.")
     ] = 30_000,
 ) -> QuorumData:
-    """The node must run already, as an observer; one change at a time. Needs kraft.version 1 (dynamic voters)."""
+    """Add a voter. The node must already run, as an observer. One change at a time. Needs kraft.version 1 (dynamic
+    voters)."""
     directory_id = _uuid(body.directory_id)
     await add_voter(
         cluster.kafka,
@@ -96,7 +97,8 @@ async def delete_voter(
         Query(pattern=UUID_PATTERN, description="Which of its directories; needed if the node votes with several."),
     ] = None,
 ) -> Response:
-    """Its metadata stays on its disk; it goes on as an observer if it runs. Needs kraft.version 1."""
+    """Remove a voter. Its metadata stays on its disk; a running node continues as an observer. Needs kraft.version
+    1."""
     if directory_id is not None:
         directory = _uuid(directory_id)
     else:

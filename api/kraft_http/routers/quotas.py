@@ -1,4 +1,4 @@
-"""Quotas: what users, client ids and addresses may use of a broker."""
+"""Quotas: the limits of users, client ids and addresses on each broker."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Name = Annotated[
 
 @router.get("/v1/quotas", summary="List quotas", responses=documented(400))
 async def list_quotas(port: Port, user: _Name = None, client_id: _Name = None, ip: _Name = None) -> QuotaList:
-    """All of them, or those with these parts."""
+    """List all quotas, or those whose entity has the given parts."""
     wanted = {kind: name for kind, name in zip(KINDS.values(), (user, client_id, ip), strict=True) if name is not None}
     found = [
         QuotaData(entity=by_field(each.entity), limits=dict(each.limits))
@@ -34,8 +34,8 @@ async def list_quotas(port: Port, user: _Name = None, client_id: _Name = None, i
 
 @router.post("/v1/quotas", summary="Change quotas", dependencies=[Writable], responses=documented(400, 403))
 async def change_quotas(port: Port, body: QuotaChange) -> QuotaData:
-    """The limits of one entity: what is set, what is removed. Answers with what was asked for; the brokers keep to it
-    as soon as they have read it in the metadata log."""
+    """Set and remove limits of one entity. The response repeats the request; brokers apply it when they have read it
+    from the metadata log."""
     changes: dict[str, float | None] = {**body.set, **dict.fromkeys(body.delete)}
     await alter_quotas(Kafka(port), body.entity.parts(), changes, validate_only=body.validate_only)
     return QuotaData(entity=by_field(body.entity.parts()), limits=body.set)

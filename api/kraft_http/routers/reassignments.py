@@ -1,4 +1,4 @@
-"""Moves of partitions between brokers: one at a time in v3's style, and many by Kafka's JSON file under /v1."""
+"""Moves of partitions between brokers: single ones in REST v3's form, and many with Kafka's JSON file under /v1."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ async def list_topic_reassignments(cluster: Cluster, port: Port, topic_name: Top
 async def get_reassignment(
     cluster: Cluster, port: Port, topic_name: TopicNamePath, partition_id: PartitionIdPath
 ) -> ReassignmentData:
-    """404 while it is not being moved, as in REST v3."""
+    """Return a partition's reassignment; 404 if it is not being reassigned, as in REST v3."""
     (await describe_topic(cluster.kafka, topic_name)).partition(partition_id)  # Raises.
     for move in (await port.cluster_facts()).reassignments:
         if (move.topic, move.partition) == (topic_name, partition_id):
@@ -112,7 +112,7 @@ async def get_reassignment(
 async def put_reassignment(
     cluster: Cluster, topic_name: TopicNamePath, partition_id: PartitionIdPath, body: StartReassignmentBody
 ) -> ReassignmentData:
-    """Its replication factor may change with it."""
+    """Reassign a partition. Its replication factor may change."""
     current = (await describe_topic(cluster.kafka, topic_name)).partition(partition_id).replicas
     await alter_move(cluster.kafka, TopicPartition(topic_name, partition_id), body.replica_ids)
     adding = [replica for replica in body.replica_ids if replica not in current]
@@ -170,7 +170,7 @@ async def list_moves(port: Port, rate: Rate) -> MoveList:
 
 
 def _shown(copies: Sequence[Copy], moves: Sequence[ReassignmentFacts]) -> list[Copy]:
-    """Copies of these moves that are not in sync yet."""
+    """The copies of these moves that are not in sync yet."""
     in_sync = {TopicPartition(move.topic, move.partition): move.in_sync for move in moves}
     return [copy for copy in copies if copy.target not in in_sync.get(copy.partition, (copy.target,))]
 
@@ -220,7 +220,8 @@ async def start_moves(
         Query(ge=1, le=INT64_MAX, description="A throttle: what each broker may send, and take. Left out: as it is."),
     ] = None,
 ) -> Response:
-    """The throttle stays when the moves are done: GET tells so, and DELETE /v1/reassignments/throttle removes it."""
+    """Start moves. The throttle is not removed at the end: GET shows it, and DELETE /v1/reassignments/throttle removes
+    it."""
     targets = {TopicPartition(each.topic, each.partition): each.replicas for each in body.partitions}
     if len(targets) != len(body.partitions):
         raise ApiProblem(400, "The file names a partition twice.")
@@ -240,8 +241,8 @@ async def start_moves(
     responses=documented(400, 403) | {207: {"model": Outcomes, "description": "Some were refused."}},
 )
 async def cancel(port: Port, body: CancelBody) -> Response:
-    """Partitions have the replicas again that they had. What a broker that is being decommissioned holds begins to move
-    again: DELETE /v1/brokers/{id}/decommission ends that."""
+    """Cancel moves: partitions get back their former replicas. For a broker that is being decommissioned, the moves
+    start again: DELETE /v1/brokers/{id}/decommission ends that."""
     places = (
         None if body.partitions is None else [TopicPartition(each.topic, each.partition) for each in body.partitions]
     )
@@ -256,7 +257,7 @@ async def cancel(port: Port, body: CancelBody) -> Response:
     responses=documented(400, 403),
 )
 async def put_throttle(port: Port, body: ThrottleBody) -> Response:
-    """Another one than before, or the first; those that decommissionings have yet to begin, too."""
+    """Set or change the throttle of moves. It also applies to moves that decommissionings have yet to start."""
     await throttle_moves(Kafka(port), body.bytes_per_second)
     return Response(status_code=204)
 
@@ -272,8 +273,8 @@ async def delete_throttle(
     port: Port,
     while_moving: Annotated[bool, Query(description="Even if copies go on, as fast as they can.")] = False,
 ) -> Response:
-    """The rates of all brokers, and the lists of throttled replicas of all topics, whoever has set them. What is set
-    for all brokers at once stays."""
+    """Remove the rates of all brokers and the lists of throttled replicas of all topics, whoever has set them. The
+    cluster-wide default rates stay."""
     if not while_moving and _phase(await port.cluster_facts(), None) == "moving":
         raise ApiProblem(
             409,
@@ -290,8 +291,8 @@ async def delete_throttle(
     responses=documented(400, 404),
 )
 async def plan_moves(port: Port, body: PlanBody) -> PlanData:
-    """Changes nothing. As few replicas move as can be; racks are kept apart. Give `proposed` to POST
-    /v1/reassignments."""
+    """Propose moves. Nothing is changed. As few replicas move as possible, and replicas are spread over racks. Send
+    `proposed` to POST /v1/reassignments."""
     facts = await port.cluster_facts()
     known = {broker.node_id: broker for broker in facts.brokers}
     if body.brokers is None:

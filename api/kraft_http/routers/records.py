@@ -1,4 +1,4 @@
-"""Records: produce a stream or a batch, consume without any state on the server."""
+"""Records: produce a stream or a batch; consume without state on the server."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _PRODUCE_BODY: dict[str, Any] = {
 
 
 async def without_idempotency_key(request: Request) -> None:
-    """Raises ApiProblem for a header on which a client would rely in vain."""
+    """Raises ApiProblem for an Idempotency-Key: records do not support it."""
     if "idempotency-key" in request.headers:
         raise ApiProblem(
             400,
@@ -69,7 +69,7 @@ async def without_idempotency_key(request: Request) -> None:
     openapi_extra=_PRODUCE_BODY,
 )
 async def produce_records(cluster: Cluster, topic_name: TopicNamePath, request: Request) -> Response:
-    """The status is 200 as soon as the first record was understood; what became of each is in its report."""
+    """Append records. The status is 200 as soon as the first record is valid; each record's report has its result."""
     producer = await Producer.open(cluster, topic_name)
     groups = documents_of(request.stream())
     try:
@@ -87,7 +87,8 @@ async def produce_records(cluster: Cluster, topic_name: TopicNamePath, request: 
 async def _refused_or_going_on(
     producer: Producer, reports: list[ProduceReport], groups: AsyncIterator[list[Any]]
 ) -> Response:
-    """A lone bad record is a bad request; one that others follow is a report like theirs."""
+    """Respond to an invalid first record: if it is the only one the request is rejected, else its error is a report
+    like the others."""
     try:
         following = await anext(groups, None)
     except BrokenStream:
@@ -99,9 +100,8 @@ async def _refused_or_going_on(
 
 
 class _Reports(Response):
-    """Reports while the request still comes in. Starlette's streaming response would read from the same channel to
-    notice a client that leaves, and so take parts of the request away; here the request's own stream notices.
-    """
+    """Sends reports while the request is still being received. Starlette's streaming response would read the same
+    channel to detect a disconnect, and so take parts of the request. Here the request's own stream detects it."""
 
     media_type = "application/json"
 
@@ -196,9 +196,9 @@ async def consume_records(
         bool, Query(description="Whether records of unfinished and aborted transactions are left out.")
     ] = False,
 ) -> ConsumedRecords:
-    """Begins at the first record unless told otherwise. `next_offsets` says where to go on: the server keeps
-    nothing. What an `offset` means for partitions that lack it, `unread_partitions` says. With `topic_id`, offsets of
-    a topic that was deleted are not taken for those of one made anew under its name."""
+    """Return records, from the first one by default. Continue with `next_offsets`: the server keeps no state.
+    `unread_partitions` explains why partitions without the given `offset` are not read. With `topic_id`, offsets of a
+    deleted topic are not applied to a new topic of the same name."""
     if sum(choice is not None for choice in (offset, timestamp, tail, positions)) > 1:
         raise ApiProblem(400, "offset, timestamp, tail and positions exclude one another.")
     if partition is not None and positions is not None:

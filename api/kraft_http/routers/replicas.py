@@ -1,4 +1,4 @@
-"""How far each replica is, and the partitions that are in trouble."""
+"""The progress of replicas, and partitions in trouble."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searching in the records of a topic: the answer is a stream of JSON lines that begins before the search ends."""
+"""Search in the records of a topic. The response is a stream of JSON lines that begins before the search ends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class JsonLines(StreamingResponse):
 
 
 class _Answer(JsonLines):
-    """Counts until the last line is sent or the client has gone."""
+    """A search response. It counts against the limit until its last line is sent or the client has disconnected."""
 
     def __init__(self, search: Search, searches: Searches) -> None:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -61,7 +61,7 @@ async def searched_for(
     from_time: Annotated[int | None, Query(ge=0, le=INT64_MAX, description="Timestamps from this ms on.")] = None,
     to_time: Annotated[int | None, Query(ge=0, le=INT64_MAX, description="Exclusive.")] = None,
 ) -> Condition:
-    """Raises ApiProblem."""
+    """The condition of the query parameters. Raises ApiProblem."""
     if key is not None and key_base64 is not None:
         raise ApiProblem(400, "key and key_base64 exclude one another.")
     if text is None and (part is not None or header is not None):
@@ -117,10 +117,11 @@ async def search_records(
         Query(alias="format", description="Left out: JSON where it is JSON, text where it is UTF-8, else base64."),
     ] = None,
 ) -> Response:
-    """At least one of `key`, `key_base64`, `text` and `where` is needed; all that are given have to hold. The answer is
-    `application/jsonl`: a line `start`, lines `hit` as they are found, `progress` twice a second, and `end` with the
-    reason: `all_read`, `hits`, `time` or `failed`. A search ends when its client closes the connection. It reads up to
-    the end that the partitions have when it begins. All searches of a node share 16 MiB and 50,000 records a second."""
+    """Search records. At least one of `key`, `key_base64`, `text` and `where` is required; all that are given must
+    match. The response is `application/jsonl`: a line `start`, lines `hit` as they are found, `progress` twice a
+    second, and `end` with the reason: `all_read`, `hits`, `time` or `failed`. A search stops when its client closes the
+    connection. It reads up to the partitions' ends at its start. All searches of a node share 16 MiB and 50,000 records
+    a second."""
     wanted = Wanted(
         condition=condition,
         partitions=None if partitions is None else _partitions(partitions),
@@ -137,7 +138,7 @@ async def search_records(
 
 
 async def _begin(searches: Searches, cluster: ClusterContext, topic_name: str, wanted: Wanted) -> Response:
-    """Raises Refused, ApiProblem."""
+    """Start a search. Raises Refused, ApiProblem."""
     searches.enter()
     try:
         search = await Search.open(cluster, topic_name, wanted, searches)

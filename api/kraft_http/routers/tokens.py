@@ -1,4 +1,4 @@
-"""Delegation tokens (KIP-48), for callers who have logged in at this HTTP admin."""
+"""Delegation tokens (KIP-48), for callers who have authenticated at this HTTP admin."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ PATH = "/v1/delegation-tokens"
 
 @router.get(PATH, summary="List tokens", responses=documented(403))
 async def list_tokens(port: Port, owner: Annotated[Principal | None, Query()] = None) -> TokenList:
-    """Those that the caller owns, may renew, or may describe. Each is shown with its HMAC, as on the wire."""
+    """List the tokens that the caller owns, may renew, or may describe. Each has its HMAC, as on the wire."""
     found = await describe_tokens(Kafka(port), None if owner is None else [owner])
     return TokenList(data=[_data(token) for token in found])
 
 
 @router.post(PATH, status_code=201, summary="Make a token", dependencies=[Writable], responses=documented(400, 403))
 async def make_token(port: Port, body: TokenBody) -> TokenData:
-    """Create a delegation token. A client that has its id and HMAC logs in by SCRAM as its owner."""
+    """Create a delegation token. A client with its id and HMAC authenticates by SCRAM as its owner."""
     lifetime_ms = body.max_lifetime_ms or DEFAULT
     return _data(await create_token(Kafka(port), owner=body.owner, renewers=body.renewers, lifetime_ms=lifetime_ms))
 
@@ -48,20 +48,22 @@ def _data(token: Token) -> TokenData:
 
 @router.post(f"{PATH}:renew", summary="Renew a token", dependencies=[Writable], responses=documented(400, 403, 404))
 async def renew(port: Port, body: TokenTermBody) -> TokenTerm:
-    """For `period_ms`, or as long as delegation.token.expiry.time.ms says; never beyond its longest life."""
+    """Renew a token for `period_ms`, by default delegation.token.expiry.time.ms, but not beyond its maximum
+    lifetime."""
     period = DEFAULT if body.period_ms is None else body.period_ms
     return TokenTerm(expires_ms=await renew_token(Kafka(port), _hmac(body.hmac), period))
 
 
 @router.post(f"{PATH}:expire", summary="End a token", dependencies=[Writable], responses=documented(400, 403, 404))
 async def expire(port: Port, body: TokenTermBody) -> TokenTerm:
-    """Expire a token in `period_ms`, or at once. A client that has logged in by it stays so until its session ends."""
+    """Expire a token in `period_ms`, or immediately. A client that has authenticated with it stays connected until its
+    session ends."""
     period = DEFAULT if body.period_ms is None else body.period_ms
     return TokenTerm(expires_ms=await expire_token(Kafka(port), _hmac(body.hmac), period))
 
 
 def _hmac(text: str) -> bytes:
-    """Raises ApiProblem."""
+    """The decoded HMAC. Raises ApiProblem."""
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as problem:

@@ -72,10 +72,10 @@ async def list_topics(
     empty_only: Annotated[bool, Query(description="Only topics without records.")] = False,
     tells: IncludeOperations = False,
 ) -> TopicDataList:
-    """The header X-Total-Count says how many topics there are on all pages. `empty_only`, and sorting by what
-    /v1/topic-facts tells, is for at most 2,000 topics (`q` narrows them), for those who may describe the cluster. What
-    brokers do not tell counts as 0, and `empty_only` is refused then. What they tell is kept for
-    two seconds to sort by; for `empty_only` they are asked anew."""
+    """List topics. The header X-Total-Count has the number of topics on all pages. `empty_only`, and sorting by a value
+    of /v1/topic-facts, are limited to 2,000 topics (narrow them with `q`), and need the permission to describe the
+    cluster. Values of brokers that do not answer count as 0; `empty_only` is rejected then. For sorting, values are
+    cached for two seconds; for `empty_only` they are always fetched."""
     topics = [
         topic
         for topic in await port.listed_topics()
@@ -106,8 +106,8 @@ async def list_topics(
 
 
 async def _facts(port: AdminPort, names: Sequence[str], *, all_of_them: bool) -> dict[str, TopicFacts]:
-    """Raises ApiProblem for too many topics, and for brokers that are silent where `all_of_them` have to tell; ApiError
-    where the caller may not describe the cluster."""
+    """The facts of the topics by name. Raises ApiProblem for too many topics, and with `all_of_them` if a broker does
+    not answer; ApiError if the caller may not describe the cluster."""
     if len(names) > FACTS_MAX:
         detail = f"{len(names)} topics are too many to compare by what they hold and do; {FACTS_MAX} are allowed."
         raise ApiProblem(400, detail, hint="Narrow them by q.")
@@ -155,8 +155,8 @@ async def post_topic(
         ),
     ] = None,
 ) -> TopicData:
-    """With `validate_only` nothing is created, and the status is 200. A request that failed is tried again when it is
-    sent again, whatever its Idempotency-Key."""
+    """Create a topic. With `validate_only` nothing is created, and the status is 200. A failed request is carried out
+    again when it is repeated, whatever its Idempotency-Key."""
     if idempotency_key is None:
         topic = await _create_topic(cluster, body)
     else:
@@ -221,7 +221,7 @@ async def _add_operations(cluster: ClusterContext, topics: Sequence[TopicData]) 
     "/{topic_name}", summary="Add partitions to a topic", dependencies=[Writable], responses=documented(400, 403, 404)
 )
 async def patch_topic(cluster: Cluster, topic_name: TopicNamePath, body: UpdateTopicBody) -> TopicData:
-    """Records with a key that are written from now on may land in another partition than before."""
+    """Add partitions. New records with a key may go to another partition than earlier records with the same key."""
     await grow_topic(cluster.kafka, topic_name, body.partitions_count)
     topic = await describe_topic(cluster.kafka, topic_name)
     return topic_data(cluster, topic, partitions_count=max(len(topic.partitions), body.partitions_count))

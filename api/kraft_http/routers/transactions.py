@@ -25,7 +25,7 @@ async def get_transactions(
     request: Request,
     q: Annotated[str | None, Query(description="Only ids that contain this.")] = None,
 ) -> TransactionList:
-    """Always in pages: of 100 unless page_size says otherwise."""
+    """List transactions, always in pages (page_size 100 by default)."""
     page = page.or_of(PAGE_SIZE_DEFAULT)
     kafka = Kafka(port)
     listed = [each for each in await list_transactions(kafka, partial=True) if q is None or q in each.transactional_id]

@@ -32,7 +32,7 @@ UserPath = Annotated[str, Depends(_user_path)]
 
 @router.get("/v1/users", summary="List users with SCRAM credentials")
 async def list_users(port: Port) -> UserList:
-    """Mechanisms and iterations only: nothing from which a password could be found."""
+    """List users with their mechanisms and iterations: nothing from which a password could be derived."""
     users = await describe_users(Kafka(port))
     return UserList(data=[UserCredentials(user=user.name, mechanisms=dict(user.iterations)) for user in users])
 
@@ -45,7 +45,7 @@ async def list_users(port: Port) -> UserList:
     responses=documented(400, 403),
 )
 async def put_password(port: Port, user: UserPath, body: UserBody) -> Response:
-    """Set a user's password for one mechanism. It travels in the body in clear text: have the admin speak HTTPS."""
+    """Set a user's password for one mechanism. It is sent in clear text in the body: use HTTPS."""
     await put_user(Kafka(port), user, body.password, [MECHANISMS[body.mechanism]], body.iterations)
     return Response(status_code=204)
 
@@ -58,7 +58,7 @@ async def put_password(port: Port, user: UserPath, body: UserBody) -> Response:
     responses=documented(400, 403, 404),
 )
 async def remove_user(port: Port, user: UserPath, mechanism: _Mechanism = None) -> Response:
-    """Sessions that are there stay until they end."""
+    """Delete a user's credentials. Open sessions continue until they end."""
     kafka = Kafka(port)
     found = [name for each in await describe_users(kafka) if each.name == user for name in each.iterations]
     if not found or (mechanism is not None and mechanism not in found):

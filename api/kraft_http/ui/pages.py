@@ -1,4 +1,4 @@
-"""Serving the console and the API's documentation. Their scripts talk to this API like any other client."""
+"""Serves the console and the API reference. Their scripts use this API like any other client."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def overview_page() -> Response:
 @router.get("/ui")
 @router.get("/ui/{page}")
 async def console_page() -> Response:
-    """The script chooses what to show by the address."""
+    """The console. Its script chooses the view by the URL."""
     return _file("console.html")
 
 
@@ -79,7 +79,7 @@ async def docs_page() -> Response:
 
 @router.get("/logout")
 async def logout_page(port: Port) -> Response:
-    """Has the browser forget the password that it was told: it does over HTTPS, and at localhost."""
+    """Make the browser forget the password. Browsers do so over HTTPS, and at localhost."""
     if not port.identity.asks_for_password:
         raise HTTPException(404)
     return Response(_LOGGED_OUT, headers={**_HEADERS, "Clear-Site-Data": '"cookies"'}, media_type="text/html")

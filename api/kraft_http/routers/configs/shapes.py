@@ -1,4 +1,4 @@
-"""What the configuration routes share: naming a resource, shaping an entry, altering, and what counts as not found."""
+"""Shared parts of the configuration routes: naming a resource, shaping an entry, altering, and the 404s."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def topic_target(name: str) -> Resource:
 
 
 def broker_target(broker_id: int) -> Resource:
-    """Only the broker itself knows its static values, so it is the one to ask."""
+    """The config resource of one broker. Only that broker itself can describe its static values."""
     return Resource(BROKER, str(broker_id))
 
 
@@ -49,7 +49,7 @@ def group_target(group_id: str) -> Resource:
 
 
 async def alter_config(cluster: ClusterContext, target: Resource, body: AlterConfigsBody) -> Response:
-    """Several changes at once: all of them or none."""
+    """Apply several changes: all of them or none."""
     changes = []
     for entry in body.data:
         operation = _OPERATIONS[entry.operation or AlterOperation.SET]
@@ -62,7 +62,7 @@ async def alter_config(cluster: ClusterContext, target: Resource, body: AlterCon
 
 
 async def set_config(cluster: ClusterContext, target: Resource, name: str, value: str | None) -> Response:
-    """A null value resets, as in REST v3."""
+    """Set one config. A null value resets it, as in REST v3."""
     operation = Operation.DELETE if value is None else Operation.SET
     await alter_configs(cluster.kafka, target, [(name, operation, value)])
     return Response(status_code=204)
@@ -74,7 +74,7 @@ async def reset_config(cluster: ClusterContext, target: Resource, name: str) -> 
 
 
 async def one_config(cluster: ClusterContext, target: Resource, name: str) -> Setting:
-    """Raises ApiProblem 404 for a name that the resource does not have."""
+    """One config of the resource. Raises ApiProblem 404 for an unknown name."""
     for setting in await describe_configs(cluster.kafka, target, [name]):
         if setting.name == name:
             return setting
@@ -134,5 +134,5 @@ def _entry(cluster: ClusterContext, metadata: ResourceMetadata, config: Setting)
 
 
 def _source_name(word: str) -> str:
-    """Kafka's name of what `SOURCES` has a word for."""
+    """Kafka's name of a config source of `SOURCES`."""
     return SOURCE_NAMES[_SOURCE_NUMBERS.get(word, ConfigSource.UNKNOWN)]
