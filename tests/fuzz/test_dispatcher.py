@@ -9,7 +9,6 @@ run; inputs that found a bug are kept in `corpus/`.
 from __future__ import annotations
 
 import os
-import random
 from collections.abc import Awaitable, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from kraft.protocol.framing import SIZE_BYTES, encode_request
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kraft.server.node import Node, run_node
 from kraft.world.real import RealWorld
+from tests.fuzz.dispatched import OBEYED, seed
 from tests.fuzz.request_frames import RequestFrames
 
 SOAK = os.environ.get("KRAFT_SOAK") == "1"
@@ -40,17 +40,6 @@ GROWTH_BYTES_MAX = 200 << 20
 ANSWER_SECONDS_MAX = 0.02
 """A request that still waits then is cancelled, as if its client had gone."""
 CORPUS = Path(__file__).parent / "corpus"
-OBEYED = (
-    ApiKey.VOTE,
-    ApiKey.BEGIN_QUORUM_EPOCH,
-    ApiKey.END_QUORUM_EPOCH,
-    ApiKey.ADD_RAFT_VOTER,
-    ApiKey.REMOVE_RAFT_VOTER,
-    ApiKey.UPDATE_RAFT_VOTER,
-    ApiKey.UNREGISTER_BROKER,
-)
-"""A well-formed one with a huge epoch, or with this node's id in it, ends what the node does for others, and rightly
-so: Kafka obeys too."""
 PEER = Peer("127.0.0.1", "PLAINTEXT", ("127.0.0.1", 9092))
 
 
@@ -146,12 +135,6 @@ def fuzz(directory: Path, body: Any) -> None:
 
 def handlers_of(dispatcher: RequestDispatcher) -> list[Handler]:
     return [handler for handler in dispatcher._registry.handlers() if handler.key not in OBEYED]
-
-
-def seed() -> str:
-    chosen = os.environ.get("KRAFT_FUZZ_SEED") or str(random.randrange(1 << 32))
-    print(f"KRAFT_FUZZ_SEED={chosen}")  # pytest shows it when the test fails.
-    return chosen
 
 
 @pytest.mark.parametrize("share", SHARES)

@@ -23,8 +23,8 @@ from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
 from kraft.protocol.messages.metadata_request import MetadataRequest
 from kraft.testing.node_process import NodeProcess
 from tests.capabilities import require_capability
+from tests.fuzz.dispatched import OBEYED, seed
 from tests.fuzz.request_frames import RequestFrames
-from tests.fuzz.test_dispatcher import OBEYED, seed
 
 SOAK = os.environ.get("KRAFT_SOAK") == "1"
 FRAMES = 50_000 if SOAK else 2_000

@@ -4,10 +4,9 @@ once there is one."""
 from __future__ import annotations
 
 import json
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,8 +18,8 @@ from jepsen.java.kafka import tool
 from kraft.cli.admin.app import main
 from kraft.testing.process_cluster import ProcessCluster
 from tests.capabilities import require_capability
+from tests.integration.acl_clients import SECONDS_MAX, until
 
-SECONDS_MAX = 60
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 USERS = ("node", "admin", "alice", "bob", "java")
 NODE = f"""\
@@ -88,14 +87,6 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         for future in admin.create_topics(topics).values():
             future.result(SECONDS_MAX)
         yield found
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Nodes learn of entries one after the other."""
-    deadline = time.monotonic() + SECONDS_MAX
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def test_a_producer_is_refused_until_an_entry_allows_it_and_by_one_that_denies(

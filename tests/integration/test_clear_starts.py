@@ -14,7 +14,7 @@ import pytest
 from kraft.testing.node_process import NodeProcess
 from tests.capabilities import require_capability
 from tests.integration.plain_clients import Record, read_confluent, write_confluent
-from tests.integration.test_start_and_stop import fingerprint, run_node
+from tests.integration.processes import fingerprint, run_node
 
 SECONDS_MAX = 60
 LOG = "__cluster_metadata-0/00000000000000000000.log"

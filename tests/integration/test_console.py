@@ -13,10 +13,21 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from jepsen.three_nodes import until
 from tests.capabilities import require_capability
 from tests.integration.axe import serious_faults
 from tests.integration.browser import Browser, browser
-from tests.integration.test_rest_cluster import Started, until
+from tests.integration.console_browser import click, show, type_into
+from tests.integration.rest_cluster import Started
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    require_capability("chromium")
+    with browser(tmp_path_factory.mktemp("profile")) as started:
+        started.look(width=1280, height=900, dark=False)
+        yield started
+
 
 HOSTILE = "<img src=x onerror=document.title='owned'><script>document.title='owned'</script>"
 PAGES = {
@@ -55,14 +66,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
         started.process.stdout.close()
 
 
-@pytest.fixture(scope="module")
-def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    require_capability("chromium")
-    with browser(tmp_path_factory.mktemp("profile")) as started:
-        started.look(width=1280, height=900, dark=False)
-        yield started
-
-
 def fill(cluster: Started) -> None:
     base = cluster.base(1)
     with httpx.Client(timeout=60, headers={"Content-Type": "application/json"}) as http:
@@ -84,13 +87,6 @@ def fill(cluster: Started) -> None:
         assert answers[-1].status_code == 200, answers[-1].text
         quota = {"entity": {"client_id": "reports"}, "set": {"consumer_byte_rate": 1048576}}
         assert http.post(f"{cluster.admins[1]}/v1/quotas", json=quota).status_code == 200
-
-
-def show(tab: Browser, admin: str, page: str, expected: str) -> None:
-    name = page.partition("?")[0]
-    tab.open(f"{admin}/" if page == "overview" else f"{admin}/ui/{page}")
-    tab.until(f"document.querySelector('#page[data-ready={name}]')")
-    tab.until(f"document.body.innerText.toLowerCase().includes({json.dumps(expected.lower())})")
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -187,15 +183,3 @@ def photograph(tab: Browser, admin: str, directory: Path) -> None:
             show(tab, admin, page, expected)
             name = page.partition("?")[0] + ("-" + page.rpartition("tab=")[2] if "tab=" in page else "")
             tab.photograph(directory / f"console-{name}-{kind}.png")
-
-
-def click(tab: Browser, text: str) -> None:
-    wanted = f"[...document.querySelectorAll('button')].reverse().find(b => b.innerText === {json.dumps(text)})"
-    tab.until(wanted)
-    tab.run(f"{wanted}.click()")
-
-
-def type_into(tab: Browser, selector: str, text: str) -> None:
-    tab.until(f"document.querySelector({json.dumps(selector)})")
-    tab.run(f"document.querySelector({json.dumps(selector)}).focus()")
-    tab.call("Input.insertText", text=text)

@@ -12,7 +12,7 @@ from kraft.testing.cluster_thread import ClusterThread
 from kraft.testing.pytest_plugin import StartCluster
 from tests.capabilities import require_capability
 from tests.integration.browser import Browser, browser
-from tests.integration.test_console import click, show, type_into
+from tests.integration.console_browser import click, show, type_into
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ import pytest
 
 from tests.capabilities import require_capability
 from tests.integration.browser import Browser, browser
+from tests.integration.console_pages import choose, make_topic, press, produce, show
 from tests.integration.rest_node import RunningNode, running_node
-from tests.integration.test_console_pages import choose, make_topic, press, produce, show
 
 TOPIC = "a-topic-with-a-rather-long-name"
 GROUPS = {"small": 3, "large": 0, "middle": 1}

@@ -10,7 +10,7 @@ import pytest
 from jepsen.three_nodes import until
 from tests.capabilities import require_capability
 from tests.integration.browser import Browser, browser
-from tests.integration.test_throttled_moves import TOPIC, AdminCluster, controller, fill
+from tests.integration.throttled import TOPIC, AdminCluster, controller, fill
 
 RECORDS = 300
 REMAINING = "[...document.querySelectorAll('.tile')].find(t => t.innerText.includes('remaining'))?.innerText"

@@ -12,10 +12,8 @@ from confluent_kafka.admin import AdminClient
 
 from tests.capabilities import require_capability
 from tests.integration.browser import Browser, browser
+from tests.integration.console_pages import choose, make_topic, press, produce, records, show
 from tests.integration.rest_node import RunningNode, running_node
-
-PARTITIONS = 20
-ABORTED, OPEN = "aborted-value", "open-value"
 
 
 @pytest.fixture(scope="module")
@@ -33,21 +31,8 @@ def tab(node: RunningNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield started
 
 
-def make_topic(node: RunningNode, name: str, partitions: int) -> None:
-    body = {"topic_name": name, "partitions_count": partitions}
-    assert httpx.post(f"{node.admin}/v3/clusters/{node.cluster_id}/topics", json=body, timeout=30).status_code == 201
-
-
-def produce(node: RunningNode, topic: str, values: list[bytes], partition: int = 0) -> None:
-    producer = Producer({"bootstrap.servers": node.kafka, "linger.ms": 0})
-    for value in values:
-        producer.produce(topic, value, partition=partition)
-    assert producer.flush(30) == 0
-
-
-def show(tab: Browser, node: RunningNode, page: str) -> None:
-    tab.open(f"{node.admin}/ui/{page}")
-    tab.until(f"document.querySelector('#page[data-ready={page.partition('?')[0]}]')")
+PARTITIONS = 20
+ABORTED, OPEN = "aborted-value", "open-value"
 
 
 def asked(path: str) -> str:
@@ -58,20 +43,6 @@ def asked(path: str) -> str:
 def until_asked_again(tab: Browser, path: str) -> None:
     seen = int(tab.run(asked(path)))
     tab.until(f"{asked(path)} > {seen + 1}")  # The one before it has been answered and drawn by then.
-
-
-def records(tab: Browser) -> list[str]:
-    found: list[str] = tab.run("[...document.querySelectorAll('td[data-label=record]')].map(d => d.innerText.trim())")
-    return found
-
-
-def choose(tab: Browser, label: str, value: str) -> None:
-    wanted = f"[...document.querySelectorAll('label')].find(l => l.firstChild.data === {json.dumps(label)})"
-    tab.run(f"(s => {{ s.value = {json.dumps(value)}; s.onchange(); }})({wanted}.querySelector('select'))")
-
-
-def press(tab: Browser, text: str) -> None:
-    tab.run(f"[...document.querySelectorAll('button')].find(b => b.innerText === {json.dumps(text)}).click()")
 
 
 def test_the_newest_records_are_shown_however_large(node: RunningNode, tab: Browser) -> None:

@@ -11,8 +11,8 @@ from confluent_kafka import Producer
 
 from tests.capabilities import require_capability
 from tests.integration.browser import Browser, browser
+from tests.integration.console_pages import make_topic, press, records, show
 from tests.integration.rest_node import RunningNode, running_node
-from tests.integration.test_console_pages import make_topic, press, records, show
 
 MANY = 150_000
 EXACT = 9007199254740993

@@ -11,7 +11,7 @@ from tests.integration.axe import serious_faults
 from tests.integration.browser import Browser, browser
 from tests.integration.plain_clients import write_confluent
 from tests.integration.rest_node import running_node
-from tests.integration.test_tiered import (
+from tests.integration.tiered_cluster import (
     LOCAL,
     RECORDS,
     SEGMENT,

@@ -18,7 +18,7 @@ from jepsen.java.kafka import TOOLS, java
 from kraft.testing.foreign.librdkafka import AdminClient, Consumer
 from kraft.testing.node_process import NodeProcess
 from tests.capabilities import require_capability
-from tests.integration.test_client_groups import PARTITIONS, SECONDS_MAX, Reader, create, member, produce
+from tests.integration.group_clients import PARTITIONS, SECONDS_MAX, Reader, create, member, produce
 
 GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC)
 SETTINGS = (

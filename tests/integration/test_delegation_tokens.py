@@ -16,7 +16,7 @@ from jepsen.java.kafka import tool
 from kraft.cli.admin.app import main
 from kraft.testing.process_cluster import ProcessCluster
 from tests.capabilities import require_capability
-from tests.integration.test_acls import until
+from tests.integration.acl_clients import until
 
 SECONDS_MAX = 60
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"

@@ -18,21 +18,9 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from jepsen.three_nodes import until
+from tests.integration.ephemeral import close_input, start
 
 WAIT_SECONDS_MAX: Final = 60
-COMMAND: Final = (sys.executable, "-m", "kraft.cli.admin.app", "cluster", "start", "--ephemeral")
-
-
-def start(*arguments: str, stdin: int = subprocess.PIPE) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [*COMMAND, *arguments], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-
-
-def close_input(process: subprocess.Popen[str]) -> None:
-    """As the end of whoever started it does."""
-    assert process.stdin is not None
-    process.stdin.close()
 
 
 @pytest.mark.parametrize("end", [close_input, lambda process: process.send_signal(signal.SIGTERM)])

@@ -23,7 +23,7 @@ from kraft.testing.foreign.librdkafka import AdminClient, Consumer, Producer
 from kraft.testing.foreign.process import ForeignProcess, Hung
 from kraft.testing.node_process import NodeFailed, NodeProcess
 from tests.capabilities import require_capability
-from tests.integration.test_kafka_tools import complaints, dump, printed
+from tests.integration.kafka_tools import complaints, dump, printed
 
 SOAK = os.environ.get("KRAFT_SOAK") == "1"
 ROUNDS = 100 if SOAK else 15

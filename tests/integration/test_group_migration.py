@@ -15,20 +15,10 @@ from confluent_kafka import ConsumerGroupState, ConsumerGroupType, KafkaError, K
 
 from kraft.testing.foreign.librdkafka import AdminClient, Consumer, Producer
 from kraft.testing.node_process import NodeProcess
-from tests.integration.test_client_groups import PARTITIONS, assigned, create
+from tests.integration.group_clients import PARTITIONS, assigned, create
+from tests.integration.migrating import SECONDS_MAX, SETTINGS
 
-SECONDS_MAX = 60
 SETTLING = (KafkaError.REBALANCE_IN_PROGRESS, KafkaError.ILLEGAL_GENERATION)
-SETTINGS = (
-    "--set",
-    "group.consumer.min.heartbeat.interval.ms=100",
-    "--set",
-    "group.consumer.heartbeat.interval.ms=100",
-    "--set",
-    "group.consumer.assignment.interval.ms=0",
-    "--set",
-    "group.initial.rebalance.delay.ms=0",
-)
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,8 @@ from jepsen.java.kafka import TOOLS, java
 from kraft.testing.foreign.librdkafka import AdminClient, Producer
 from kraft.testing.node_process import NodeProcess
 from tests.capabilities import require_capability
-from tests.integration.test_client_groups import PARTITIONS, create
-from tests.integration.test_group_migration import SECONDS_MAX, SETTINGS
+from tests.integration.group_clients import PARTITIONS, create
+from tests.integration.migrating import SECONDS_MAX, SETTINGS
 
 SIZE = 3
 EACH_ROUND = 10

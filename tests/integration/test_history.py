@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.integration.test_ephemeral_cluster import close_input, start
+from tests.integration.ephemeral import close_input, start
 
 WAIT_SECONDS_MAX: Final = 60
 RECORDS: Final = 300

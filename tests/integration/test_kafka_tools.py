@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import random
 import re
-import subprocess
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,24 +17,11 @@ from jepsen.three_nodes import until
 from kraft.cli.admin.app import main
 from kraft.testing.node_process import NodeProcess
 from tests.capabilities import require_capability
+from tests.integration.kafka_tools import Run, complaints, dump, printed
 from tests.integration.plain_clients import CODECS, Record, write_confluent
 
 pytestmark = pytest.mark.java
-TOOLS_AT_ONCE = 2
 PERF_RECORDS = 20_000
-# What dump-log prints when something is wrong. It exits 0 all the same.
-COMPLAINTS = (
-    "mismatch",
-    "corrupt",
-    "invalid",
-    "not found",
-    "out of order",
-    "non-consecutive",
-    "exception",
-    "error",
-    "trailing",
-    "could not",
-)
 
 
 @pytest.fixture(scope="module")
@@ -60,15 +45,6 @@ def topics(node: NodeProcess) -> None:
     consumer = Consumer({"bootstrap.servers": node.bootstrap, "log_level": 0, "group.id": "readers"})
     consumer.commit(offsets=[TopicPartition("plain", 0, 10), TopicPartition("plain", 1, 50)], asynchronous=False)
     consumer.close()
-
-
-Run = Callable[[], "subprocess.CompletedProcess[str]"]
-
-
-def printed(*runs: Run) -> list[str]:
-    """What each tool printed, in order. A tool that fails fails the test."""
-    with ThreadPoolExecutor(TOOLS_AT_ONCE) as pool:
-        return [done.stdout for done in pool.map(lambda run: run(), runs)]
 
 
 def on(node: NodeProcess, name: str, *arguments: str, stdin: str | None = None) -> Run:
@@ -434,16 +410,3 @@ def test_what_formatting_wrote_is_read_by_kafkas_tools_and_served(tmp_path: Path
 
 def newest_snapshot(directory: Path) -> Path:
     return max((directory / "data" / "__cluster_metadata-0").glob("*.checkpoint"))
-
-
-def complaints(text: str) -> list[str]:
-    """What dump-log found wrong. A line that shows a good batch may hold any word."""
-    return [
-        line
-        for line in text.splitlines()
-        if any(word in line.lower() for word in COMPLAINTS) and "isvalid: true" not in line.lower()
-    ]
-
-
-def dump(files: list[Path], *options: str) -> Run:
-    return lambda: tool("dump-log", "--files", ",".join(map(str, files)), *options)

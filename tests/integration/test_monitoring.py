@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kraft._tools.generate_dashboards import DASHBOARDS, expressions, main
 from kraft.testing.ports import HOST, free_ports
 from tests.capabilities import require_capability
-from tests.integration.test_ephemeral_cluster import close_input, start
+from tests.integration.ephemeral import close_input, start
 
 FOLDER: Final = Path(__file__).parents[2] / "config" / "monitoring"
 PAGE: Final = FOLDER.parents[1] / "docs" / "operations" / "monitoring.md"

@@ -15,7 +15,7 @@ from kraft.cli.admin.app import main
 from kraft.testing.foreign.librdkafka import AdminClient, Consumer
 from kraft.testing.node_process import NodeProcess
 from tests.integration.plain_clients import Record, write_confluent
-from tests.integration.test_tiered import SECONDS_MAX, SEGMENT, create, log_bytes, options, records_of, until
+from tests.integration.tiered_cluster import SECONDS_MAX, SEGMENT, create, log_bytes, options, records_of, until
 
 URI = f"s3://{BUCKET}/prefix"
 SEGMENT_OF_PARTS = 9 << 20

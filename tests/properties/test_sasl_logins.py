@@ -29,7 +29,7 @@ from kraft.security.sasl.errors import SaslRefused
 from kraft.security.sasl.plain import plain_message
 from kraft.security.sasl.scram import ScramClient
 from kraft.security.scram_credentials import MECHANISMS, keys_of, salted_password
-from tests.unit.handlers.security.test_sasl import Door
+from tests.unit.handlers.security.sasl_exchange import Door
 
 EXAMPLES: Final = 5000 if os.environ.get("KRAFT_SOAK") == "1" else 150
 STEPS_MAX: Final = 8

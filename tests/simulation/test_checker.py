@@ -33,8 +33,6 @@ from jepsen.checker.operations import (
     Poll,
     QuorumState,
     Rebuilt,
-    ReplicaContent,
-    ReplicaState,
     Said,
     Send,
     Stuck,
@@ -44,10 +42,7 @@ from jepsen.checker.operations import (
     Transaction,
     Unexpected,
 )
-
-
-def at(began: float, ended: float | None = None) -> dict[str, Any]:
-    return {"began": began, "ended": began + 1 if ended is None else ended, "outcome": OK, "topic": "t", "partition": 0}
+from tests.simulation.histories import at, content, final, keyed, lost_answer, poll, records, replica, send
 
 
 def owned(member: str, epoch: int, began: float, *partitions: int) -> Owned:
@@ -86,34 +81,6 @@ def asked(began: float, *, is_allowed: bool, expected: bool | None = None) -> As
     return operation
 
 
-def send(who: str, first: int, count: int, offset: int, began: float, ended: float | None = None, **more: Any) -> Send:
-    return Send(
-        process=who,
-        values=[f"{who}:{number}" for number in range(first, first + count)],
-        offset=offset,
-        **{**at(began, ended), **more},
-    )
-
-
-def lost_answer(who: str, first: int, count: int, began: float, **more: Any) -> Send:
-    values = [f"{who}:{number}" for number in range(first, first + count)]
-    return Send(process=who, values=values, topic="t", partition=0, began=began, **more)
-
-
-def records(first: int, *values: str, epoch: int = 1) -> list[tuple[int, str, int]]:
-    return [(first + index, value, epoch) for index, value in enumerate(values)]
-
-
-def poll(began: float, position: int, *values: str, who: str = "r", **more: Any) -> Poll:
-    return Poll(process=who, position=position, records=records(position, *values), **{**at(began), **more})
-
-
-def final(*values: str, start: int = 0, **more: Any) -> FinalRead:
-    return FinalRead(
-        process="f", start=start, end=start + len(values), records=records(start, *values), **{**at(100), **more}
-    )
-
-
 def good() -> list[Operation]:
     """Two producers, an unanswered batch that arrived, a reader that follows, a deletion, commits, a group,
     replicas: all as it should be."""
@@ -150,30 +117,6 @@ def good() -> list[Operation]:
     ]
 
 
-def replica(node: str, *, leads: bool = False, began: float = 1.0, **more: Any) -> ReplicaState:
-    facts = {
-        "leader_epoch": 1,
-        "partition_epoch": 1,
-        "isr": [1, 2],
-        "isr_recorded": [1, 2],
-        "log_start": 0,
-        "high_watermark": 2,
-        "log_end": 3,
-        **more,
-    }
-    return ReplicaState(process=node, topic="t", partition=0, began=began, is_leader=leads, **facts)
-
-
-def content(node: str, **more: Any) -> ReplicaContent:
-    return ReplicaContent(
-        process=node,
-        topic="t",
-        partition=0,
-        began=90,
-        **{"start": 0, "end": 6, "batches": "b", "epochs": "e", "producers": "p", **more},
-    )
-
-
 def final_of_transactions(end: int, *found: tuple[int, str]) -> FinalRead:
     rows = [(offset, value, 1) for offset, value in found]
     return FinalRead(process="f", start=0, end=end, records=rows, transactional=True, **at(100))
@@ -191,10 +134,6 @@ def transaction(outcome: str, *values: str, offset: int = -1) -> list[Operation]
     if offset >= 0:
         found.append(Commit(process="a", topic="t", partition=0, group="a", offset=offset, **told))
     return found
-
-
-def keyed(*pairs: tuple[str, str]) -> FinalRead:
-    return final(*(value for _, value in pairs), keys=[key for key, _ in pairs], compacted=True)
 
 
 PLANTED: dict[str, list[list[Operation]]] = {

@@ -33,9 +33,9 @@ from kraft.protocol.messages.metadata_response import (
     MetadataResponseTopic,
 )
 from kraft.protocol.messages.offset_fetch_response import OffsetFetchResponse, OffsetFetchResponseGroup
-from tests.unit.api.test_edges import CLUSTER
-from tests.unit.api.test_edges import Port as Edges
-from tests.unit.api.test_failures import asked
+from tests.unit.api.edge_app import CLUSTER
+from tests.unit.api.edge_app import Port as Edges
+from tests.unit.api.failing_node import asked
 
 PLACE = TopicPartition("t", 0)
 

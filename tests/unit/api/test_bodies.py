@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kraft_http.app import create_app
 
-from tests.unit.api.test_edges import CLUSTER, Port, refuse
+from tests.unit.api.edge_app import CLUSTER, Port, refuse
 
 CHUNK = bytes(1 << 20)
 CHUNKS = 40

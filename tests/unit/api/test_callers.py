@@ -13,7 +13,7 @@ from kraft_http.app import ROUTERS, create_app
 from kraft_http.logins import CERTIFICATE, PROBES, SOURCE
 from kraft_http.ports import Caller, EventPage, LoginRefused
 
-from tests.unit.api.test_edges import CLUSTER, Port, refuse
+from tests.unit.api.edge_app import CLUSTER, Port, refuse
 
 
 class Guarded(Port):

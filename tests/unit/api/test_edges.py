@@ -10,31 +10,11 @@ import httpx
 import pytest
 from kraft_http.app import create_app
 from kraft_http.errors import ApiProblem
-from kraft_http.ports import Caller, EventPage, NodeIdentity
 from kraft_http.routers.events import SSE, STREAMS_MAX, get_events
 
-CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
+from tests.unit.api.edge_app import CLUSTER, Port, refuse
+
 DIRECTORY = "dHR0dHR0dHR0dHR0dHR0dA"
-
-
-class Port:
-    """A node that has nothing to tell, and is asked for nothing."""
-
-    identity = NodeIdentity(
-        node_id=1, roles=("broker", "controller"), cluster_id=CLUSTER, version="test", admin_host="node"
-    )
-
-    async def on_behalf_of(self, caller: Caller) -> Port:
-        """For all the same."""
-        await asyncio.sleep(0)
-        return self
-
-    async def events(self, after_id: int, wait_seconds: float) -> EventPage:
-        await asyncio.sleep(0)
-        return EventPage(events=(), missed=False, last_id=after_id)
-
-    async def call(self, *arguments: Any, **named: Any) -> Any:
-        raise ConnectionRefusedError("it must not be asked")
 
 
 @pytest.mark.parametrize("host", ["", "a b", "a..b", ".a", "-a", "a-", "a/b", "a:9093x", "ä", "a" * 64, "a\n", "[::1]"])
@@ -47,10 +27,6 @@ def test_a_voter_at_a_host_that_can_be_none_is_refused(host: str) -> None:
 )
 def test_a_voter_at_any_other_is_asked_for(host: str) -> None:
     assert posted(host) == 503, "the cluster has to be asked"
-
-
-def refuse(line: Any) -> None:
-    raise AssertionError(line)
 
 
 def posted(host: str) -> int:

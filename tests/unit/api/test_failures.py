@@ -11,7 +11,8 @@ from kraft_http.app import create_app
 from kraft_http.reported_error import ReportedError
 from starlette.types import Message
 
-from tests.unit.api.test_edges import CLUSTER, Port
+from tests.unit.api.edge_app import CLUSTER, Port
+from tests.unit.api.failing_node import asked
 
 TOPICS = f"/v3/clusters/{CLUSTER}/topics"
 
@@ -33,18 +34,6 @@ class Broken(Port):
 
     async def readiness(self) -> Any:
         raise self.problem
-
-
-def asked(port: Port, path: str, method: str = "GET", **options: Any) -> tuple[httpx.Response, list[Any]]:
-    """The answer, and what was told in the log."""
-    lines: list[Any] = []
-
-    async def ask() -> httpx.Response:
-        transport = httpx.ASGITransport(app=create_app(port, lines.append))  # type: ignore[arg-type]
-        async with httpx.AsyncClient(transport=transport, base_url="http://node") as http:
-            return await http.request(method, path, **options)
-
-    return asyncio.run(ask()), lines
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from kraft_http.app import create_app
 from kraft_http.middleware import host_of, is_address
 from kraft_http.ports import NodeIdentity
 
-from tests.unit.api.test_edges import CLUSTER, Port, refuse
+from tests.unit.api.edge_app import CLUSTER, Port, refuse
 
 TOPICS = f"/v3/clusters/{CLUSTER}/topics"
 RECORDS = f"{TOPICS}/orders/records"

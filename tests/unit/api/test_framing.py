@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.api.test_connections import HEAD, Open, app, served
+from tests.unit.api.connected import HEAD, Open, app, served
 
 POST = b"POST / HTTP/1.1\r\nhost: node\r\n"
 CHUNKED = POST + b"transfer-encoding: chunked\r\n\r\n"

@@ -16,8 +16,8 @@ from kraft.protocol.messages.consumer_group_describe_response import (
 from kraft.protocol.messages.describe_groups_response import DescribedGroup as ClassicGroup
 from kraft.protocol.messages.describe_groups_response import DescribeGroupsResponse
 from kraft.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
-from tests.unit.api.test_edges import CLUSTER, Port
-from tests.unit.api.test_failures import asked
+from tests.unit.api.edge_app import CLUSTER, Port
+from tests.unit.api.failing_node import asked
 
 HERE = f"/v3/clusters/{CLUSTER}/consumer-groups/g"
 

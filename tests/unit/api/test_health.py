@@ -19,17 +19,7 @@ from kraft_http.health_findings import (
 )
 from kraft_http.ports import BrokerFacts, ClusterFacts, DrainFacts, InternalTopicFacts, PartitionFacts
 
-FINE = ClusterFacts(
-    controller_id=1,
-    controller_epoch=4,
-    voters=(1, 2, 3),
-    brokers=(BrokerFacts(node_id=1, host="a", port=1), BrokerFacts(node_id=2, host="b", port=2)),
-    topics_count=3,
-    partitions_count=9,
-    impaired=(),
-    disk_free_bytes=50,
-    disk_total_bytes=100,
-)
+from tests.unit.api.health_facts import FINE
 
 
 def partition(

@@ -15,7 +15,7 @@ from kraft_http.ports import Caller
 
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
-from tests.unit.api.test_edges import CLUSTER, Port, refuse
+from tests.unit.api.edge_app import CLUSTER, Port, refuse
 
 
 class Clock:

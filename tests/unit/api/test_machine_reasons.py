@@ -7,7 +7,7 @@ from kraft_http.health import judge
 from kraft_http.health_findings import CertificateEnd, NodeStatus, SlowDiskStatus
 
 from kraft.server.facts.node_status import with_clock_offset
-from tests.unit.api.test_health import FINE
+from tests.unit.api.health_facts import FINE
 
 NOW_MS = 1_700_000_000_000
 DAY_MS = 86_400_000

@@ -10,7 +10,7 @@ import pytest
 from kraft_http.app import create_app
 from kraft_http.routers.operations import PARTS_AT_ONCE
 
-from tests.unit.api.test_edges import Port, refuse
+from tests.unit.api.edge_app import Port, refuse
 
 
 class Measured(Port):

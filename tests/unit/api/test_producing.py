@@ -18,7 +18,7 @@ from kraft.protocol.messages.produce_response import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from tests.unit.api.test_consuming import CLUSTER, Log, Port
+from tests.unit.api.consuming_port import CLUSTER, Log, Port
 
 
 class Leader(Port):

@@ -24,7 +24,7 @@ from kraft.protocol.messages.metadata_response import (
     MetadataResponseTopic,
 )
 from kraft.server.http_admin.access import Permissions
-from tests.unit.api.test_edges import CLUSTER, Port, refuse
+from tests.unit.api.edge_app import CLUSTER, Port, refuse
 
 TOPICS = f"/v3/clusters/{CLUSTER}/topics"
 

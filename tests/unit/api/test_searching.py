@@ -24,7 +24,7 @@ from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.control_record import ControlRecordType
 from kraft.protocol.records.record import Record
 from kraft.rpc_client.partitioner import partition_for_key
-from tests.unit.api.test_consuming import Log, Port
+from tests.unit.api.consuming_port import Log, Port
 
 
 def lines(port: Port, query: str, status: int = 200) -> list[dict[str, Any]]:

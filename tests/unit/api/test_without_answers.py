@@ -12,8 +12,8 @@ from starlette.requests import Request
 
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
-from tests.unit.api.test_edges import CLUSTER, Port
-from tests.unit.api.test_failures import asked
+from tests.unit.api.edge_app import CLUSTER, Port
+from tests.unit.api.failing_node import asked
 
 
 class Silent(Port):

@@ -14,7 +14,7 @@ from kraft.cli.http_admin import AdminThread, bind_admin
 from kraft.cli.library_logs import LibraryLogs, library_logs
 from kraft.common.config.endpoints import Address
 from kraft.common.logging import render_json
-from tests.unit.api.test_edges import Port
+from tests.unit.api.edge_app import Port
 
 
 def test_an_admin_that_fails_refuses_connections_and_says_why() -> None:

@@ -15,7 +15,7 @@ from kraft.protocol.error_codes import ErrorCode
 from tests.unit.coordinator.fakes import MemoryLog
 from tests.unit.coordinator.group_host import join_request
 from tests.unit.coordinator.service import CALLER, PARTITIONS, code_of, commit, run, serving
-from tests.unit.coordinator.transaction.test_markers_wait import PLACE, Markers, coordinating
+from tests.unit.coordinator.transaction.coordinating import PLACE, Markers, coordinating
 
 
 def items(runtime):

@@ -9,7 +9,7 @@ from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, L
 from kraft.protocol.records.record_batch import RecordBatch
 from kraft.storage.log_files import LOG_SUFFIX
 from kraft.world.simulated import Universe
-from tests.unit.handlers.fetch.test_fetch import append, codes, counts, fetch, wanted
+from tests.unit.handlers.fetch.fetches import append, codes, counts, fetch, wanted
 from tests.unit.server.brokers import NODE, Broker, broker, simulate
 
 

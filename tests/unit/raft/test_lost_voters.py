@@ -23,7 +23,7 @@ from kraft.raft.snapshot.snapshot_path import BOOTSTRAP_ID, snapshot_name
 from kraft.world.ports import FileSystem
 from kraft.world.simulated import SimulatedWorld, Universe
 from tests.unit.raft.builders import RecordingListener, TextSerde, key_of, voter_of, voters_of
-from tests.unit.world.test_simulated_nodes import simulate
+from tests.unit.world.simulated_pair import simulate
 
 HOME = "/data"
 METADATA = f"{HOME}/__cluster_metadata-0"

@@ -14,7 +14,7 @@ from kraft.world.ports import FileSystem
 from kraft.world.real.files import RealFileSystem
 from kraft.world.simulated import Universe
 from tests.unit.raft.builders import data_batch
-from tests.unit.world.test_simulated_nodes import simulate
+from tests.unit.world.simulated_pair import simulate
 
 SIZE = len(data_batch(0, "value 0"))
 EPOCH = range(12, 16)

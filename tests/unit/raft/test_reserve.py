@@ -15,7 +15,7 @@ from kraft.raft.reserve import FILE_NAME, FREE_BYTES_MIN
 from kraft.storage.storage_failure import passing_refused
 from kraft.world.ports import World
 from kraft.world.simulated import Fault, Universe
-from tests.unit.world.test_simulated_nodes import simulate
+from tests.unit.world.simulated_pair import simulate
 
 DIRECTORY = "/meta"
 PATH = f"{DIRECTORY}/{FILE_NAME}"

@@ -10,13 +10,9 @@ from kraft.storage.leader_epoch_cache import parse_leader_epochs
 from kraft.storage.producers.producer_snapshot import decode_snapshot
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import FilePart
-from tests.unit.storage.recovery.test_aborted_stay_aborted import produce, write
+from tests.unit.remote.local_store import roll
+from tests.unit.storage.recovery.transactional_log import produce, write
 from tests.unit.storage.support import DIRECTORY, NOW_MS, Machine, batch_of
-
-
-def roll(log: UnifiedLog) -> None:
-    log.update_high_watermark(log.log_end_offset)
-    log.roll(NOW_MS)
 
 
 def written(machine: Machine) -> UnifiedLog:

@@ -10,8 +10,8 @@ from kraft.protocol.messages.remote_partition_delete_metadata_record import Remo
 from kraft.remote import metadata_cache
 from kraft.remote.metadata_cache import RemoteLogMetadataCache
 from kraft.remote.segment_metadata import ABANDONED, RemoteLogSegmentState, RemotePartitionDeleteState
+from tests.unit.remote.remote_metadata import SNAPSHOT
 from tests.unit.remote.support import DELETED, DELETING, FINISHED, STARTED, cache_of, put_into, segment, uuid
-from tests.unit.remote.test_metadata_serde import SNAPSHOT
 
 VALID = {
     (STARTED, FINISHED),

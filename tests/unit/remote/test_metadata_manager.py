@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
@@ -16,59 +15,14 @@ from kraft.protocol.messages.remote_partition_delete_metadata_record import (
 )
 from kraft.remote.metadata_cache import RemoteLogMetadataCache
 from kraft.remote.metadata_manager import PartitionMetadata, ReadRecords, RemoteLogMetadataManager
-from kraft.remote.metadata_partition import metadata_partition
-from kraft.remote.metadata_serde import RemoteLogMetadataRecord, decode_metadata, encode_metadata
+from kraft.remote.metadata_serde import RemoteLogMetadataRecord, encode_metadata
 from kraft.remote.remote_partition import MetadataNotWritten
 from kraft.remote.segment_metadata import TopicIdPartition
+from tests.unit.remote.managed_metadata import MemoryTopic, numbers
+from tests.unit.remote.remote_metadata import SNAPSHOT
 from tests.unit.remote.support import FINISHED, PARTITION, segment, uuid
-from tests.unit.remote.test_metadata_serde import SNAPSHOT
 
 PARTITIONS = [TopicIdPartition("t", uuid(7), number) for number in range(5)]
-
-
-class MemoryTopic:
-    """Implements `MetadataTopic`. Reads give a few records, and take a few turns of the loop."""
-
-    partition_count = 2
-    topic_id = uuid(1)
-
-    def __init__(self, seed: int = 0) -> None:
-        self.records: dict[int, list[bytes]] = {0: [], 1: []}
-        self.chance = random.Random(seed)
-        self.reads: list[tuple[int, int]] = []
-
-    async def append(self, partition: int, value: bytes) -> int:
-        await self.pause()
-        self.records[partition].append(value)
-        await self.pause()
-        return self.records[partition].index(value)
-
-    async def read(self, partition: int, offset: int) -> ReadRecords:
-        self.reads.append((partition, offset))
-        await self.pause()
-        found = list(enumerate(self.records[partition]))[offset : offset + self.chance.randint(1, 3)]
-        await self.pause()
-        return ReadRecords(found, offset + len(found))
-
-    async def end_offset(self, partition: int) -> int:
-        await self.pause()
-        return len(self.records[partition])
-
-    async def pause(self) -> None:
-        for _ in range(self.chance.randrange(3)):
-            await trio.lowlevel.checkpoint()
-
-    def expected(self, partition: TopicIdPartition) -> list[int]:
-        cache = RemoteLogMetadataCache()
-        for value in self.records[metadata_partition(partition, 2)]:
-            record = decode_metadata(value)
-            if record.remote_log_segment_id.topic_id_partition.partition == partition.partition:  # type: ignore[union-attr]
-                cache.replay(record)
-        return numbers(cache)
-
-
-def numbers(cache: RemoteLogMetadataCache) -> list[int]:
-    return [each.segment_id[-1] for each in cache.segments() if each.is_finished]
 
 
 async def copy(metadata: PartitionMetadata, partition: TopicIdPartition, number: int) -> None:

@@ -7,50 +7,21 @@ from dataclasses import replace
 import pytest
 
 from kraft.common.errors import ProtocolError
-from kraft.common.ids import Uuid
 from kraft.protocol.messages.remote_log_segment_metadata_record import RemoteLogSegmentMetadataRecord
-from kraft.protocol.messages.remote_log_segment_metadata_snapshot_record import (
-    RemoteLogSegmentMetadataSnapshotRecord,
-    SegmentLeaderEpochEntry,
-)
 from kraft.protocol.messages.remote_partition_delete_metadata_record import (
     RemotePartitionDeleteMetadataRecord,
     TopicIdPartitionEntry,
 )
 from kraft.remote.metadata_serde import RemoteLogMetadataRecord, decode_metadata, encode_metadata
-from kraft.remote.segment_metadata import RemoteLogSegmentMetadata, RemotePartitionDeleteState, segment_of
+from kraft.remote.segment_metadata import RemotePartitionDeleteState, segment_of
+from tests.unit.remote.remote_metadata import SEGMENT, SNAPSHOT
 from tests.unit.remote.support import DELETING, FINISHED, PARTITION
 
-SEGMENT = RemoteLogSegmentMetadata(
-    segment_id=Uuid(bytes.fromhex("f0e1d2c3b4a5968778695a4b3c2d1e0f")),
-    topic_id_partition=PARTITION,
-    start_offset=100,
-    last_offset=199,
-    broker_id=7,
-    max_timestamp_ms=1_700_000_000_000,
-    event_timestamp_ms=1_700_000_000_123,
-    size=1_048_576,
-    leader_epochs=((2, 100), (5, 150)),
-)
 PARTITION_DELETE = RemotePartitionDeleteMetadataRecord(
     topic_id_partition=TopicIdPartitionEntry(name="orders", id=PARTITION.topic_id, partition=3),
     broker_id=4,
     event_timestamp_ms=1_700_000_000_789,
     remote_partition_delete_state=RemotePartitionDeleteState.DELETE_PARTITION_STARTED,
-)
-SNAPSHOT = RemoteLogSegmentMetadataSnapshotRecord(
-    segment_id=SEGMENT.segment_id,
-    start_offset=100,
-    end_offset=199,
-    broker_id=7,
-    max_timestamp_ms=1_700_000_000_000,
-    event_timestamp_ms=1_700_000_000_123,
-    segment_leader_epochs=[
-        SegmentLeaderEpochEntry(leader_epoch=2, offset=100),
-        SegmentLeaderEpochEntry(leader_epoch=5, offset=150),
-    ],
-    segment_size_in_bytes=1_048_576,
-    remote_log_segment_state=FINISHED,
 )
 
 KAFKA = {

@@ -17,10 +17,10 @@ from kraft.storage.unified_log import UnifiedLog
 from kraft.world.simulated import SimulatedWorld, Universe
 from kraft.world.steps import at_once
 from kraft.world.turns import in_turns
+from tests.unit.remote.local_store import roll
 from tests.unit.remote.support import PARTITION
-from tests.unit.remote.test_local_files import roll
 from tests.unit.remote.tier import Broker, Topic, in_a_life, run
-from tests.unit.storage.recovery.test_aborted_stay_aborted import write
+from tests.unit.storage.recovery.transactional_log import write
 from tests.unit.storage.support import NOW_MS, T0, TOPIC_ID, batch_of
 
 EVERYTHING = RemoteRetention(retention_ms=-1, retention_bytes=-1)

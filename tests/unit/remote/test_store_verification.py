@@ -14,7 +14,7 @@ from kraft.remote.store_verification import (
     WRONG_SIZE,
     StoreVerification,
 )
-from tests.unit.replication.tiers.test_remote_log_manager import URI, Tiered, fill, play
+from tests.unit.replication.tiers.tiered_broker import URI, Tiered, fill, play
 
 Objects = dict[str, bytes]
 

@@ -8,7 +8,7 @@ from kraft.metadata.records.config_record import ConfigRecord
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kraft.replication.replication_quota import UNLIMITED, ReplicationQuota
 from kraft.world.simulated import Universe
-from tests.unit.handlers.fetch.test_follower_fetch import Follower as ServedFollower
+from tests.unit.handlers.fetch.follower_fetches import Follower as ServedFollower
 from tests.unit.replication.followers import Follower, record
 from tests.unit.server.brokers import NODE, Broker, batch, broker, simulate
 

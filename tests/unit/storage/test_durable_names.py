@@ -17,7 +17,7 @@ from kraft.storage.log_config import LogConfig
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.simulated.disk import Fault
 from kraft.world.simulated.trace import Trace
-from tests.unit.storage.cleaner.test_log_cleaner import CONFIG, clean, put
+from tests.unit.storage.cleaner.cleaning import CONFIG, clean, put
 from tests.unit.storage.support import DIRECTORY, NOW_MS, Machine, batch_of
 
 Call = tuple[str, str]

@@ -13,7 +13,8 @@ from kraft.storage.producers.producer_snapshot import encode_snapshot
 from kraft.storage.tiered_log import RemoteStart, lacking_snapshots, make_snapshot, sync_snapshot
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.steps import at_once
-from tests.unit.storage.recovery.test_aborted_stay_aborted import aborted, end, produce
+from tests.unit.storage.producers.producer_batches import end
+from tests.unit.storage.recovery.transactional_log import aborted, produce
 from tests.unit.storage.support import NOW_MS, T0, TOPIC_ID, Machine, batch_of
 
 TIERED = LogConfig(remote_storage_enable=True, retention_ms=-1)

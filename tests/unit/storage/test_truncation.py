@@ -7,8 +7,8 @@ import pytest
 from kraft.storage.log_files import LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from kraft.storage.truncation import checkpoint_before_truncation
 from kraft.world.simulated.files import SimulatedFileSystem
+from tests.unit.storage.managed_logs import log_from_35_to_40, manager_on
 from tests.unit.storage.support import Machine
-from tests.unit.storage.test_log_manager import log_from_35_to_40, manager_on
 
 
 @pytest.mark.parametrize(("offset", "knows_start"), [(3, True), (20, True), (37, True), (20, False)])

@@ -24,7 +24,7 @@ from jepsen.checker.operations import (
     TopicSeen,
     Writers,
 )
-from tests.simulation.test_checker import at, content, final, keyed, lost_answer, poll, records, replica, send
+from tests.simulation.histories import at, content, final, keyed, lost_answer, poll, records, replica, send
 
 INFO = {"outcome": "info"}
 

@@ -8,7 +8,7 @@ import pytest
 
 from kraft.world.simulated import Fault, Universe
 from kraft.world.simulated.inodes import SIZES_MAX
-from tests.unit.world.test_simulated_nodes import simulate
+from tests.unit.world.simulated_pair import simulate
 
 
 def test_a_full_disk_takes_what_fits_and_then_refuses() -> None:

@@ -11,7 +11,7 @@ from kraft.world.simulated import NetworkFaults, Universe
 from kraft.world.simulated.network import SimulatedListener
 from kraft.world.simulated.streams import WINDOW, SimulatedStream
 from tests.unit.world.network_contract import receive_exactly
-from tests.unit.world.test_simulated_nodes import simulate
+from tests.unit.world.simulated_pair import simulate
 
 PORT = 9092
 

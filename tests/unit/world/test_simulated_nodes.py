@@ -9,14 +9,7 @@ import pytest
 import trio
 
 from kraft.world.simulated import NodeDied, SimulatedWorld, SimulationTimeout, Universe
-
-FaultSchedule = Callable[[Universe], Awaitable[None]]
-
-
-def simulate(fate: FaultSchedule, seed: int = 1) -> Universe:
-    universe = Universe(seed)
-    universe.run(fate, seconds_max=10_000)
-    return universe
+from tests.unit.world.simulated_pair import simulate
 
 
 async def idle(world: SimulatedWorld) -> None:

@@ -11,7 +11,7 @@ import trio
 from kraft.coordinator.regular_expression import RegularExpression
 from tests.unit.coordinator.fakes import MemoryLog, MemoryWorld
 from tests.unit.coordinator.service import run
-from tests.unit.coordinator.transaction.test_markers_wait import Markers, coordinating
+from tests.unit.coordinator.transaction.coordinating import Markers, coordinating
 
 
 class CountedThreads:

@@ -6,8 +6,8 @@ from kraft.common.ids import TopicPartition
 from kraft.protocol.records.control_record import ControlRecordType
 from kraft.world.steps import at_once
 from tests.unit.server.brokers import Broker
-from tests.unit.storage.producers.test_producer_state import end
-from tests.unit.storage.recovery.test_aborted_stay_aborted import produce
+from tests.unit.storage.producers.producer_batches import end
+from tests.unit.storage.recovery.transactional_log import produce
 
 T0 = TopicPartition("t", 0)
 EAGER = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.01", "delete_retention_ms": "0"}

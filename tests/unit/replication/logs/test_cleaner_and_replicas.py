@@ -10,8 +10,8 @@ from kraft.storage.unified_log import UnifiedLog
 from kraft.world.simulated import Universe
 from tests.unit.replication.logs.cleanings import CLEANINGS, EAGER, clean
 from tests.unit.server.brokers import NODE, batch, broker, simulate
-from tests.unit.storage.producers.test_producer_state import end
-from tests.unit.storage.recovery.test_aborted_stay_aborted import produce
+from tests.unit.storage.producers.producer_batches import end
+from tests.unit.storage.recovery.transactional_log import produce
 from tests.unit.storage.support import content
 
 

@@ -17,7 +17,7 @@ from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
 from tests.unit.replication.logs.log_dir_moves import FIRST, SECOND, mover
 from tests.unit.server.brokers import NODE, Broker, batch, simulate
-from tests.unit.storage.recovery.test_aborted_stay_aborted import write
+from tests.unit.storage.recovery.transactional_log import write
 
 
 def test_the_controller_hears_where_a_new_replica_is() -> None:

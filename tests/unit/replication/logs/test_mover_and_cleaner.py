@@ -7,8 +7,8 @@ from kraft.world.simulated import Universe
 from tests.unit.replication.logs.cleanings import CLEANINGS, EAGER, T0, clean
 from tests.unit.replication.logs.log_dir_moves import FIRST, SECOND, Mover, mover
 from tests.unit.server.brokers import Broker, simulate
-from tests.unit.storage.producers.test_producer_state import end
-from tests.unit.storage.recovery.test_aborted_stay_aborted import produce
+from tests.unit.storage.producers.producer_batches import end
+from tests.unit.storage.recovery.transactional_log import produce
 from tests.unit.storage.support import content
 
 

@@ -17,7 +17,7 @@ from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
 from kraft.world.simulated.threads import SimulatedThreads
 from tests.unit.replication.logs.log_dir_moves import FIRST, SECOND, Mover, mover
-from tests.unit.replication.logs.test_writer import produce
+from tests.unit.replication.logs.writing import produce
 from tests.unit.server.brokers import batch, simulate
 
 

@@ -17,9 +17,7 @@ from kraft.common.errors import ApiError, NotLeader, StorageError
 from kraft.common.ids import TopicPartition
 from kraft.network.reply import Reply, Staged
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.records.builder import Record, build_batch
-from kraft.protocol.records.record_batch import batches
 from kraft.replication.isr_policy import IsrRules
 from kraft.replication.logs.writer import DECODED_AT_ONCE_MAX, LogWriter, QueuedAppend
 from kraft.replication.partition import Partition
@@ -29,6 +27,7 @@ from kraft.world.real.files import RealFileSystem
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
 from kraft.world.steps import at_once
+from tests.unit.replication.logs.writing import produce, values
 from tests.unit.server.brokers import NODE, Broker, batch, broker, decoded, simulate
 
 LARGE = ("kraft.append.thread.min.bytes=1",)
@@ -73,25 +72,9 @@ async def until_written(made: Broker) -> None:
     await until(lambda: made.world.threads.running)
 
 
-def values(log: UnifiedLog) -> list[bytes | None]:
-    """Every record of the log, as its file has it: not a byte more may be there."""
-    segment = log.active_segment
-    file = segment.open_log().file
-    assert file.size() == segment.size
-    return [record.value for each in batches(file.pread(segment.size, 0)) for record in each.records()]
-
-
 def replicated(offset: int, value: bytes) -> bytes:
     """A batch as the leader of epoch 1 numbered it."""
     return build_batch([Record(offset, NOW_MS, None, value, ())], base_offset=offset, leader_epoch=1)
-
-
-def produce(*values: tuple[str, bytes], acks: int = -1) -> ProduceRequest:
-    topics = [
-        TopicProduceData(name=name, partition_data=[PartitionProduceData(index=0, records=batch(value))])
-        for name, value in values
-    ]
-    return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=topics)
 
 
 def test_nobody_sees_an_append_before_it_is_written() -> None:

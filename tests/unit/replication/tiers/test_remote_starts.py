@@ -16,7 +16,7 @@ from kraft.replication.tiers.remote_log_manager import START_SECONDS_MAX, Remote
 from kraft.replication.tiers.remote_starts import STARTS_MAX, RemoteStarts
 from kraft.world.simulated import Universe
 from tests.unit.replication.followers import LEADER, Follower, record
-from tests.unit.replication.tiers.test_remote_log_manager import CONFIG, Metadata, Tiered, fill, started
+from tests.unit.replication.tiers.tiered_broker import CONFIG, Metadata, Tiered, fill, started
 from tests.unit.server.brokers import NODE, simulate
 
 MOVED = PartitionData(partition_index=0, error_code=ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE)

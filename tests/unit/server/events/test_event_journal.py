@@ -6,13 +6,7 @@ import trio
 import trio.testing
 
 from kraft.server.events.event_journal import EventJournal, EventKind
-
-
-class StoppedClock:
-    """A wall clock that stands."""
-
-    def wall_ms(self) -> int:
-        return 1_000
+from tests.unit.server.events.journals import StoppedClock
 
 
 def journal(events_max: int = 4) -> EventJournal:

@@ -16,7 +16,7 @@ from kraft.metadata.records.unregister_broker_record import UnregisterBrokerReco
 from kraft.raft.ports import LeaderAndEpoch
 from kraft.server.events.event_journal import EventJournal
 from kraft.server.events.metadata_events import MetadataEvents
-from tests.unit.server.events.test_event_journal import StoppedClock
+from tests.unit.server.events.journals import StoppedClock
 
 TOPIC, FIRST, SECOND = b"t" * 16, b"a" * 16, b"b" * 16
 

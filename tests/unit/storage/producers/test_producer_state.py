@@ -6,15 +6,15 @@ import pytest
 
 from kraft.common.errors import ApiError, CorruptData
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.records.control_record import ControlRecordType, TransactionMarker, build_marker_batch
+from kraft.protocol.records.control_record import ControlRecordType
 from kraft.protocol.records.record_batch import SEQUENCE_MAX, batches
 from kraft.storage.log_append import LogAppendInfo
 from kraft.storage.log_config import LogConfig
-from kraft.storage.log_validator import AppendOrigin
 from kraft.storage.producers.producer_snapshot import decode_snapshot, encode_snapshot
 from kraft.storage.producers.producer_state_entry import BatchMetadata, ProducerStateEntry
 from kraft.storage.producers.verification import NOT_REQUIRED
 from kraft.storage.unified_log import UnifiedLog
+from tests.unit.storage.producers.producer_batches import end
 from tests.unit.storage.support import DIRECTORY, NOW_MS, Machine, batch_of
 
 
@@ -41,22 +41,6 @@ def refusal(*arguments: object, **options: object) -> int:
     with pytest.raises(ApiError) as caught:
         produce(*arguments, **options)  # type: ignore[arg-type]
     return caught.value.code
-
-
-def end(
-    log: UnifiedLog,
-    control_type: int,
-    *,
-    producer_id: int = 1,
-    epoch: int = 0,
-    coordinator_epoch: int = 0,
-    version: int = 0,
-) -> LogAppendInfo:
-    marker = TransactionMarker(control_type, coordinator_epoch)
-    data = build_marker_batch(
-        marker, offset=0, timestamp_ms=NOW_MS, leader_epoch=0, producer_id=producer_id, producer_epoch=epoch
-    )
-    return log.append_as_leader(data, 0, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR, transaction_version=version)
 
 
 def test_a_retried_batch_is_answered_with_its_first_offset_and_not_written(log: UnifiedLog) -> None:

@@ -14,12 +14,11 @@ from kraft.storage.cleaner.log_cleaner import Uncleanable
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_files import TRANSACTION_INDEX_SUFFIX, TRANSACTION_INDEXES_WHOLE
 from kraft.storage.log_manager import LogManager
-from kraft.storage.producers.verification import NOT_REQUIRED
-from kraft.storage.unified_log import UnifiedLog
 from kraft.world.steps import at_once
 from tests.unit.storage.cleaner.cleaning import cleaning_of
-from tests.unit.storage.producers.test_producer_state import end
-from tests.unit.storage.support import DIRECTORY, NOW_MS, T0, TOPIC_ID, Machine, batch_of, content, found_by_time
+from tests.unit.storage.producers.producer_batches import end
+from tests.unit.storage.recovery.transactional_log import aborted, produce, write
+from tests.unit.storage.support import DIRECTORY, NOW_MS, T0, TOPIC_ID, Machine, content, found_by_time
 
 DAY_MS = 86_400_000
 ABORTED = [(1, 0, 1), (1, 4, 5)]
@@ -29,27 +28,6 @@ SNAPSHOT = ".snapshot"
 @pytest.fixture
 def machine() -> Machine:
     return Machine()
-
-
-def produce(log: UnifiedLog, sequence: int, *, producer_id: int = 1) -> None:
-    """A record of a transaction, always of the same key."""
-    options = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": sequence, "is_transactional": True}
-    produced = batch_of(b"%d" % sequence, keys=(b"k",), **options)
-    log.append_as_leader(produced, 0, now_ms=NOW_MS, verification=NOT_REQUIRED)
-    log.update_high_watermark(log.log_end_offset)
-
-
-def write(log: UnifiedLog) -> None:
-    """Abort, commit, abort: offsets 0, 2 and 4, with a marker behind each."""
-    for index, outcome in enumerate((ControlRecordType.ABORT, ControlRecordType.COMMIT, ControlRecordType.ABORT)):
-        produce(log, index)
-        end(log, outcome)
-    log.update_high_watermark(log.log_end_offset)
-
-
-def aborted(log: UnifiedLog) -> list[tuple[int, int, int]]:
-    found = log.aborted_transactions(0, log.log_end_offset)
-    return [(each.producer_id, each.first_offset, each.last_offset) for each in found]
 
 
 def remove(machine: Machine, *suffixes: str) -> None:

@@ -17,7 +17,7 @@ from kraft.protocol.messages.offset_fetch_request import (
     OffsetFetchRequestTopics,
 )
 from tests.unit.coordinator.fakes import MemoryLog
-from tests.unit.coordinator.group.service.test_group_coordinator import stable_member
+from tests.unit.coordinator.group.service.coordinated_groups import stable_member
 from tests.unit.coordinator.group_host import GroupHost, TestCaller, commit_request
 from tests.unit.coordinator.service import CALLER, Service, run, serving
 

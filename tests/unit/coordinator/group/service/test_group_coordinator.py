@@ -33,6 +33,7 @@ from kraft.protocol.messages.offset_fetch_request import (
 )
 from kraft.protocol.messages.offset_fetch_response import OffsetFetchResponse
 from tests.unit.coordinator.fakes import Topics
+from tests.unit.coordinator.group.service.coordinated_groups import stable_member
 from tests.unit.coordinator.group_host import (
     TestCaller,
     commit_request,
@@ -42,19 +43,9 @@ from tests.unit.coordinator.group_host import (
     subscription,
     sync_request,
 )
-from tests.unit.coordinator.service import CALLER, Service, ask, run, serving
+from tests.unit.coordinator.service import CALLER, ask, run, serving
 
 TOPIC_ID = Topics("t").topic_id("t")
-
-
-async def stable_member(service: Service, group: str = "g", instance_id: str | None = None) -> str:
-    """A group of one, with its assignment."""
-    version = 3 if instance_id is None else 5
-    joined = await service.coordinator.join_group(join_request(group, instance_id=instance_id), TestCaller(version))
-    assert joined.error_code == 0
-    request = sync_request(group, joined.member_id, joined.generation_id, {joined.member_id: b"all"}, instance_id)
-    assert (await service.coordinator.sync_group(request, TestCaller(4))).assignment == b"all"
-    return str(joined.member_id)
 
 
 @pytest.mark.parametrize("version", range(10))
