@@ -1,8 +1,8 @@
-"""A broker's way to other brokers, for what coordinators and leaders ask of each other (AddPartitionsToTxn,
-WriteTxnMarkers). One kept connection for each broker and purpose.
+"""A broker's connections to other brokers, for requests of coordinators and leaders (AddPartitionsToTxn,
+WriteTxnMarkers). One connection is kept open for each broker and purpose.
 
-A node serves the requests of one connection in turn, so each purpose has a channel of its own: a marker that waits
-for its replicas holds up no verification.
+A node serves the requests of one connection in order, so each purpose has its own channel: a marker that waits for its
+replicas then delays no verification.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BrokerEndpoint = Callable[[int], tuple[str, int] | None]
 
 
 class _Address(NamedTuple):
-    """Where one broker listens; another one may have listened there before."""
+    """The address of one broker. Another broker may have used the same host and port before."""
 
     broker_id: int
     host: str
@@ -39,7 +39,7 @@ class BrokerChannel:
     """Owned by the broker's loop; may be used by many tasks."""
 
     def __init__(self, world: World, client_id: str, endpoint: BrokerEndpoint, timeout_s: float) -> None:
-        """`timeout_s` is for one request, connecting included."""
+        """`timeout_s` limits one request, connecting included."""
         self._world = world
         self._client_id = client_id
         self._endpoint = endpoint
@@ -47,11 +47,11 @@ class BrokerChannel:
         self._connections: dict[_Address, ClientConnection] = {}
 
     async def send(self, broker_id: int, request: Message, *, timeout_s: float | None = None) -> Any:
-        """The broker's answer. Raises ApiError BROKER_NOT_AVAILABLE where its address is not known, Disconnected,
-        TimeoutError, UnsupportedApi.
+        """Send a request and return the broker's response. Raises ApiError BROKER_NOT_AVAILABLE if its address is
+        unknown, Disconnected, TimeoutError, UnsupportedApi.
 
-        A request may have been carried out although its answer did not come. A kept connection may lead to a process
-        that is gone, which only its use shows: the caller tries again.
+        The broker may have carried out a request that raises. A kept connection may belong to a process that no longer
+        runs, which is noticed only by using it: the caller must retry.
         """
         endpoint = self._endpoint(broker_id)
         if endpoint is None:
@@ -70,13 +70,13 @@ class BrokerChannel:
             raise
 
     def disconnect(self, broker_id: int) -> None:
-        """Close what leads to a broker that is not in service any more, or has begun anew: it may be half-open, and
-        whoever waits for an answer is told Disconnected now, and not when the time is over."""
+        """Close the connections to a broker that has left service or restarted. They may be half-open: tasks that wait
+        for a response get Disconnected now, not after the timeout."""
         for address in [address for address in self._connections if address.broker_id == broker_id]:
             self._connections.pop(address).close()
 
     def close(self) -> None:
-        """Close every connection. Whoever waits for an answer is told Disconnected."""
+        """Close every connection. Tasks that wait for a response get Disconnected."""
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()

@@ -1,7 +1,7 @@
-"""A broker's standing with the controller: registered, caught up, unfenced, and on its way out (KIP-631).
+"""A broker's state at the controller (KIP-631): registered, caught up, unfenced, shutting down.
 
-Starting -> Registered (fenced) -> Unfenced -> PendingControlledShutdown -> ShuttingDown. Heartbeats go out every
-broker.heartbeat.interval.ms, at once when something waits for the answer.
+Starting -> Registered (fenced) -> Unfenced -> PendingControlledShutdown -> ShuttingDown. Heartbeats are sent every
+broker.heartbeat.interval.ms, or immediately if something waits for the response.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ REGISTRATION_LOST: Final = frozenset((ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BR
 
 
 class BrokerLifecycleManager:
-    """One task (`run`) talks to the controller; others read `state` and wait on the events."""
+    """One task (`run`) communicates with the controller; others read `state` and wait for the events."""
 
     def __init__(
         self,
@@ -87,8 +87,8 @@ class BrokerLifecycleManager:
         self.may_stop = trio.Event()
 
     async def run(self, listeners: list[Listener], directories: list[bytes], previous_epoch: int) -> None:
-        """Register, then keep the session alive until cancelled. Raises ApiError when the controller refuses this
-        broker for good."""
+        """Register, then keep the session alive until cancelled. Raises ApiError if the controller rejects this broker
+        permanently."""
         await self._register(listeners, directories, previous_epoch)
         while True:
             wake = self._wake
@@ -97,14 +97,14 @@ class BrokerLifecycleManager:
                 await wake.wait()
 
     def begin_controlled_shutdown(self) -> None:
-        """Ask the controller to move leaders away; `may_stop` tells when it has."""
+        """Ask the controller to move leaders away. `may_stop` is set when it has."""
         self._wants_shutdown = True
         self.state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
         self.poke()
 
     @property
     def registration_lost(self) -> str | None:
-        """The controller's answer where it refuses the heartbeats for good, else None."""
+        """The name of the error with which the controller permanently rejects the heartbeats, else None."""
         return name_of(self._refused_with) if self._refused_with in REGISTRATION_LOST else None
 
     def poke(self) -> None:
@@ -159,7 +159,7 @@ class BrokerLifecycleManager:
             return None
 
     async def _heartbeat(self) -> float:
-        """One heartbeat; returns how long to wait before the next."""
+        """Send one heartbeat. Returns the seconds until the next."""
         request = BrokerHeartbeatRequest(
             broker_id=self._config.node_id,
             broker_epoch=self.epoch,

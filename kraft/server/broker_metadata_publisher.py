@@ -1,5 +1,5 @@
-"""Brings one broker in line with each new metadata image: replicas first, then what handlers see, so that nobody is
-sent to a partition that is not ready."""
+"""Applies each new metadata image to one broker: first to its replicas, then to what handlers see, so that no client is
+directed to a partition that is not ready."""
 
 from __future__ import annotations
 
@@ -67,8 +67,9 @@ class BrokerMetadataPublisher:
         self._published()
 
     def _set_strays_aside(self, image: MetadataImage) -> Iterator[None]:
-        """Logs on disk that the cluster does not know as this broker's, or that belong to an earlier topic of the
-        same name; and copies of such. Nobody is served before it ends, but the quorum is, in the pauses."""
+        """Move away stray logs: those that the metadata does not assign to this broker, or that belong to an earlier
+        topic of the same name, and future logs of such. No client is served before this ends; the quorum is, since it
+        yields."""
         logs, now_ms = self._replicas.logs, self._replicas.world.clock.wall_ms()
         for number, log in enumerate(list(logs.logs())):
             if number % TURN_PARTITIONS == TURN_PARTITIONS - 1:
@@ -100,11 +101,11 @@ class Coordinator(Protocol):
 
 
 class CoordinatorLeadership(ReplicaListener):
-    """A coordinator follows the leadership of its topic.
+    """Makes a coordinator follow the leadership of its topic's partitions.
 
-    It resigns at once, but hears of an election only when handlers see the image that brought it: in an older one,
-    topics that its predecessor knew, and whose offsets it finds, would not be there yet, or still be others of the
-    same name."""
+    The coordinator resigns immediately. It is elected only when handlers see the image with the election: in an older
+    image, topics whose offsets it loads might be missing, or be earlier ones of the same name.
+    """
 
     def __init__(self, topic: str, coordinator: Coordinator) -> None:
         self._topic = topic
@@ -116,7 +117,7 @@ class CoordinatorLeadership(ReplicaListener):
             self._elected[partition.index] = partition.leader_epoch
 
     def tell(self) -> None:
-        """The image is seen: the elections of this update may take effect."""
+        """Start the elections of this update: handlers see its image now."""
         elected, self._elected = self._elected, {}
         for index, leader_epoch in elected.items():
             self._coordinator.on_election(index, leader_epoch)

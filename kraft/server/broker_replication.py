@@ -1,5 +1,4 @@
-"""Replication of one broker put together: following leaders, keeping in-sync sets, and what both ask of the
-metadata."""
+"""The replication of one broker: following leaders, and maintaining in-sync sets."""
 
 from __future__ import annotations
 
@@ -23,7 +22,8 @@ from kraft.world.ports import World
 
 
 class TruncationRecorder:
-    """Has every truncation told to the controller if an unclean election caused it, and to this node's journal."""
+    """Records each truncation in this node's event journal, and reports it to the controller if an unclean election
+    caused it."""
 
     def __init__(self, losses: LossReporter, events: EventJournal, replica_id: int) -> None:
         self._losses = losses
@@ -50,7 +50,7 @@ class TruncationRecorder:
 
 
 class BrokerReplication:
-    """Made before the first metadata comes; `run` works until cancelled."""
+    """Created before the first metadata image. `run` works until cancelled."""
 
     def __init__(
         self,
@@ -85,8 +85,8 @@ class BrokerReplication:
         self.fetchers = ReplicaFetcherManager(replicas, self._fetcher_settings(truncations), loggers.get("fetcher"))
 
     async def run(self) -> None:
-        """Follow and be followed, once the controller knows this incarnation: its epoch goes with every fetch
-        (KIP-903)."""
+        """Fetch from leaders and maintain in-sync sets, after the broker is registered: every fetch carries its broker
+        epoch (KIP-903)."""
         await self._lifecycle.registered.wait()
         self.losses.recall()
         async with trio.open_nursery() as replication_nursery:

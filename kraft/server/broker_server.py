@@ -1,7 +1,7 @@
-"""The broker of a node: its logs and replicas, coordinators, listeners, and its standing with the controller.
+"""The broker of a node: its logs and replicas, coordinators, listeners, and its state at the controller.
 
-Start: logs recovered, listeners bound, metadata caught up, registered, unfenced. Stop: leaders moved away,
-coordinators and listeners ended, logs closed in good order.
+Start: recover logs, bind listeners, catch up with the metadata, register, unfence. Stop: move leaders away, end
+coordinators and listeners, close logs cleanly.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ SHOWN_SECONDS_MAX = 30.0
 
 
 class TopicLookup:
-    """What coordinators ask of the image (`kraft.coordinator.group.topic_directory.TopicDirectory`)."""
+    """The coordinators' view of topics in the metadata image
+    (`kraft.coordinator.group.topic_directory.TopicDirectory`)."""
 
     def __init__(self, metadata: MetadataCache) -> None:
         self._metadata = metadata
@@ -96,7 +97,7 @@ class TopicLookup:
 
 
 class BrokerServer(ReplicaListener):
-    """Built once by `kraft.server.node`; `run` serves until cancelled."""
+    """Created once by `kraft.server.node`; `run` serves until cancelled."""
 
     def __init__(
         self,
@@ -170,7 +171,7 @@ class BrokerServer(ReplicaListener):
 
     @property
     def plain_users(self) -> dict[str, PlainUsers]:
-        """Those of each listener; they follow the metadata."""
+        """The users of PLAIN by listener. They follow the metadata."""
         return self.logins.plain_users(self._config.broker_listeners)
 
     def _tiering(self, channel: NodeToControllerChannel, loggers: Loggers) -> BrokerTiering | None:
@@ -233,13 +234,14 @@ class BrokerServer(ReplicaListener):
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Serve on `listeners` until cancelled; `task_status` hears when clients are served. Raises ApiError when
-        the controller refuses this broker.
+        """Serve on `listeners` until cancelled. `task_status` is started when clients are served. Raises ApiError if
+        the controller rejects this broker.
 
-        Nothing is led, followed or answered before the metadata shows this incarnation: what it says of the one
-        before, which may have led, is not for us. We do not know how far that one had committed, nor who follows it.
-        Clients are served once the metadata shows this broker unfenced, as by Kafka: a fenced one may know of no
-        broker at all, and a client that is told so has nobody left to ask (librdkafka then waits for ever).
+        No partition is led or followed, and no client served, before the metadata shows this incarnation. What it shows
+        before concerns the previous incarnation, which may have been a leader: this one knows neither how far that one
+        had committed nor who followed it. As in Kafka, clients are served once the metadata shows this broker unfenced.
+        A fenced broker may know of no live broker at all, and a client that learns that has nowhere to go (librdkafka
+        then waits for ever).
         """
         async with trio.open_nursery() as service_nursery:
             service_nursery.start_soon(self._end_without_disk)
@@ -270,8 +272,8 @@ class BrokerServer(ReplicaListener):
             task_status.started()
 
     async def _until_live(self) -> None:
-        """Returns when the controller has unfenced this broker and the broker has acted on that, which may make it
-        leader of much."""
+        """Return when the controller has unfenced this broker and the broker has applied that, which may make it the
+        leader of many partitions."""
         await self.lifecycle.unfenced.wait()
         await self.metadata.wait_until(lambda image: self.metadata.is_live(self._config.node_id), SHOWN_SECONDS_MAX)
 
@@ -293,8 +295,8 @@ class BrokerServer(ReplicaListener):
         )
 
     async def leave(self, deadline: float) -> None:
-        """Controlled shutdown: the controller moves leaderships away and says when to stop; not later than
-        `deadline` on the clock."""
+        """Controlled shutdown: the controller moves leaderships away and then permits the stop. Returns at `deadline`
+        (clock seconds) at the latest."""
         if not self._config.flag("controlled.shutdown.enable") or self.lifecycle.epoch < 0:
             return
         self.lifecycle.begin_controlled_shutdown()
@@ -306,7 +308,8 @@ class BrokerServer(ReplicaListener):
         return len(topic.partitions) if topic is not None else self._config.integer("offsets.topic.num.partitions")
 
     def directory_failed(self, path: str) -> None:
-        """See `ReplicaListener`: the controller hears of it. Without its last directory the broker ends."""
+        """See `ReplicaListener`. Reports the directory to the controller. After the last directory has failed the
+        broker stops."""
         directory = next(directory for directory in self.replicas.logs.directories if directory.path == path)
         if directory.directory_id is not None:
             self.lifecycle.offline_directories.append(directory.directory_id)
@@ -316,8 +319,8 @@ class BrokerServer(ReplicaListener):
             self._disk_lost.set()
 
     async def _end_without_disk(self) -> None:
-        """End the broker when it has no log directory left, or has lost that of its metadata, as Kafka does. Another
-        process may find the disk in order."""
+        """Stop the broker when it has no log directory left, or has lost that of its metadata, as Kafka does. A
+        restarted process may find the disk working."""
         await self._disk_lost.wait()
         await self._world.clock.sleep(SHUTDOWN_GRACE_SECONDS)
         failures = "; ".join(
@@ -328,10 +331,10 @@ class BrokerServer(ReplicaListener):
         raise StorageError(f"log directory failed: {failures}")
 
     def _published(self) -> None:
-        """Act on what the new image says of others.
+        """Apply what the new image says about other brokers.
 
-        The controller waits to hear how far this broker's metadata is while it is fenced, and while another wants to
-        leave.
+        While this broker is fenced, or another one is in controlled shutdown, the controller waits for this broker's
+        metadata offset: send a heartbeat.
         """
         self.replication.fetchers.follow_changed()
         if self.lifecycle.fenced or any(
@@ -364,7 +367,7 @@ def _group_config(config: NodeConfig) -> GroupCoordinatorConfig:
 
 
 class _RegistrationWatch:
-    """A publisher that waits until the metadata shows one incarnation of a broker."""
+    """A publisher that sets `seen` when the metadata shows one incarnation of a broker."""
 
     def __init__(self, broker_id: int, epoch: int) -> None:
         self._broker_id = broker_id
@@ -379,7 +382,7 @@ class _RegistrationWatch:
 
 
 async def shows_registration(loader: MetadataLoader, broker_id: int, epoch: int) -> None:
-    """Return once the metadata shows the broker in that epoch."""
+    """Return once the metadata shows the broker with that epoch or a later one."""
     watch = _RegistrationWatch(broker_id, epoch)
     loader.add_publisher(watch)
     await watch.seen.wait()

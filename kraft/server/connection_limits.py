@@ -1,9 +1,8 @@
-"""The limits of a node's listeners, from Kafka's keys, and how those of brokers and of controllers follow the
-dynamic configuration.
+"""The limits of a node's listeners, from Kafka's keys, and how they follow the dynamic configuration.
 
-`max.connections` and `max.connection.creation.rate`, for all listeners or for one (`listener.name.<name>.<key>`),
-`max.connections.per.ip` and its overrides can be altered while the node runs. A lower limit of all listeners closes
-what is too much, any other holds for what comes next.
+`max.connections` and `max.connection.creation.rate`, for all listeners or for one (`listener.name.<name>.<key>`), and
+`max.connections.per.ip` with its overrides can be altered while the node runs. A lower limit for all listeners closes
+connections above it; the other limits apply to new connections.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ def socket_servers(
     pace: ConnectionPace | None = None,
     token_keys: TokenKeys | None = None,
 ) -> dict[str, SocketServer]:
-    """One for each listener, by its name."""
+    """One server for each listener, by listener name."""
     log, names = loggers.get("network"), [listener.name for listener in listeners]
     servers = {}
     secret = config.optional_text("delegation.token.secret.key") or None
@@ -92,8 +91,7 @@ def socket_servers(
 
 
 def identify_by_certificate(config: NodeConfig, listener: str) -> Callable[[Stream], str]:
-    """The function that names the principal of a client by its certificate, if it has one. Raises
-    ConfigurationError."""
+    """The function that maps a client's certificate, if it has one, to its principal. Raises ConfigurationError."""
     key, rules = principal_rules(config, listener)
     try:
         mapping = PrincipalMapping(rules)
@@ -103,14 +101,14 @@ def identify_by_certificate(config: NodeConfig, listener: str) -> Callable[[Stre
 
 
 def principal_rules(config: NodeConfig, listener: str) -> tuple[str, str]:
-    """Return the key whose rules make principals of a listener's certificates, and the rules."""
+    """The key that holds a listener's rules for mapping certificates to principals, and the rules."""
     key = listener_key(listener, PRINCIPAL_RULES)
     key = key if key in config.values else PRINCIPAL_RULES
     return key, config.text(key)
 
 
 class DynamicConnectionLimits:
-    """A metadata publisher."""
+    """A metadata publisher that applies changed limits."""
 
     def __init__(self, configs: ConfigView, servers: Sequence[SocketServer]) -> None:
         self._configs = configs

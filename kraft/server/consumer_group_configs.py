@@ -1,4 +1,4 @@
-"""The configuration of consumer groups, as of the metadata that handlers see."""
+"""The configuration of consumer groups, from the metadata image that handlers see."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from kraft.replication.topic_configs import ConfigView
 
 
 class DynamicConsumerGroupConfigs:
-    """Implements `ConsumerGroupConfigs`. Remembers what it computed until a configuration changes: once for all groups
-    without values of their own, which nearly all are."""
+    """Implements `ConsumerGroupConfigs`. Caches settings until a configuration changes. Groups without values of their
+    own, which nearly all are, share one."""
 
     def __init__(self, metadata: MetadataCache, configs: ConfigView) -> None:
         self._metadata = metadata
@@ -41,7 +41,7 @@ def _settings(overrides: dict[str, str], broker: NodeConfig) -> ConsumerGroupSet
     values = effective_group_config(overrides, broker)
 
     def bounded(name: str, low: str, high: str) -> int:
-        """The value within the broker's bounds, which may have changed since it was set."""
+        """The value, limited to the broker's bounds, which may have changed since it was set."""
         value = values[name]
         assert isinstance(value, int), name
         return max(broker.integer(low), min(broker.integer(high), value))

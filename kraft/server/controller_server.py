@@ -47,7 +47,7 @@ REGISTRATION_RETRY_SECONDS = 1.0
 
 
 class RecoveryEvents:
-    """Puts what the controller tells of recoveries into the node's journal."""
+    """Adds the controller's reports about recoveries to the node's event journal."""
 
     def __init__(self, events: EventJournal) -> None:
         self._events = events
@@ -62,7 +62,7 @@ class RecoveryEvents:
 
 
 class ControllerServer:
-    """Built once by `kraft.server.node`; `run` serves until cancelled."""
+    """Created once by `kraft.server.node`; `run` serves until cancelled."""
 
     def __init__(
         self,
@@ -77,8 +77,8 @@ class ControllerServer:
         loggers: Loggers,
         status: StatusReports,
     ) -> None:
-        """`bootstrap` are the records that formatting left for the first controller of the cluster; `events` gets
-        what the controller tells of recoveries."""
+        """`bootstrap` are the records that formatting wrote for the first controller of the cluster. `events` receives
+        the controller's reports about recoveries."""
         self._world, self._config, self._channel, self._logins = world, config, channel, NodeLogins(config)
         self._log = loggers.get("controller")
         raft = shared.raft
@@ -156,7 +156,8 @@ class ControllerServer:
             await self._register([endpoint for endpoint in advertised if endpoint.name in self.socket_servers])
 
     async def _register(self, endpoints: Sequence[Endpoint]) -> None:
-        """Tell the active controller where this one listens and what it supports (KIP-919). Tried until it is known."""
+        """Register this controller's listeners and features with the active controller (KIP-919). Retries until it
+        succeeds."""
         request = ControllerRegistrationRequest(
             controller_id=self._config.node_id,
             incarnation_id=self._world.random.uuid("controller-incarnation"),
@@ -188,7 +189,7 @@ class ControllerServer:
 
 
 def quorum_of(raft: RaftDriver) -> Quorum:
-    """What the controller has to know of the quorum, and to ask of it."""
+    """The controller's interface to the quorum."""
 
     async def raise_kraft_version(level: int, validate_only: bool) -> None:
         answer = await raft.requests.update_kraft_version(level, validate_only=validate_only)
@@ -199,7 +200,7 @@ def quorum_of(raft: RaftDriver) -> Quorum:
 
 
 def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettings:
-    """From Kafka's keys."""
+    """The controller's settings, from Kafka's keys."""
     balances = config.flag("auto.leader.rebalance.enable")
     return ControllerSettings(
         node_id=config.node_id,
@@ -225,7 +226,7 @@ def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettin
 
 
 class ControllerMetadataPublisher:
-    """Shows each new metadata image to the controller's handlers. The metadata loader calls it."""
+    """Passes each new metadata image to the controller's handlers."""
 
     def __init__(self, metadata: MetadataCache) -> None:
         self._metadata = metadata

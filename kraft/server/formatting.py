@@ -1,8 +1,8 @@
 """The identity of a node's directories, and whether they may be formatted. This runs before anything is written to
 them.
 
-A quorum of one formats an empty directory unasked. A member of a quorum of several never does: an amnesiac voter
-could vote twice, or elect a log that lacks committed records.
+A quorum of one formats an empty directory without being asked. A member of a larger quorum never does: a voter that has
+lost its memory could vote twice, or elect a log that lacks committed records.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ HARMLESS: Final = frozenset((LOCK, "lost+found"))
 
 
 def directories_of(config: NodeConfig) -> tuple[str, ...]:
-    """The metadata directory first, whether or not it is one of log.dirs, then the others: whoever formats in this
-    order may crash at any point."""
+    """The metadata directory first, whether or not it is one of log.dirs, then the others. If formatting in this order
+    crashes at any point it can be repeated."""
     return (config.metadata_log_dir, *(path for path in config.log_dirs if path != config.metadata_log_dir))
 
 
 def refuse_foreign_directories(files: FileSystem, config: NodeConfig) -> None:
-    """Raises ConfigurationError for a directory with something in it that is not a node's. Touches nothing.
+    """Raises ConfigurationError for a directory that holds something other than a node's files. Changes nothing.
 
-    One that cannot be read is passed over: it goes offline, or ends the start, when it is opened.
+    An unreadable directory is skipped: it goes offline, or ends the start, when it is opened.
     """
     problems = []
     for path in directories_of(config):
@@ -73,8 +73,8 @@ def refuse_foreign_directories(files: FileSystem, config: NodeConfig) -> None:
 
 
 def is_unfinished_format(files: FileSystem, path: str, names: Sequence[str]) -> bool:
-    """Whether `names` are only what formatting writes before meta.properties: it was killed, nothing has been in
-    use, and it may be done again."""
+    """Whether `names` are only files that formatting writes before meta.properties. Then formatting was interrupted,
+    the directory was never in use, and it may be formatted again."""
     metadata = f"{path}/{METADATA_DIRECTORY}"
     within = files.list_directory(metadata) if METADATA_DIRECTORY in names else []
     at_top = (BOOTSTRAP_FILE, part_of(BOOTSTRAP_FILE), f"{META_PROPERTIES}.tmp", METADATA_DIRECTORY)
@@ -83,10 +83,10 @@ def is_unfinished_format(files: FileSystem, path: str, names: Sequence[str]) -> 
 
 
 def open_metadata_directory(files: FileSystem, config: NodeConfig, stack: ExitStack) -> MetaProperties | None:
-    """The identity of metadata.log.dir, None where it is not formatted. Where it is none of log.dirs it is locked
-    until `stack` closes.
+    """The identity of metadata.log.dir, None if it is not formatted. If it is not one of log.dirs it is locked until
+    `stack` closes.
 
-    Raises ConfigurationError when it is in use or another node's, StorageError or OSError when it cannot be read.
+    Raises ConfigurationError if it is in use or belongs to another node, StorageError or OSError if it cannot be read.
     """
     path = config.metadata_log_dir
     if path not in config.log_dirs:
@@ -98,8 +98,8 @@ def open_metadata_directory(files: FileSystem, config: NodeConfig, stack: ExitSt
 
 
 def require_metadata_directory(config: NodeConfig, cluster_id: str, found: MetaProperties | None) -> None:
-    """Raises ConfigurationError for a controller whose other directories are formatted while that of its metadata is
-    empty."""
+    """Raises ConfigurationError for a controller whose metadata directory is empty while its other directories are
+    formatted."""
     if config.is_controller and found is None:
         raise ConfigurationError(
             [
@@ -114,8 +114,8 @@ def require_metadata_directory(config: NodeConfig, cluster_id: str, found: MetaP
 
 
 def format_empty_directories(world: World, config: NodeConfig, controllers: tuple[ListenerEndpoint, ...]) -> str:
-    """Format the directories of a controller that has none yet, where that is safe or was asked for; returns the
-    cluster id. Raises ConfigurationError."""
+    """Format the empty directories of a controller if that is safe or was requested. Returns the cluster id. Raises
+    ConfigurationError."""
     if not config.quorum_of_one and not config.format_requested:
         cluster_id = config.cluster_id or "$(kraft storage random-uuid)"
         raise ConfigurationError(
@@ -148,8 +148,8 @@ def format_empty_directories(world: World, config: NodeConfig, controllers: tupl
 
 
 def _format_request(config: NodeConfig, cluster_id: str, controllers: tuple[ListenerEndpoint, ...]) -> FormatRequest:
-    """Where nobody says how the quorum begins, a controller that knows no other is the whole of it, and every other
-    one joins. Raises ConfigurationError."""
+    """The request for formatting. Without options for the initial quorum, a controller that has no other address is the
+    whole quorum, and any other controller joins. Raises ConfigurationError."""
     asked = config.format_options
     initial = None if asked.initial_controllers is None else parse_initial_controllers(asked.initial_controllers)
     is_said = asked.standalone or asked.no_initial_controllers or initial is not None or bool(config.voters)
@@ -170,7 +170,7 @@ def _format_request(config: NodeConfig, cluster_id: str, controllers: tuple[List
 
 
 def read_bootstrap_records(files: FileSystem, metadata_directory: str) -> list[Message]:
-    """What formatting left for the first controller of the cluster. Raises CorruptData, OSError."""
+    """The records that formatting wrote for the first controller of the cluster. Raises CorruptData, OSError."""
     path = f"{metadata_directory}/{BOOTSTRAP_FILE}"
     if not files.exists(path):
         return []

@@ -1,9 +1,8 @@
-"""A whole node from a configuration and a world: `run_node` builds everything that is a node and runs it until it is
-asked to stop.
+"""A whole node from a configuration and a world: `run_node` builds all parts and runs them until it is asked to stop.
 
-Start: ports bound, directories locked and identified (or formatted), the quorum joined, metadata caught up, logs
-loaded, the broker registered and unfenced. Each step needs the one before; whatever fails ends the start with its
-reason and leaves directories as they were.
+Start: bind ports, lock and identify (or format) directories, join the quorum, catch up with the metadata, load logs,
+register and unfence the broker. Each step needs the one before. A failure ends the start with its reason, and leaves
+directories as they were.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ no room tries again a second later."""
 
 
 class Node:
-    """A serving node, as the process around it sees it."""
+    """A serving node, as its process sees it."""
 
     def __init__(
         self,
@@ -105,7 +104,7 @@ class Node:
 
     @property
     def admin_service(self) -> AdminService:
-        """What the HTTP edge sees of this node. Made on the node's loop when it is first asked for."""
+        """The node as the HTTP edge sees it. Created on the node's loop at the first call."""
         if self._admin is None:
             from kraft.server.http_admin.service import AdminService  # Only nodes with an HTTP admin need it.
 
@@ -113,7 +112,7 @@ class Node:
         return self._admin
 
     def record_history(self, lags: GroupLags) -> None:
-        """From now on, until the node ends."""
+        """Record history until the node stops."""
         from kraft.server.history.recorder import HistoryRecorder
 
         recorder = HistoryRecorder(self, lags)
@@ -123,7 +122,7 @@ class Node:
         self.nursery.start_soon(recorder.run)
 
     def watch_admin_certificate(self, chain: Callable[[], str]) -> None:
-        """Report when the HTTP admin's certificate ends, as for listeners. `chain` returns it in PEM form."""
+        """Report the expiry of the HTTP admin's certificate, as for listeners. `chain` returns it in PEM form."""
         self.keys.watch(HTTP_ADMIN, chain)
 
     def begin_shutdown(self) -> None:
@@ -137,11 +136,10 @@ class Node:
 async def run_node(
     config: NodeConfig, world: World, *, task_status: trio.TaskStatus[Node] = trio.TASK_STATUS_IGNORED
 ) -> None:
-    """Run until `Node.begin_shutdown`, then stop in good order and return. `task_status` gets the Node once it
-    serves.
+    """Run until `Node.begin_shutdown`, then stop cleanly and return. `task_status` gets the Node once it serves.
 
-    Raises ConfigurationError when it cannot begin, ApiError when the cluster does not take it, StorageError or
-    OSError when the disk fails for good.
+    Raises ConfigurationError if it cannot start, ApiError if the cluster rejects it, StorageError or OSError if the
+    disk fails permanently.
     """
     loggers = Loggers(world.log_sink, world.clock, config.text("kraft.log.level").lower(), node=config.node_id)
     keys = TlsKeys(world, config)
@@ -198,8 +196,8 @@ async def run_node(
 
 
 async def _bind(world: World, config: NodeConfig, keys: TlsKeys) -> dict[str, Listener]:
-    """Listen on every port of the configuration. Raises ConfigurationError naming the option for each that cannot be
-    had."""
+    """Listen on every port of the configuration. Raises ConfigurationError naming the option of each port that cannot
+    be bound."""
     listeners: dict[str, Listener] = {}
     backlog = max(config.integer("socket.listen.backlog.size"), BACKLOG_LEAST)
     problems = []
@@ -232,8 +230,8 @@ async def _identify(
     loggers: Loggers,
     stack: ExitStack,
 ) -> tuple[str, bytes]:
-    """The id of the cluster that our directories belong to, and the id of the metadata directory. Formats empty ones
-    where that is safe. Raises ConfigurationError."""
+    """The cluster id of this node's directories, and the id of the metadata directory. Formats empty ones if that is
+    safe. Raises ConfigurationError."""
     files = world.files
     refuse_foreign_directories(files, config)
     metadata = open_metadata_directory(files, config, stack)
@@ -252,7 +250,8 @@ async def _identify(
 
 
 async def _learn_cluster_id(world: World, config: NodeConfig, loggers: Loggers) -> str:
-    """Ask the quorum, until it answers: a broker without a controller role needs no format."""
+    """Request the cluster id from the quorum until it answers: a broker without a controller role need not be
+    formatted."""
     addresses = [(voter.host, voter.port) for voter in config.voters] + [
         (address.host, address.port) for address in config.bootstrap_controllers
     ]
@@ -279,7 +278,7 @@ async def _learn_cluster_id(world: World, config: NodeConfig, loggers: Loggers) 
 
 
 class _FirstImage:
-    """A publisher that waits for the metadata to be caught up."""
+    """A publisher that sets `arrived` when the metadata has caught up."""
 
     def __init__(self) -> None:
         self.arrived = trio.Event()
@@ -289,7 +288,7 @@ class _FirstImage:
 
 
 class _Parts:
-    """What `_serve` puts together."""
+    """The parts that `_serve` connects."""
 
     def __init__(
         self,
@@ -322,7 +321,7 @@ class _Parts:
 
 
 def _renew_keys(parts: _Parts, nursery: trio.Nursery) -> None:
-    """Keep what this node proves itself by."""
+    """Start renewing this node's TLS keys and tokens."""
     parts.keys.start(nursery, parts.listeners, parts.loggers.get("network"))
     for tokens in parts.logins.tokens:
         nursery.start_soon(tokens.renew, parts.world, parts.loggers.get("tokens"))
@@ -391,7 +390,7 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
 
 
 async def _start_broker(broker: BrokerServer, parts: _Parts, first: _FirstImage, nursery: trio.Nursery) -> None:
-    """Returns when it serves."""
+    """Start the broker. Returns when it serves."""
     await first.arrived.wait()
     topics = parts.shared.loader.image.topics
 

@@ -1,10 +1,10 @@
-"""The broker's way to the active controller. Where that is this very process the request is a function call; else it
-travels, what clients asked for in an Envelope (KIP-590).
+"""The broker's channel to the active controller. If that is in this process, a request is a function call; else it is
+sent over the network, clients' requests in an Envelope (KIP-590).
 
-A request is tried again, at a new leader if there is one, until its deadline, also when a connection ended before
-its answer came: it may thus be carried out twice. What a broker asks for itself tolerates that. A client may hear
-TOPIC_ALREADY_EXISTS of the topic that its own request made, as from Apache Kafka, whose channel puts a request back
-in front when its connection ends: who asked cannot be told from who came first.
+A request is retried until its deadline, at a new leader if there is one, also if a connection closed before its
+response. So it may be carried out twice. A broker's own requests tolerate that. A client may get TOPIC_ALREADY_EXISTS
+for the topic that its own request created. Apache Kafka's channel does the same: it cannot tell a retry from another
+client's request.
 """
 
 from __future__ import annotations
@@ -58,19 +58,19 @@ class NodeToControllerChannel:
         self._own_peer = Peer("127.0.0.1", CONTROLLER, ("127.0.0.1", 0))
 
     def use_local(self, registry: Registry, services: ControllerServices) -> None:
-        """This process has a controller: while it is the active one, requests need no network."""
+        """Call the controller of this process directly while it is the active one."""
         self._local = (registry, services)
 
     async def send(self, request: Any, *, timeout: float | None = None) -> Any:
-        """A request of the broker itself. Raises ApiError REQUEST_TIMED_OUT when no controller answers in time."""
+        """Send a request of the broker itself. Raises ApiError REQUEST_TIMED_OUT if no controller answers in time."""
         context = RequestContext(
             self._own_peer, request.API_KEY, request.VALID_VERSIONS[1], 0, f"broker-{self._node_id}"
         )
         return await self._until_answered(request, context, False, timeout)
 
     async def forward(self, request: Any, context: RequestContext) -> Any:
-        """A client's request, carried out as the client's principal. Raises ApiError: what the controller refuses
-        with as a whole, or REQUEST_TIMED_OUT."""
+        """Forward a client's request, with the client's principal. Raises ApiError: the controller's error for the
+        whole request, or REQUEST_TIMED_OUT."""
         return await self._until_answered(request, context, True, None)
 
     def close(self) -> None:
@@ -120,7 +120,8 @@ class NodeToControllerChannel:
     async def _call_while_it_leads(
         self, leader: tuple[int, str, int], request: Any, context: RequestContext, enveloped: bool, timeout: float
     ) -> Any:
-        """A controller that hangs is not waited for once the quorum has another. Raises NotLeader then."""
+        """Call the controller while it is the quorum's leader. Raises NotLeader once there is another, so that a
+        controller that hangs is not waited for."""
         response: Any = None
         failure: Exception | None = None
         async with trio.open_nursery() as call_nursery:
@@ -149,7 +150,7 @@ class NodeToControllerChannel:
     async def _call_local(
         self, registry: Registry, services: ControllerServices, request: Any, context: RequestContext, enveloped: bool
     ) -> Any:
-        """What the node asks itself needs no permission."""
+        """Call the controller of this process. The node's own requests are not authorized."""
         handler = registry.get(request.API_KEY)
         assert handler is not None
         if not enveloped:

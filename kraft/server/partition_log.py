@@ -28,7 +28,7 @@ RECORDS_AT_ONCE_MAX = 1000
 
 
 class PartitionLog:
-    """Appends as leader, reads back what is there, tells of the high watermark."""
+    """Appends as leader, reads the log back, and reports the high watermark."""
 
     def __init__(self, replicas: ReplicaManager) -> None:
         self._replicas = replicas
@@ -41,7 +41,7 @@ class PartitionLog:
         timestamp_ms: int,
         producer: Producer | None = None,
     ) -> int:
-        """See the port. Raises NotLeader, ApiError, StorageError; ReloadNeeded if the content is in the log but could
+        """See the port. Raises NotLeader, ApiError, StorageError; ReloadNeeded if the records are in the log but could
         not be made durable."""
         batch = await in_turns(_batch_of(content, leader_epoch, timestamp_ms, producer))
         target = self._led(partition)
@@ -108,7 +108,8 @@ class PartitionLog:
         return info.last_offset
 
     async def read(self, partition: TopicPartition, from_offset: int) -> Sequence[RecordBatch]:
-        """See the port: the file is read in a worker thread. Of a log of small commits it is ten thousand batches."""
+        """See the port. The file is read in a worker thread: in a log of small commits it holds ten thousand
+        batches."""
         log = self._led(partition).log
         if from_offset >= log.log_end_offset:
             return ()

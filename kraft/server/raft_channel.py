@@ -1,5 +1,5 @@
-"""The quorum's way to other controllers: implements `kraft.raft.ports.RaftChannel` over the small client, one kept
-connection for each address."""
+"""The quorum's connections to other controllers: implements `kraft.raft.ports.RaftChannel` over the RPC client, with
+one kept connection for each address."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class QuorumChannel:
         self._connections: dict[tuple[str, int], ClientConnection] = {}
 
     async def send(self, node_id: int, host: str, port: int, request: Message, timeout_s: float) -> Message:
-        """See the port. Raises ConnectionRefusedError when the peer's process is proven gone, OSError otherwise,
+        """See the port. Raises ConnectionRefusedError if the peer's process has certainly ended, OSError otherwise,
         ApiError UNSUPPORTED_VERSION.
 
-        A kept connection may lead to a process that has been restarted since, which only its use shows: then a new
-        one is tried, once. Every request of the quorum may be repeated.
+        A kept connection may belong to a process that has been restarted, which is noticed only by using it. Then the
+        request is sent once more over a new connection; every request of the quorum may be repeated.
         """
         kept, deadline = self._connections.get((host, port)), self._world.clock.now() + timeout_s
         try:
@@ -77,7 +77,8 @@ class QuorumChannel:
         return connection
 
     def _forget(self, host: str, port: int, broken: ClientConnection | None = None) -> None:
-        """Close what leads there, or only the `broken` one: somebody else may have opened another meanwhile."""
+        """Close the connection to the address. With `broken`, only if it is still that one: another task may have
+        opened a new one."""
         connection = self._connections.get((host, port))
         if connection is not None and (broken is None or connection is broken):
             del self._connections[host, port]

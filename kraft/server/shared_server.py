@@ -1,5 +1,5 @@
-"""What both roles of a node share: the Raft replica, the loader of its committed records, and the snapshots of what
-they add up to."""
+"""The parts that both roles of a node share: the Raft replica, the loader of its committed records, and the metadata
+snapshots."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BOOTSTRAP_LISTENER: Final = "BOOTSTRAP"
 
 
 class SharedServer:
-    """Opened by the constructor, which reads and checks the whole metadata log. Raises CorruptData, OSError."""
+    """The constructor opens it: it reads and checks the whole metadata log. Raises CorruptData, OSError."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class SharedServer:
         controllers: tuple[ListenerEndpoint, ...],
         loggers: Loggers,
     ) -> None:
-        """`controllers` are this node's own advertised controller listeners, ports bound."""
+        """`controllers` are this node's own advertised controller listeners, with their bound ports."""
         self.channel = QuorumChannel(world, config.node_id)
         self.raft = RaftDriver(
             raft_config(config, cluster_id, directory_id, controllers),
@@ -59,7 +59,7 @@ class SharedServer:
         )
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Serve until cancelled. Whoever wants to hear of the metadata has been added to `loader` before."""
+        """Serve until cancelled. Add publishers to `loader` before the call."""
         self.loader.add_publisher(self.snapshots)
         self.raft.register(self.loader)
         try:
@@ -71,15 +71,14 @@ class SharedServer:
             self.channel.close()
 
     def leader_endpoint(self) -> tuple[int, str, int] | None:
-        """(id, host, port) of the active controller as the quorum knows it now.
+        """The (id, host, port) of the active controller as the quorum knows it now.
 
-        A node that knows its quorum by bootstrap servers may have the leader's own word only: static voters stand in
-        no log.
+        On a node with bootstrap servers it may come from the leader's own response: static voters are not in the log.
         """
         return self.raft.leader_endpoint()
 
     def finalized_features(self) -> Mapping[str, int]:
-        """Levels as ApiVersions tells them; kraft.version is the Raft layer's own."""
+        """The finalized levels for ApiVersions; kraft.version is the Raft layer's own."""
         image, kraft_version = self.loader.image.features, self.raft.kraft_version
         if image is not self._told_features or self._told_levels.get(KRAFT_VERSION, 0) != kraft_version:
             raft_level = {KRAFT_VERSION: kraft_version} if kraft_version > 0 else {}
@@ -90,7 +89,8 @@ class SharedServer:
 def raft_config(
     config: NodeConfig, cluster_id: str, directory_id: bytes, controllers: tuple[ListenerEndpoint, ...]
 ) -> RaftConfig:
-    """From Kafka's keys. A static voter set is kraft.version 0: its members are known by id alone."""
+    """The Raft configuration, from Kafka's keys. With static voters it is kraft.version 0: voters are identified by id
+    alone."""
     listener_name = config.controller_listener_names[0] if config.controller_listener_names else "CONTROLLER"
     return RaftConfig(
         quorum=QuorumConfig(

@@ -1,8 +1,8 @@
-"""How a node leaves: leaderships handed over, then its logs closed in good order.
+"""The shutdown of a node: leaderships are moved away, then its logs are closed cleanly.
 
-Handing over needs an active controller. One that is between two terms is waited for; but when so many voters are
-proven dead that there can be no quorum any more, there is nobody to hand over to, and waiting would only delay the
-end: of a cluster that is shut down as a whole, the last nodes find this.
+Moving leaderships needs an active controller. If there is none at the moment, it is waited for. But if so many voters
+have certainly stopped that there can be no quorum, waiting would only delay the end. This happens to the last nodes
+when a whole cluster is shut down.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ VoterEndpoint = tuple[int, str, int]
 async def leave(
     broker: BrokerServer, world: World, deadline: float, voters: Callable[[], Sequence[VoterEndpoint]], own_id: int
 ) -> None:
-    """Controlled shutdown, until the controller lets the broker go, a quorum is proven impossible, or `deadline` on
-    the clock."""
+    """Run the controlled shutdown until the controller permits the stop, a quorum is certainly impossible, or the clock
+    reaches `deadline`."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_cancel_without_quorum, nursery.cancel_scope, world, voters, own_id)
         await broker.leave(deadline)
@@ -47,8 +47,8 @@ async def _cancel_without_quorum(
 
 
 async def quorum_is_impossible(world: World, voters: Sequence[VoterEndpoint], own_id: int) -> bool:
-    """Whether so many of `voters` refuse a connection that the others are no majority. One that hangs or cannot be
-    reached proves nothing."""
+    """Whether so many of `voters` refuse a connection that the others are no majority. A voter that hangs or cannot be
+    reached may still run."""
     refused = 0
     for node_id, host, port in voters:
         if node_id != own_id:
@@ -63,8 +63,7 @@ async def quorum_is_impossible(world: World, voters: Sequence[VoterEndpoint], ow
 
 
 async def close_logs(replicas: ReplicaManager, world: World) -> None:
-    """Logs closed in good order, after the last who could write to them has ended. Syncs run in threads, many at a
-    time."""
+    """Close the logs cleanly, once nothing can write to them. Syncs run in threads, many at a time."""
     logs = iter(replicas.logs.logs_and_futures())
     async with trio.open_nursery() as closing_nursery:
         for _ in range(LOGS_CLOSED_AT_ONCE):
@@ -72,7 +71,8 @@ async def close_logs(replicas: ReplicaManager, world: World) -> None:
 
 
 async def _close_each(logs: Iterator[UnifiedLog], replicas: ReplicaManager, world: World) -> None:
-    """`logs` is shared: what one has taken, no other gets."""
+    """Close logs one after another. The iterator `logs` is shared with other tasks, so each log is closed by one of
+    them."""
     for log in logs:
         await _close_log(log, replicas, world)
         await trio.lowlevel.checkpoint()

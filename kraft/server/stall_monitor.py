@@ -1,8 +1,8 @@
-"""Watches the node's event loop: while one step runs, nobody else is served.
+"""Watches the steps of the node's event loop: while one runs, no other task is served.
 
-Every step of 1 ms or more is counted in a histogram, and the longest one of each task is kept, both for /metrics. A
-step of 50 ms or more is also a log event, one in ten seconds. Beside them the loop's idle time is shown: Kafka's
-dashboards and alerts ask for that of its threads, and here one loop does the work of all of them.
+Every step of 1 ms or more is counted in a histogram, and the longest step of each task is kept, both for /metrics. A
+step of 50 ms or more is also logged, at most once in ten seconds. The loop's idle time is shown under the names of
+Kafka's thread pools, since one loop does the work of all of them.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ IDLE_SHARES: Final = {
 
 
 class StallMonitor:
-    """Implements `kraft.world.ports.StepWatcher`. `last_request` describes the request that was dispatched last, in
-    words for the log: most often it is the one that took so long."""
+    """Implements `kraft.world.ports.StepWatcher`. `last_request` describes the last dispatched request for the log:
+    usually the one that took so long."""
 
     def __init__(self, clock: Clock, log: Logger, last_request: Callable[[], str | None]) -> None:
         self._told = RateLimitedLog(log, clock, events_max=1, period_seconds=TOLD_PERIOD_SECONDS)
@@ -59,7 +59,7 @@ class StallMonitor:
 
     def idle_share(self) -> float:
         """The share of the last minute in which the loop was idle, from 0 to 1. The period begins at the previous call
-        where that is longer ago."""
+        if that was earlier."""
         now, samples = self._clock.now(), self._idle_samples
         while len(samples) > 1 and samples[1][0] <= now - IDLE_WINDOW_SECONDS:
             samples.popleft()
@@ -69,7 +69,7 @@ class StallMonitor:
         return 1.0 if now <= since else min(1.0, (self.idle_seconds - before) / (now - since))
 
     def register(self, registry: MetricsRegistry) -> None:
-        """Show the histogram and the longest steps in /metrics."""
+        """Register the histogram and the longest steps for /metrics."""
         registry.take_histogram(
             "kraft_loop_step_seconds",
             f"Steps of the event loop of {LONG_STEP_SECONDS * 1000:g} ms or more. Nobody else is served during a step.",

@@ -1,5 +1,5 @@
-"""What happened in the cluster of late as this node saw it, and the accounts of logins, denials and waits for quotas.
+"""Recent events of the cluster as this node saw them, and audits of logins, denials and throttling.
 
-Enters: new metadata images, refusals, failed logins, throttles. Leaves: events in a bounded journal and in the log, and
-counters. Deliberately absent: alarms; whoever reads the journal draws conclusions.
+Enters: new metadata images, denials, failed logins, throttles. Leaves: events in a bounded journal and in the log, and
+counters. Deliberately absent: alarms; readers of the journal draw conclusions.
 """

@@ -1,7 +1,7 @@
-"""The audit of denials and of changes to access control entries, configurations, quotas and credentials: one event
-each, to the log and the node's journal. Logins and waits for quotas have accounts of their own.
+"""The audit of denials and of changes to ACLs, configurations, quotas and credentials: each is an event in the log and
+in the node's journal. Logins and throttling have audits of their own.
 
-Denials are bounded: a client that asks in a loop must not push everything else out of log and journal.
+Denials are rate-limited: a client that retries in a loop must not push all other events out of log and journal.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ class AuditLog:
         self._denials = RateLimiter(clock, TOLD_MAX, PERIOD_SECONDS)
 
     def handle_denied(self, principal: str, host: str, operation: int, kind: int, name: str) -> None:
-        """See `AuditListener`. `untold`: denials since the last one told that were too many to tell."""
+        """See `AuditListener`. The field `untold` counts the denials that were suppressed since the last reported
+        one."""
         untold = self._denials.take()
         if untold is None:
             return
@@ -98,12 +99,12 @@ class AuditLog:
 
 
 def _cut(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields as an event keeps them."""
+    """The fields with their texts truncated, for an event."""
     return {name: each[:VALUE_CHARACTERS_MAX] if isinstance(each, str) else each for name, each in fields.items()}
 
 
 class AuthorizerPublisher:
-    """A metadata publisher: the authorizer follows the image."""
+    """A metadata publisher that passes the image's ACLs to the authorizer."""
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
@@ -120,7 +121,7 @@ def follow_metadata(authorizer: Authorizer | None, loader: MetadataLoader) -> No
 
 
 def make_authorizer(config: NodeConfig, audit: AuditLog) -> Authorizer | None:
-    """The node's authorizer; None where none is configured."""
+    """The node's authorizer; None if none is configured."""
     if not config.text("authorizer.class.name"):
         return None
     return Authorizer(

@@ -1,9 +1,8 @@
-"""What happened in the cluster of late, as this node saw it: a bounded list of events that anybody may read on, and
-wait for more of.
+"""Recent events of the cluster, as this node saw them: a bounded list that readers can page through and wait on.
 
-Not a log of record: it lives in memory, holds the last `EVENTS_MAX` events, and begins anew with the process. Ids
-rise by one and start where the wall clock stands (microseconds), so that a reader who comes back with an id from
-before a restart is told of the gap rather than given another event of the same number.
+It is not durable: it is held in memory, keeps the last `EVENTS_MAX` events, and is empty after a restart. Ids ascend by
+one and start at the wall clock (microseconds). So a reader with an id from before a restart learns that events are
+missing, and never gets a different event under the same id.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ READ_MAX: Final = 512
 
 
 class EventKind:
-    """What an event may be. Fields of each are listed with it; offsets are exclusive where they are called an end."""
+    """The kinds of events, with the fields of each. Offsets that are called an end are exclusive."""
 
     LEADER_CHANGED: Final = "leader.changed"  # topic, partition, leader (-1: none), leader_epoch, former_leader, isr
     ISR_SHRUNK: Final = "isr.shrunk"  # topic, partition, isr, former_isr, leader, leader_epoch
@@ -70,8 +69,8 @@ class EventKind:
 
 
 class Event(NamedTuple):
-    """One event. `time_ms` is this node's wall clock when it noticed; `fields` are JSON values: text, numbers, and
-    lists of them."""
+    """One event. `time_ms` is this node's wall clock when it noticed the event; `fields` are JSON values: text,
+    numbers, and lists of them."""
 
     id: int
     time_ms: int
@@ -80,15 +79,15 @@ class Event(NamedTuple):
 
 
 class Events(NamedTuple):
-    """An answer of `EventJournal.since`. `missed`: events between the id asked for and the first of these are no
-    longer, or were never, known here."""
+    """The result of `EventJournal.since`. `missed`: the journal does not have every event between the requested id and
+    the first of these."""
 
     events: tuple[Event, ...]
     missed: bool
 
 
 class EventJournal:
-    """One per node, owned by its loop: `append` and `since` never wait."""
+    """The journal of one node, owned by its loop. `append` and `since` never wait."""
 
     def __init__(self, clock: Clock, *, events_max: int = EVENTS_MAX) -> None:
         self._clock = clock
@@ -100,12 +99,12 @@ class EventJournal:
 
     @property
     def last_id(self) -> int:
-        """The id of the newest event; before the first, one less than its id will be. Give it to `since` or `wait`
-        to hear only of what is to come."""
+        """The id of the newest event; before the first, the id below its own. Pass it to `since` or `wait` for future
+        events only."""
         return self._next_id - 1
 
     def append(self, kind: str, **fields: Any) -> Event:
-        """Add an event; the oldest leaves when there are too many. Wakes who waits."""
+        """Add an event, dropping the oldest if the journal is full. Wakes waiting readers."""
         event = Event(self._next_id, self._clock.wall_ms(), kind, fields)
         self._next_id += 1
         self._events.append(event)
@@ -116,8 +115,8 @@ class EventJournal:
         return event
 
     def since(self, after_id: int = -1, events_max: int = READ_MAX) -> Events:
-        """The events after `after_id`, oldest first, at most `events_max`; with -1 from the oldest that is kept.
-        Read on with the id of the last."""
+        """The events after `after_id`, oldest first, at most `events_max`; with -1 from the oldest. Continue with the
+        id of the last one."""
         if not self._events:
             return Events((), after_id not in (-1, self.last_id))
         first = self._events[0].id
@@ -130,7 +129,8 @@ class EventJournal:
         return Events(tuple(islice(self._events, max(0, len(self._events) - count), None)), False)
 
     async def wait(self, after_id: int) -> None:
-        """Return once there is an event after `after_id`, at once if there is, or if that id is none of ours."""
+        """Return once there is an event after `after_id`; immediately if there is one, or if this journal never
+        assigned that id."""
         while after_id == self.last_id:
             await self._news.wait()
         await trio.lowlevel.checkpoint()

@@ -1,7 +1,7 @@
-"""The audit of logins and failed logins: counters by listener, mechanism, address and reason, and events of failures.
+"""The audit of logins: counters by listener, mechanism, address and reason, and events of failures.
 
-Both are bounded: whoever guesses passwords in a loop must not push everything else out of log and journal, nor make
-a series for each of many addresses.
+Both are bounded. A client that guesses passwords in a loop must not push all other events out of log and journal, nor
+create a series for each of many addresses.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class LoginAudit:
         self._failures: dict[tuple[str, str, str, str], int] = {}
 
     def of_listener(self, listener: str) -> Report:
-        """Return what tells of logins at one listener."""
+        """The function that reports the logins of one listener."""
         return partial(self._take, listener)
 
     def _take(self, listener: str, outcome: LoginOutcome) -> None:
@@ -71,9 +71,9 @@ class LoginAudit:
         self._events.append(EventKind.LOGIN_FAILED, **fields)
 
     def successes(self) -> Series:
-        """Counts by listener and mechanism."""
+        """The counts of successes by listener and mechanism."""
         yield from sorted(self._successes.items())
 
     def failures(self) -> Series:
-        """Counts by listener, mechanism, address and kind of failure."""
+        """The counts of failures by listener, mechanism, address and kind."""
         yield from sorted(self._failures.items())

@@ -1,5 +1,5 @@
-"""Tells the event journal what each new metadata image changed: leaders, in-sync sets, brokers, directories, topics,
-and who is the active controller."""
+"""Adds what each new metadata image changed to the event journal: leaders, in-sync sets, brokers, directories, topics,
+the active controller."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ PARTITIONS_PER_STEP: Final = 200
 
 
 class MetadataEvents:
-    """A publisher. What was before this node caught up is not told: it happened to others, or long ago."""
+    """A publisher. Changes from before this node caught up are not reported: they are old, or happened while it was
+    away."""
 
     def __init__(self, journal: EventJournal, leader: Callable[[], LeaderAndEpoch]) -> None:
         self._journal = journal

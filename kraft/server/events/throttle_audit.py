@@ -1,7 +1,7 @@
-"""The audit of clients that were throttled by their quotas: counters by listener and quota, and events by client.
+"""The audit of clients that are throttled by their quotas: counters by listener and quota, and events by client.
 
-Both are bounded. A client at its quota waits with every request, for hours: it is told once in a while, with how often
-it waited since, and never pushes everything else out of log and journal.
+Both are bounded. A client at its quota is throttled with every request, for hours. It is reported once in a while, with
+the number of waits since, so that it does not push all other events out of log and journal.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CLIENTS_MAX: Final = 1000
 
 
 class _Told:
-    """A client that was told: it is quiet until then, and waited so often since."""
+    """A client that was reported: it is not reported again before `quiet_until`, and has had `waits` waits since."""
 
     __slots__ = ("quiet_until", "waits")
 
@@ -74,7 +74,7 @@ class ThrottleAudit:
         self._events.append(EventKind.CLIENT_THROTTLED, **fields)
 
     def _waits_to_tell(self, who: tuple[str, ...]) -> int:
-        """Count a wait of a client: how many there were since it was told, or 0 while it is quiet."""
+        """Count a client's wait. Returns the number of waits to report, or 0 while it must not be reported again."""
         told = self._told.get(who)
         if told is None:
             return 1
@@ -83,9 +83,9 @@ class ThrottleAudit:
         return 0 if self._clock.now() < told.quiet_until else told.waits
 
     def waits(self) -> Series:
-        """Counts by listener and quota."""
+        """The number of waits by listener and quota."""
         yield from sorted(self._waits.items())
 
     def seconds(self) -> Series:
-        """How long they were together, by listener and quota."""
+        """The total seconds of waits by listener and quota."""
         yield from sorted(self._seconds.items())

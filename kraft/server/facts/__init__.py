@@ -1,5 +1,5 @@
-"""What a node can tell of the cluster: topics, groups, directories, losses, and the facts of a verdict on its health.
+"""A node's knowledge of the cluster: topics, groups, directories, losses, and the facts for the health verdict.
 
-Enters: the metadata image, and what other nodes answer under status keys. Leaves: facts for the HTTP admin, for status
-keys and for metrics. Deliberately absent: the verdict's rules, and time series (`history`, `metrics`).
+Enters: the metadata image, and other nodes' answers to status keys. Leaves: facts for the HTTP admin, for status keys
+and for metrics. Deliberately absent: the verdict's rules, and time series (`history`, `metrics`).
 """

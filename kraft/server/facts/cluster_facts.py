@@ -144,7 +144,7 @@ def _reassignments(image: MetadataImage) -> tuple[ReassignmentFacts, ...]:
 
 
 def _internal_topics(image: MetadataImage, config: NodeConfig, view: ConfigView) -> Iterator[InternalTopicFacts]:
-    """What coordinators keep their state in. Only brokers that may have more of it are counted."""
+    """The replication factors of the coordinators' topics. Only brokers that may get more replicas are counted."""
     brokers = sum(
         not each.fenced and image.configs.desired_state(each.id) == ACTIVE for each in image.cluster.brokers.values()
     )
@@ -187,7 +187,7 @@ def offline_log_dirs(node: Node) -> tuple[str, ...]:
 
 
 def disk_room(node: Node) -> tuple[int | None, int | None]:
-    """Room on the fullest of this node's log directories."""
+    """The free and total bytes of this node's fullest log directory."""
     files = node.world.files
     rooms = []
     for path in node.config.log_dirs:

@@ -1,4 +1,4 @@
-"""The members of the groups coordinated here that are stuck or slow (`kraft.coordinator.group.progress`)."""
+"""The stuck or slow members of the groups that this node coordinates (`kraft.coordinator.group.progress`)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STUCK: Final = "kraft_consumergroup_stuck_members"
 
 
 class GroupProgress:
-    """Looks at every assigned partition of the groups coordinated here, one look at a time."""
+    """Samples every assigned partition of the groups coordinated here."""
 
     def __init__(self, node: Node, lags: GroupLags) -> None:
         self._node = node
@@ -43,7 +43,7 @@ class GroupProgress:
         self._found: dict[str, list[Laggard]] = {}
 
     async def look(self) -> None:
-        """Look once, and judge every member anew. Other tasks run meanwhile."""
+        """Take one sample, and assess every member. Other tasks run meanwhile."""
         broker = self._node.broker
         if broker is None:
             return
@@ -73,7 +73,7 @@ class GroupProgress:
         self._watches, self._found = watches, found
 
     async def of_group(self, group_id: str) -> dict[str, Any] | None:
-        """The document of `kraft.status.group.progress`; None where another node coordinates the group."""
+        """The document of `kraft.status.group.progress`; None if another node coordinates the group."""
         broker = self._node.broker
         assert broker is not None
         try:
@@ -100,8 +100,8 @@ class GroupProgress:
         return {"stuck_ms": self._stuck_ms, "partitions": partitions, "members": members}
 
     def report(self, listed_max: int) -> dict[str, Any]:
-        """The part of the node's status about members that are stuck, or that have been slow for as long: those with
-        most waiting records first, `listed_max` at most."""
+        """The part of the node's status about members that are stuck, or have been slow for as long: those with most
+        lag first, `listed_max` at most."""
         late = [
             each
             for group_id in sorted(self._found)
@@ -112,7 +112,7 @@ class GroupProgress:
         return {"late_members_count": len(late), "late_members": [_told(each) for each in late[:listed_max]]}
 
     def families(self) -> list[Family]:
-        """How many members of a group are stuck, of the groups that have some."""
+        """The number of stuck members by group, for groups that have any."""
         counts = {
             group_id: len({each.owner.member_id for each in late if each.pace.is_stuck})
             for group_id, late in sorted(self._found.items())
@@ -126,14 +126,14 @@ class GroupProgress:
 
 
 class Ownership:
-    """The members that have partitions, by group. What a group's members say is read again only after a change."""
+    """The owners of partitions by group. A group's members are read again only after a change."""
 
     def __init__(self) -> None:
         self._kept: dict[str, tuple[object, Owned]] = {}
 
     async def of(self, shards: Sequence[GroupShardState], topics: TopicDirectory) -> dict[str, Owned]:
-        """Groups in which nobody has a partition are left out, and classic groups that are not stable. Other tasks run
-        meanwhile."""
+        """The owners by group. Groups without an owned partition are left out, and classic groups that are not stable.
+        Other tasks run meanwhile."""
         kept: dict[str, tuple[object, Owned]] = {}
         turn = Turn()
         for shard in shards:
@@ -156,7 +156,7 @@ class Ownership:
 
 
 def classic_owners(group: ClassicGroup) -> Owned:
-    """Nobody owns what an assignment says that cannot be read."""
+    """The owner of each partition of a classic group. Assignments that cannot be decoded are ignored."""
     found: dict[TopicPartition, Owner] = {}
     for member in group.members.values():
         if not member.assignment:
@@ -172,7 +172,8 @@ def classic_owners(group: ClassicGroup) -> Owned:
 
 
 def consumer_owners(group: ConsumerGroup, topics: TopicDirectory) -> Owned:
-    """Partitions of deleted topics, and of static members that are away, are left out."""
+    """The owner of each partition of a consumer group. Partitions of deleted topics, and of static members that are
+    away, are left out."""
     found: dict[TopicPartition, Owner] = {}
     for member in group.members_in_order():
         if member.member_epoch == LEAVING_STATIC_EPOCH:
@@ -186,7 +187,7 @@ def consumer_owners(group: ConsumerGroup, topics: TopicDirectory) -> Owned:
 
 
 def _first(owned: Mapping[str, Owned], count: int) -> Iterable[TopicPartition]:
-    """The partitions that are owned, `count` at most."""
+    """The owned partitions, `count` at most."""
     for places in owned.values():
         for place in places:
             if count == 0:

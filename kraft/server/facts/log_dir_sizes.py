@@ -1,4 +1,4 @@
-"""How much lies in the log directories of a broker, without a list of the replicas there."""
+"""The total sizes of a broker's log directories, without a list of their replicas."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 async def own_log_dir_sizes(node: Node) -> dict[str, int] | None:
-    """The document of `kraft.status.log.dirs`: bytes by path, copies that are on their way to a directory included;
-    None on a node without a broker role. Others are served meanwhile."""
+    """The document of `kraft.status.log.dirs`: bytes by path, future replicas included; None on a node without a broker
+    role. Yields to other tasks."""
     if node.broker is None:
         return None
     sizes: dict[str, int] = {}
@@ -33,7 +33,7 @@ async def own_log_dir_sizes(node: Node) -> dict[str, int] | None:
 
 
 async def gather_log_dir_sizes(node: Node, broker_id: int) -> dict[str, int] | None:
-    """Those of a broker; None from one that does not tell soon."""
+    """The sizes of a broker's log directories; None if it does not answer in time."""
     if broker_id == node.config.node_id:
         return await own_log_dir_sizes(node)
     sizes: dict[str, int] | None = None

@@ -1,4 +1,4 @@
-"""Reports of unclean elections, for whoever asks this node: all of them are in its metadata image."""
+"""Reports of unclean elections. Any node has all of them, in its metadata image."""
 
 from __future__ import annotations
 

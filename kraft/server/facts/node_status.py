@@ -1,8 +1,8 @@
-"""What a node tells under status keys (`kraft.common.status_keys`), and the verdict on the whole cluster: the facts of
-this node's metadata image, completed by what the active controller and the other live nodes tell.
+"""A node's answers to status keys (`kraft.common.status_keys`), and the health verdict on the whole cluster: the facts
+of this node's metadata image, completed by the active controller and the other live nodes.
 
-The verdict is the same for REST, the page and the command line, because all of them get it here. One gathering serves
-everybody who asks while it runs.
+REST, the console and the command line all get the verdict from here, so it is the same. Requests that arrive while it
+is being computed share one computation.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ WAITS_PER_STEP: Final = 100
 
 
 class NodeStatus:
-    """What this node tells. On its broker's listeners `report` speaks for the cluster as well."""
+    """The status of this node. On its broker's listeners `report` also answers for the cluster."""
 
     def __init__(self, node: Node, channel: NodeToControllerChannel) -> None:
         self._node = node
@@ -166,7 +166,7 @@ class NodeStatus:
         return dict(found)
 
     async def cluster_health(self) -> ClusterHealth:
-        """The verdict."""
+        """The health verdict on the cluster."""
         while True:
             running = self._gathering
             if running is None:
@@ -221,7 +221,7 @@ class NodeStatus:
         )
 
     async def _voters(self) -> list[VoterFacts] | None:
-        """The voters as the active controller sees them; None when it does not answer soon."""
+        """The voters as the active controller sees them; None if it does not answer in time."""
         from kraft_http.health import voter_facts
 
         request = DescribeQuorumRequest(
@@ -241,7 +241,7 @@ class NodeStatus:
     async def _ask_node(
         self, node_id: int, told: dict[int, Any], unreached: dict[int, str], room: trio.Semaphore
     ) -> None:
-        """Put what a node tells into `told`, or why it was not reached into `unreached`."""
+        """Put a node's status into `told`, or the reason why it was not reached into `unreached`."""
         clock = self._node.world.clock
         try:
             async with room:
@@ -259,8 +259,8 @@ class NodeStatus:
 
 
 def with_clock_offset(told: Any, begun_ms: int, ended_ms: int) -> Any:
-    """What a node tells of itself, with how far its wall clock is ahead of ours (`clock_offset_ms`) where it tells its
-    time. What the answer took is no difference."""
+    """A node's status with `clock_offset_ms`, the time by which its wall clock is ahead of ours, if the status has a
+    time. A difference that the request's own duration explains counts as 0."""
     wall_ms = told.get("wall_ms") if isinstance(told, dict) else None
     if not isinstance(wall_ms, int):
         return told
@@ -268,7 +268,7 @@ def with_clock_offset(told: Any, begun_ms: int, ended_ms: int) -> Any:
 
 
 def slow_disks(node: Node) -> list[SlowDisk]:
-    """The directories of a node whose disks take long."""
+    """The log directories of a node whose disks are slow."""
     found = node.shared.raft.disks.slow()
     if node.broker is not None:
         found += node.broker.replicas.flusher.disks.slow()
@@ -278,7 +278,7 @@ def slow_disks(node: Node) -> list[SlowDisk]:
 
 
 class ControllerStatus:
-    """What the controller's listener tells: of this node, and as the active controller."""
+    """The status at the controller's listener: of this node, and that of the active controller."""
 
     def __init__(self, node: Node, status: NodeStatus) -> None:
         self._node = node
@@ -291,7 +291,7 @@ class ControllerStatus:
         return self._status.own() if key == NODE_STATUS and topic is group is None else None
 
     async def _waiting_elections(self, topic: str | None) -> dict[str, Any]:
-        """Raises ApiError NOT_CONTROLLER."""
+        """The document of `kraft.status.elections`. Raises ApiError NOT_CONTROLLER."""
         assert self._node.controller is not None
         controller = self._node.controller.controller
         topics = controller.image.topics
@@ -316,7 +316,7 @@ class ControllerStatus:
 
 
 def failed_work(node: Node) -> list[Quarantine]:
-    """Where this node's background work sets items aside."""
+    """The quarantines of this node's background work."""
     found = [] if node.controller is None else [node.controller.controller.set_aside]
     broker = node.broker
     if broker is not None:
@@ -332,7 +332,7 @@ def _set_aside(node: Node) -> dict[str, Any]:
 
 
 def _authorizer(config: NodeConfig) -> str:
-    """How this node judges who may do what: two nodes judge alike where these words are the same."""
+    """A text for this node's authorizer settings: two nodes with the same text decide alike."""
     name = config.text("authorizer.class.name").rpartition(".")[2]
     if not name:
         return "none"
@@ -341,7 +341,7 @@ def _authorizer(config: NodeConfig) -> str:
 
 
 class _Gathering:
-    """One that runs: its verdict once it has ended, None if it failed."""
+    """A running computation of the verdict. `health` is its result after `ended`, None if it failed."""
 
     def __init__(self) -> None:
         self.ended = trio.Event()
@@ -349,7 +349,7 @@ class _Gathering:
 
 
 def _import_models() -> None:
-    """pydantic takes a tenth of a second, which the loop does not have."""
+    """Import pydantic in a thread: it takes a tenth of a second, for which the loop must not stop."""
 
 
 def _others(facts: ClusterFacts, node_id: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""How a node asks another one what it tells under a status key (`kraft.common.status_keys`)."""
+"""Requests for another node's status keys (`kraft.common.status_keys`)."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ CONFIGS_VERSION: Final = 4
 
 
 async def ask_status(remote: RemoteRequests, node_id: int, kind: int, name: str, key: str) -> Any | None:
-    """The document, None if it is not told there. Raises as `RemoteRequests.call`, ApiError where it is refused,
-    ValueError for what is no document."""
+    """The document of a status key, None if the node does not serve it. Raises as `RemoteRequests.call`; ApiError if it
+    is rejected; ValueError for an invalid document."""
     return status_document(await remote.call(CONFIGS_VERSION, status_question(kind, name, key), node_id), key)
 
 
 async def ask_statuses(
     remote: RemoteRequests, node_id: int, kind: int, names: Sequence[str], key: str
 ) -> dict[str, Any]:
-    """The documents of several resources, by name; those that are refused or not told there are left out. Raises as
-    `RemoteRequests.call`, ValueError for what is no document."""
+    """The documents of several resources, by name. Resources that are rejected or not served are left out. Raises as
+    `RemoteRequests.call`; ValueError for an invalid document."""
     request = DescribeConfigsRequest(
         resources=[
             DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=[key]) for name in names
@@ -51,7 +51,7 @@ def status_question(kind: int, name: str, key: str) -> DescribeConfigsRequest:
 
 
 def status_document(response: DescribeConfigsResponse, key: str) -> Any | None:
-    """Raises ApiError for a resource that was refused, ValueError for what is no document."""
+    """The document in a response. Raises ApiError if the resource was rejected, ValueError for an invalid document."""
     (result,) = response.results
     if result.error_code:
         raise ApiError(result.error_code, result.error_message or "")

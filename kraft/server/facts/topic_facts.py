@@ -1,4 +1,4 @@
-"""What topics hold and do, for lists: summed over the partitions that each broker leads."""
+"""Sizes and traffic of topics, for lists: summed over the partitions that each broker leads."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ SUMS: Final = ("records", "leader_bytes", "replica_bytes", *TOPIC_SERIES, *NO_LA
 
 
 async def list_topics(topics: TopicsImage, may_see: Callable[[str], bool] | None) -> list[ListedTopic]:
-    """Those that `may_see` lets through (None: all), in order of name. No partition but the first is looked at."""
+    """The topics for which `may_see` is true (None: all), sorted by name. Of each topic only the first partition is
+    read."""
     listed = []
     turn = Turn()
     for topic in topics.topics_by_name():
@@ -50,10 +51,14 @@ async def list_topics(topics: TopicsImage, may_see: Callable[[str], bool] | None
 
 
 def own_topic_facts(node: Node, topic: str) -> dict[str, Any]:
-    """The document of `kraft.status.topic`: offsets in use and bytes of the partitions that are led here, bytes of all
-    that are hosted here, what came and went a second in the last ten seconds, and how many of the groups that are
-    coordinated here have committed offsets for it, and their lag together (0 where nobody counts). `tiers` are
-    the tiered ones that are led here, with the fields of `kraft_http.ports.TierFacts`."""
+    """The document of `kraft.status.topic`:
+
+    - offsets in use and bytes of the partitions that this broker leads, and bytes of all that it hosts;
+    - the traffic per second of the last ten seconds;
+    - of the groups coordinated here, how many have committed offsets for the topic, and their total lag (0 if no
+      history is kept);
+    - `tiers`: the tiered partitions that this broker leads, with the fields of `kraft_http.ports.TierFacts`.
+    """
     records = leader_bytes = replica_bytes = 0
     tiers: list[dict[str, Any]] = []
     found = node.shared.loader.image.topics.by_name(topic)
@@ -86,7 +91,7 @@ def _tier(partition: Partition, tier: PartitionTier) -> dict[str, Any]:
 
 
 async def gather_topic_facts(node: Node, topics: Sequence[str]) -> TopicFactsPage:
-    """Gather the facts of topics that exist; others are left out. Brokers that do not answer in time are named."""
+    """Gather the facts of those of `topics` that exist. Brokers that do not answer in time are named in the result."""
     image = node.shared.loader.image
     names = [name for name in topics if image.topics.by_name(name) is not None]
     live = [broker_id for broker_id, broker in image.cluster.brokers.items() if not broker.fenced]
@@ -109,12 +114,12 @@ async def gather_topic_facts(node: Node, topics: Sequence[str]) -> TopicFactsPag
 
 
 def _known_facts(tier: dict[str, Any]) -> TierFacts:
-    """Without what a broker of a later release tells besides."""
+    """The facts of a tiered partition, without fields that a broker of a later release adds."""
     return TierFacts(**{field.name: tier[field.name] for field in fields(TierFacts)})
 
 
 async def _own(node: Node, names: Sequence[str]) -> dict[str, Any]:
-    """What this node tells of each topic."""
+    """This node's document for each topic."""
     documents: dict[str, Any] = {}
     turn = Turn(TURN_PARTITIONS)
     for name in names:

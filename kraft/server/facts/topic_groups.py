@@ -1,4 +1,4 @@
-"""The groups that use a topic, as their coordinators know."""
+"""The groups that use a topic, from their coordinators."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GROUPS_MAX: Final = 2_000
 
 
 async def own_topic_groups(node: Node, topic: str) -> dict[str, Any] | None:
-    """The document of `kraft.status.topic.groups`; None from a node that coordinates nothing."""
+    """The document of `kraft.status.topic.groups`; None from a node without a broker role."""
     if node.broker is None:
         return None
     found = await groups_of_topic(node.broker.groups.snapshots(), topic)
@@ -33,8 +33,8 @@ async def own_topic_groups(node: Node, topic: str) -> dict[str, Any] | None:
 
 
 async def groups_of_topic(shards: Sequence[GroupShardState], topic: str) -> list[str]:
-    """Ids of the groups of some shards that have committed offsets for the topic, or whose members
-    may be consuming it, in order. Others are served meanwhile."""
+    """The ids of the shards' groups that have committed offsets for the topic, or whose members may be consuming it,
+    sorted. Yields to other tasks."""
     found: dict[str, None] = {}
     turn = Turn()
     for state in shards:
@@ -55,8 +55,8 @@ async def groups_of_topic(shards: Sequence[GroupShardState], topic: str) -> list
 
 
 async def gather_topic_groups(node: Node, topic: str, may_see: Callable[[str], bool] | None) -> TopicGroups:
-    """Those that `may_see` lets through (None: all), as every live broker tells. One that does not answer soon is
-    named."""
+    """The groups of the topic for which `may_see` is true (None: all), from every live broker. Brokers that do not
+    answer in time are named."""
     brokers = node.shared.loader.image.cluster.brokers
     live = [broker_id for broker_id, broker in brokers.items() if not broker.fenced]
     told: dict[int, dict[str, Any] | None] = {}

@@ -1,6 +1,6 @@
-"""How long ago a partition ended where a group stands now: what its lag is in seconds.
+"""A group's lag in seconds: how long ago the partition's end was at the group's offset.
 
-Each look at the ends is a sample. Between two samples records are taken to have come evenly.
+Each read of the end offsets is a sample. Between two samples records are assumed to arrive evenly.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SECONDS_BETWEEN: Final = 5.0
 
 
 class EndHistory:
-    """Samples of the partitions that groups have committed offsets of."""
+    """Samples of the end offsets of partitions for which groups have committed offsets."""
 
     __slots__ = ("_samples",)
 
@@ -33,9 +33,9 @@ class EndHistory:
     def take(
         self, ends: Mapping[TopicPartition, int], now: float, untold: Iterable[TopicPartition] = ()
     ) -> Steps[None]:
-        """Add what was just seen. Partitions whose ends nobody told now, `untold`, keep what they have: a group would
-        seem to be behind since a moment only, once their leader answers again. All others are forgotten. Yields after
-        every thousand. One at a time: `now` never falls."""
+        """Add a sample. Partitions whose ends are unknown now, `untold`, keep their samples: otherwise, once their
+        leader answers again, a group would seem to have fallen behind only just then. Samples of all other partitions
+        are dropped. Yields after every thousand. Calls must not overlap, and `now` must not decrease."""
         kept: dict[TopicPartition, tuple[list[float], list[int]]] = {}
         for count, (place, end) in enumerate(islice(ends.items(), PARTITIONS_MAX), 1):
             kept[place] = self._with(place, end, now)
@@ -60,8 +60,8 @@ class EndHistory:
         return (times[::2], values[::2]) if len(times) > SAMPLES_MAX else (times, values)
 
     def seconds_behind(self, place: TopicPartition, offset: int, now: float) -> float | None:
-        """Since the partition ended at `offset`: 0 for its end, or where it has been seen after `now` alone. Where the
-        history does not reach so far back, its length; None where there is none."""
+        """The seconds since the partition's end was at `offset`; 0 for its current end, or if it was sampled only after
+        `now`. If the history is too short, its length; None if there is none."""
         found = self._samples.get(place)
         if found is None:
             return None

@@ -1,4 +1,4 @@
-"""The last hour of a topic, a group, a broker or the whole cluster, put together from what every live node keeps."""
+"""The last hour of a topic, a group, a broker or the whole cluster, summed from what every live node keeps."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _RESOURCES: Final = {TOPIC: ResourceType.TOPIC, GROUP: ResourceType.GROUP}
 
 async def gather_history(node: Node, kind: str, name: str) -> HistoryPage:
     """Gather the history of `name`, which is empty for the cluster. Nodes that do not answer in time are left out, and
-    named. Raises ApiError for a topic or broker that does not exist."""
+    named in the result. Raises ApiError for a topic or broker that does not exist."""
     own_id, image = node.config.node_id, node.shared.loader.image
     if kind == TOPIC and image.topics.by_name(name) is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
@@ -60,7 +60,7 @@ async def gather_history(node: Node, kind: str, name: str) -> HistoryPage:
 
 
 def own_history(node: Node, kind: str, name: str) -> dict[str, Any] | None:
-    """What this node keeps; None where it keeps none, as without an HTTP admin."""
+    """This node's history; None if it keeps none, as without an HTTP admin."""
     if node.history is None:
         return None
     if kind == TOPIC:

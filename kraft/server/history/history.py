@@ -1,5 +1,5 @@
-"""The last hour of a node: a ring of numbers a series, one every ten seconds. Memory is bounded: the busiest topics and
-the groups furthest behind are kept, and what had nothing to tell for an hour is forgotten. Pure."""
+"""The last hour of a node: for each series a ring of numbers, one every ten seconds. Memory is bounded: only the
+busiest topics and the groups with the largest lag are kept, and series that were zero for an hour are dropped. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOPIC_SERIES: Final = ("records_in", "bytes_in", "bytes_out")
 
 
 class TopicCounts(NamedTuple):
-    """What a topic's partitions on this node have done since the sample before."""
+    """The traffic of a topic's partitions on this node since the previous sample."""
 
     records_in: int
     bytes_in: int
@@ -40,7 +40,7 @@ NO_LAG: Final = TopicLag(0, 0)
 
 
 class Ring:
-    """Numbers by sample, and their sum; zero where there was none yet."""
+    """A number for each sample, and their sum. Samples before the first are zero."""
 
     __slots__ = ("sum", "values")
 
@@ -49,17 +49,17 @@ class Ring:
         self.sum = 0.0
 
     def put(self, place: int, value: float) -> None:
-        """Instead of what was there an hour ago."""
+        """Replace the number of an hour ago."""
         self.sum += value - self.values[place]
         self.values[place] = value
 
     def in_order(self, end: int, count: int) -> list[float]:
-        """The last `count`, oldest first; `end` is the number of samples so far."""
+        """The last `count` numbers, oldest first. `end` is the number of samples so far."""
         return [round(self.values[index % SAMPLES_MAX], 3) for index in range(end - count, end)]
 
 
 class History:
-    """Takes samples, tells series."""
+    """Stores samples, and returns them as series."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -78,8 +78,8 @@ class History:
         topics: Mapping[str, TopicCounts],
         lags: Mapping[str, int],
     ) -> None:
-        """One sample. `seconds` have passed since the one before; `node` are the numbers as they are, `topics` what was
-        done since, `lags` records by group."""
+        """Add one sample. `seconds` have passed since the previous one. `node` has current numbers, `topics` the
+        traffic since then, `lags` the lag in records by group."""
         place = self._count % SAMPLES_MAX
         self._times_ms[place] = time_ms
         self._count += 1
@@ -115,12 +115,12 @@ class History:
         return self._document(self._node.items())
 
     def of_topic(self, topic: str) -> dict[str, Any]:
-        """The document of a topic; without series where nothing is known of it."""
+        """The document of a topic; without series if the topic is not kept."""
         rings = self._topics.get(topic, ())
         return self._document(zip(TOPIC_SERIES, rings, strict=False))
 
     def latest_of_topic(self, topic: str) -> dict[str, float]:
-        """What it did a second at the last sample, by series."""
+        """The topic's rates per second at the last sample, by series."""
         rings, place = self._topics.get(topic), (self._count - 1) % SAMPLES_MAX
         return {
             name: 0.0 if rings is None else round(rings[position].values[place], 3)
@@ -128,7 +128,7 @@ class History:
         }
 
     def of_group(self, group: str) -> dict[str, Any]:
-        """The history of a group: its lag in records."""
+        """The document of a group: its lag in records."""
         ring = self._groups.get(group)
         return self._document(() if ring is None else (("lag", ring),))
 
@@ -141,8 +141,8 @@ class History:
 
 
 def _largest(sizes: Mapping[str, float], count: int) -> list[str]:
-    """The `count` largest, without those of nothing; in order of their names. Sums of rates are as good as nothing
-    below NOTHING: what was added and taken away leaves a rest."""
+    """The names of the `count` largest sizes above NOTHING, sorted. Sums of rates below NOTHING are rounding errors of
+    additions and subtractions."""
     kept = sorted((name for name, size in sizes.items() if size > NOTHING), key=lambda name: (-sizes[name], name))[
         :count
     ]
@@ -150,7 +150,7 @@ def _largest(sizes: Mapping[str, float], count: int) -> list[str]:
 
 
 def merged(documents: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """What several nodes tell of one thing, summed by moment: samples are taken at the same ones everywhere."""
+    """Several nodes' documents of the same series, summed by time. All nodes take their samples at the same times."""
     sums: dict[str, dict[int, float]] = {}
     moments: set[int] = set()
     for document in documents:

@@ -1,5 +1,5 @@
-"""Takes a sample of this node every ten seconds, for the charts of the console: what its partitions, its loop and the
-groups that it coordinates have done."""
+"""Takes a sample of this node every ten seconds, for the charts of the console: of its partitions, its event loop and
+the groups that it coordinates."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class HistoryRecorder:
         self._idle_seconds = 0.0
 
     async def run(self) -> None:
-        """For ever. All nodes take their samples at the same moments, so that they can be added up."""
+        """Take samples until cancelled. All nodes take them at the same times, so that they can be summed."""
         clock = self._node.world.clock
         await self._counts()
         self._rates(1.0)
@@ -75,7 +75,7 @@ class HistoryRecorder:
         self.history.take(self._node.world.clock.wall_ms(), seconds, node, topics, self._known_lags)
 
     async def _counts(self) -> dict[str, TopicCounts]:
-        """What each topic has done since the call before."""
+        """The traffic of each topic since the previous call."""
         broker = self._node.broker
         last = self._before
         sums: dict[str, list[int]] = {}
@@ -97,7 +97,7 @@ class HistoryRecorder:
         return {topic: TopicCounts(*found) for topic, found in sums.items()}
 
     def _rates(self, seconds: float) -> dict[str, float]:
-        """What the node has done, a second, and how it is."""
+        """The node's rates per second, and its current state."""
         node, rates = self._node, {}
         idle = node.stalls.idle_seconds
         rates["busy"] = min(1.0, max(0.0, 1 - (idle - self._idle_seconds) / seconds))
@@ -120,14 +120,15 @@ class HistoryRecorder:
 
 
 def _counters(partition: Partition) -> tuple[int, int, int]:
-    """-1 for the end where another leads: it is the leader's to count records."""
+    """The partition's counters: end offset, bytes in, bytes out. The end is -1 on a follower: only the leader counts
+    records."""
     end = partition.log.log_end_offset if partition.is_leader else -1
     return end, partition.traffic.bytes_in, partition.traffic.bytes_out[CONSUMERS]
 
 
 def _at_its_beginning(partition: Partition) -> tuple[int, int, int]:
-    """The counters of a replica that has come since the last sample. Records are new where all that its log holds was
-    produced here, to this replica: neither copied, nor found on the disk at the start."""
+    """The initial counters of a replica that was added since the last sample. Its records count as new only if all of
+    its log was produced to this replica, that is, neither replicated nor loaded from disk."""
     if not partition.is_leader:
         return -1, 0, 0
     log = partition.log

@@ -1,6 +1,6 @@
-"""What the HTTP admin sees of this node, and as whom: who asks, what they may do, and the Kafka requests that carry it
-out here or at other brokers.
+"""The node as the HTTP admin sees it: authentication and permissions of callers, and their Kafka requests to this node
+or to other brokers.
 
-Enters: calls of `kraft_http.ports.AdminPort`. Leaves: requests to dispatchers, answers, events of denials.
+Enters: calls of `kraft_http.ports.AdminPort`. Leaves: requests to dispatchers, responses, events of denials.
 Deliberately absent: HTTP (`api/kraft_http`).
 """

@@ -1,7 +1,8 @@
-"""What a caller of the HTTP admin may do where there is an authorizer.
+"""The permissions of a caller of the HTTP admin if there is an authorizer.
 
-Requests to this node's broker ask the authorizer there. Those to other brokers would arrive as this node's own, and a
-node is a super user: they are authorized here, by the same declarations beside the handlers, before they leave.
+Requests to this node's broker are authorized there. Requests to other brokers would arrive with this node's own
+principal, which is a super user. So they are authorized here before they are sent, by the same declarations beside the
+handlers.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ _RECORDS = {ApiKey.PRODUCE: Operation.WRITE, ApiKey.FETCH: Operation.READ}
 
 
 class Permissions:
-    """Equal to those of the same principal from the same host under the very same rules. A node's rules are an object
-    of their own after each change; while this is kept, so is that object."""
+    """A key that is equal for the same principal and host under the same ACLs. The node's rules are a new object after
+    each change; keeping a reference here ensures that its identity is not reused."""
 
     __slots__ = ("_host", "_principal", "_rules")
 
@@ -53,7 +54,7 @@ class Permissions:
 
 
 class AdminAccess:
-    """One caller's. `broker` is None on a node without that role."""
+    """The permissions of one caller. `broker` is None on a node without that role."""
 
     def __init__(self, authorizer: Authorizer, broker: BrokerServices | None, peer: Peer) -> None:
         self._authorizer = authorizer
@@ -61,30 +62,30 @@ class AdminAccess:
         self._peer = peer
 
     def permissions(self) -> Permissions:
-        """What it is allowed now."""
+        """The caller's current permissions, as a key."""
         return Permissions(self._peer.principal, self._peer.host, self._authorizer.rules)
 
     def check_describe(self) -> None:
-        """For facts of the whole cluster. Raises ApiError CLUSTER_AUTHORIZATION_FAILED."""
+        """Check that the caller may describe the cluster. Raises ApiError CLUSTER_AUTHORIZATION_FAILED."""
         if not self._access().allows(Operation.DESCRIBE, ResourceKind.CLUSTER):
             raise self._refusal("Describe on the cluster")
 
     def may_see(self, kind: int) -> Callable[[str], bool]:
-        """Whether a resource of that kind and name may be described, as of now."""
+        """The function that returns whether the caller may currently describe the resource of that kind and name."""
         access = self._access()
         return lambda name: access.may(Operation.DESCRIBE, kind, name)
 
     def explain(
         self, principal: str, host: str, operation: int, kind: int, name: str
     ) -> tuple[bool, str, AccessControlEntry | None]:
-        """What the authorizer would say to somebody else, for a caller who may describe the cluster. Raises ApiError
+        """The authorizer's decision about another principal, for a caller who may describe the cluster. Raises ApiError
         CLUSTER_AUTHORIZATION_FAILED."""
         self.check_describe()
         return Access(self._authorizer, self._authorizer.rules, principal, host).explain(operation, kind, name)
 
     async def send(self, api_key: int, version: int, request: Any, send: Send) -> Any:
-        """What another broker answers to that of the request which is allowed. Raises ApiError for a request that is
-        refused as a whole; one whose permission only its receiver can tell is a super user's."""
+        """Send the allowed part of the request to another broker, and return the response. Raises ApiError if the whole
+        request is denied. A request whose permission only its receiver can check is allowed to super users only."""
         access = self._access()
         if access.is_super:
             return await send(request)
@@ -107,8 +108,8 @@ class AdminAccess:
         return self._authorizer.access_of(RequestContext(self._peer, 0, 0, 0, None))
 
     def _check_records(self, api_key: int, request: Any, access: Access) -> None:
-        """Produce and Fetch of topics by name. Raises ApiError TOPIC_AUTHORIZATION_FAILED, or for any other API
-        CLUSTER_AUTHORIZATION_FAILED."""
+        """Check Produce and Fetch, whose topics are given by name. Raises ApiError TOPIC_AUTHORIZATION_FAILED; for any
+        other API CLUSTER_AUTHORIZATION_FAILED."""
         operation = _RECORDS.get(api_key)
         if operation is None:
             raise self._refusal(f"{name_of(api_key)} by way of this node; ask a node with the broker role")
@@ -129,7 +130,7 @@ class AdminAccess:
 
 
 def access_of_caller(node: Node, principal: str, host: str) -> AdminAccess | None:
-    """None where the node has no authorizer."""
+    """The permissions of a caller; None if the node has no authorizer."""
     broker = None if node.broker is None else node.broker.services
     services: NodeServices | None = broker
     if services is None and node.controller is not None:

@@ -1,9 +1,9 @@
-"""The logins of the HTTP admin: by name and password (HTTP Basic) that a listener of this node takes, too, or by the
-certificate that a client shows.
+"""Authentication at the HTTP admin: by a name and password (HTTP Basic) that a listener of this node also accepts, or
+by a client certificate.
 
-Passwords are checked as listeners do it, PLAIN's against the configuration, SCRAM's against the metadata. SCRAM costs
-milliseconds of a processor: in a thread, one at a time. What was found right is kept, without the password, and holds
-for as long as the credential is the one that it was found right by.
+Passwords are checked as listeners do it: PLAIN's against the configuration, SCRAM's against the metadata. SCRAM takes
+milliseconds of CPU time, so it runs in a thread, one check at a time. A successful login is cached without the
+password, and is valid while the credential is unchanged.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ ASK_FOR_CERTIFICATE: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """The identity that a caller has proven."""
+    """The identity of an authenticated caller."""
 
     principal: str
     user: str = ""
@@ -83,17 +83,17 @@ class Login:
 
 
 class AdminLogins(Protocol):
-    """Used on the node's loop only."""
+    """Authenticates callers. Used on the node's loop only."""
 
     async def log_in(self, host: str, caller: Caller) -> Login:
-        """Raises LoginRefused."""
+        """Authenticate the caller. Raises LoginRefused."""
 
     def holds(self, login: Login) -> bool:
-        """Whether it would be granted again."""
+        """Whether the login is still valid."""
 
 
 class CertificateLogins:
-    """Principals of certificates. TLS has checked that their authority is trusted."""
+    """Authenticates by client certificates, which TLS has already verified."""
 
     def __init__(self, mapping: PrincipalMapping, report: Report) -> None:
         self._mapping = mapping
@@ -118,12 +118,12 @@ class CertificateLogins:
         return login
 
     def holds(self, login: Login) -> bool:
-        """A certificate holds as long as its connection, as on a listener."""
+        """Always: as on a listener, a certificate is valid as long as its connection."""
         return True
 
 
 class BasicLogins:
-    """Names and passwords."""
+    """Authenticates by names and passwords."""
 
     def __init__(
         self,
@@ -136,9 +136,9 @@ class BasicLogins:
         report: Report,
         token_checks: Sequence[TokenCheck] = (),
     ) -> None:
-        """`plain_users`: passwords by name, as each listener has them. `credentials` are the newest of the metadata.
-        `token_checks`: those of listeners that take tokens.
-        `failed_delay_ms`: no wrong password is answered earlier, so that time tells nothing about names."""
+        """`plain_users` has the passwords by name for each listener. `credentials` returns the newest ones of the
+        metadata. `token_checks` are those of listeners that accept tokens. A wrong password is answered after
+        `failed_delay_ms`, so that the time reveals nothing about names."""
         self._clock = world.clock
         self._threads = world.threads
         self._plain_users = plain_users
@@ -175,7 +175,7 @@ class BasicLogins:
                 raise LoginRefused(other.refusal.status, str(other.refusal), other.refusal.retry_seconds)
 
     def holds(self, login: Login) -> bool:
-        """Not after the user's credential was changed or removed, or its token has ended."""
+        """False after the user's credential was changed or removed, or the token has expired."""
         if login.expires_at_ms is not None and self._clock.wall_ms() >= login.expires_at_ms:
             return False
         if login.plain_users is not None and login.plain_users.version != login.plain_version:
@@ -217,7 +217,7 @@ class BasicLogins:
         return login
 
     async def _checked(self, host: str, authorization: str) -> Login | None:
-        """None, once it was reported, for what nobody may log in by."""
+        """The login for an Authorization header. For an invalid one, report the failure and return None."""
         scheme, _, encoded = authorization.partition(" ")
         if scheme.lower() == "bearer" and self._token_checks:
             return self._by_token(host, encoded.strip())
@@ -282,7 +282,7 @@ class BasicLogins:
 
 
 class _Trial:
-    """A name and password that are being checked."""
+    """A check of a name and password that is in progress."""
 
     def __init__(self) -> None:
         self.over = trio.Event()
@@ -290,7 +290,7 @@ class _Trial:
 
 
 class Attempts:
-    """How often each address may still fail."""
+    """The number of failed logins that each address has left."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -298,7 +298,7 @@ class Attempts:
         """Attempts, and when they were so many."""
 
     def take(self, host: str) -> float:
-        """0 where there is one left, else the seconds until there is."""
+        """Take an attempt. Returns 0, or the seconds until there is one again."""
         left = self._left_of(host)
         if left < 1:
             return (1 - left) / ATTEMPTS_A_SECOND
@@ -306,7 +306,7 @@ class Attempts:
         return 0.0
 
     def give_back(self, host: str) -> None:
-        """The one that was taken did not fail."""
+        """Return the attempt that was taken: the login did not fail."""
         _keep(self._left, host, (min(self._left_of(host) + 1, ATTEMPTS_MAX), self._clock.now()), HOSTS_MAX)
 
     def _left_of(self, host: str) -> float:
@@ -323,7 +323,7 @@ def _keep(kept: dict[K, V], key: K, value: V, entries_max: int) -> None:
 
 
 def _name_and_password(encoded: str) -> tuple[str, str] | None:
-    """What HTTP Basic (RFC 7617) says, in UTF-8; None for anything else."""
+    """The name and password of HTTP Basic (RFC 7617) in UTF-8; None for anything else."""
     if len(encoded) > HEADER_CHARACTERS_MAX:
         return None
     try:
@@ -342,7 +342,8 @@ def make_admin_logins(
     token_checks: Sequence[TokenCheck] = (),
     plain_users: Sequence[PlainUsers] = (),
 ) -> AdminLogins | None:
-    """None where nobody logs in. `plain_users`: those of each listener, as they change. Raises ConfigurationError."""
+    """The authentication of the HTTP admin; None if it requires no login. `plain_users` are those of each listener, and
+    follow its changes. Raises ConfigurationError."""
     match config.text("kraft.admin.authentication"):
         case "basic":
             return _basic_logins(world, config, credentials, report, token_checks, plain_users)
@@ -368,8 +369,7 @@ def _basic_logins(
     token_checks: Sequence[TokenCheck],
     plain_users: Sequence[PlainUsers],
 ) -> BasicLogins:
-    """The logins of the HTTP admin: those of the node's listeners, or the users of SCRAM where no listener asks for
-    logins."""
+    """The logins of the node's listeners, or those of SCRAM users if no listener requires a login."""
     logins = NodeLogins(config)
     found = [logins.of_listener(endpoint.name) for endpoint in config.listeners]
     settings = [each for each in found if each is not None]

@@ -1,8 +1,8 @@
-"""Kafka requests of the HTTP admin to other brokers, over connections that are kept.
+"""Kafka requests of the HTTP admin to other brokers, over kept connections.
 
-A kept connection may lead nowhere: its broker has closed it as idle, or has stopped. So one that has been silent is
-asked for its versions before anything else is sent on it. A connection that fails there is replaced, and nothing was
-carried out. A question may be sent again if its connection closes before the answer. A change is sent once.
+A kept connection may be dead: its broker may have closed it as idle, or have stopped. So after a silence an ApiVersions
+request is sent first. If that fails the connection is replaced, and no request was lost. A read-only request is sent
+again if its connection closes before the response. A change is sent once.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ QUESTIONS: Final = frozenset(
 
 
 class RemoteRequests:
-    """Questions to one broker share a connection. What may wait there (a change, a read of records) would hold up
-    those behind it: it has a connection to itself."""
+    """Read-only requests to one broker share a connection. A request that may take long there (a change, a read of
+    records) would delay those behind it, so it has its own connection."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -74,10 +74,10 @@ class RemoteRequests:
         self._alone: dict[int, list[_Line]] = {}
 
     async def call(self, version: int, request: Any, node_id: int | None) -> Any:
-        """Call broker `node_id`, or any live one.
+        """Send a request to broker `node_id`, or to any live one.
 
-        Raises ConnectionError when a question was not answered, or a change certainly not carried out; TimeoutError
-        and ApiError NETWORK_EXCEPTION when a change may have been; ApiError UNSUPPORTED_VERSION.
+        Raises ConnectionError if a read-only request was not answered or a change was certainly not carried out;
+        TimeoutError and ApiError NETWORK_EXCEPTION if a change may have been; ApiError UNSUPPORTED_VERSION.
         """
         broker_id = self._any_broker() if node_id is None else node_id
         self._address(broker_id)  # First: only live brokers have lines.
@@ -96,7 +96,7 @@ class RemoteRequests:
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION, str(problem)) from problem
 
     def close(self) -> None:
-        """End the connections."""
+        """Close the connections."""
         for line in (*self._shared.values(), *(line for lines in self._alone.values() for line in lines)):
             line.close()
 
@@ -138,7 +138,8 @@ class RemoteRequests:
             ) from problem
 
     async def _ready(self, line: _Line, broker_id: int) -> ClientConnection:
-        """Raises ConnectionError, Disconnected. Nothing has been sent then."""
+        """A connection that is ready for a request. Raises ConnectionError, Disconnected; nothing has been sent
+        then."""
         with self._node.world.clock.move_on_after(ANSWER_SECONDS_MAX):
             return await line.ready()
         raise ConnectionError(f"broker {broker_id} did not answer within {ANSWER_SECONDS_MAX:g} s")
@@ -166,7 +167,7 @@ class RemoteRequests:
 
 
 class _Line:
-    """A connection that is opened when it is needed, and again when it has closed."""
+    """A connection to one broker that is opened on demand, and reopened after it has closed."""
 
     def __init__(self, world: World, address: Callable[[], tuple[str, int]]) -> None:
         self._world = world
@@ -187,13 +188,13 @@ class _Line:
             return connection
 
     async def call(self, connection: ClientConnection, version: int, request: Any, seconds: float) -> Any:
-        """Raises Disconnected, TimeoutError."""
+        """Send a request. Raises Disconnected, TimeoutError."""
         answer = await connection.call(request, version=version, timeout=seconds)
         self._heard = self._world.clock.now()
         return answer
 
     async def _answers(self, connection: ClientConnection) -> bool:
-        """Whether it still leads to the broker. Closed for good when it does not."""
+        """Whether the broker still answers on the connection. If not, the connection is closed."""
         if self._world.clock.now() - self._heard <= SILENCE_SECONDS_MAX:
             return True
         try:
@@ -212,7 +213,7 @@ class _Line:
 
 
 def _asked_for(request: Any) -> float:
-    """Seconds that a question may take besides, since it asks to wait, or for much."""
+    """The additional seconds that a request may take because it waits for records, or reads many."""
     if request.API_KEY != ApiKey.FETCH:
         return 0.0
     return float(request.max_wait_ms) / 1000 + float(request.max_bytes) / SLOWEST_BYTES_A_SECOND

@@ -45,7 +45,7 @@ class LocalRequests:
         log: Logger,
         clock: Clock,
     ) -> None:
-        """Answers that name addresses (Metadata, FindCoordinator) name those of `listener`."""
+        """Addresses in responses (Metadata, FindCoordinator) are those of `listener`."""
         self._clock = clock
         self._dispatcher = dispatcher
         self._registry = registry
@@ -56,7 +56,7 @@ class LocalRequests:
         self._correlation_id = 0
 
     def of_caller(self, principal: str, host: str, *, has_logged_in: bool) -> LocalRequests:
-        """The same, asked by `principal` from `host`."""
+        """The same, with requests from `principal` at `host`."""
         asked = copy.copy(self)
         asked._peer = self._peer_at(host, principal)
         asked._peer.has_logged_in = has_logged_in
@@ -66,9 +66,12 @@ class LocalRequests:
         return Peer(host, self._listener.name, (self._listener.host, self._listener.port), principal)
 
     async def call(self, api_key: int, version: int, request: Message) -> Message:
-        """Raises ApiError: UNSUPPORTED_VERSION for what is not served, KAFKA_STORAGE_ERROR when the answer's records
-        cannot be read, UNKNOWN_SERVER_ERROR where a connection would be closed; ProtocolError for a request that
-        cannot be encoded."""
+        """Serve a request, and return the response.
+
+        Raises ApiError: UNSUPPORTED_VERSION for an API or version that is not served, KAFKA_STORAGE_ERROR if the
+        response's records cannot be read, UNKNOWN_SERVER_ERROR if the broker would close the connection. Raises
+        ProtocolError for a request that cannot be encoded.
+        """
         self.check_served(api_key, version)
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         frame = encode_request(api_key, version, self._correlation_id, CLIENT_ID, request)
@@ -82,8 +85,8 @@ class LocalRequests:
             raise ApiError(code_of(problem), f"what was asked for cannot be read: {problem}") from problem
 
     def check_served(self, api_key: int, version: int) -> None:
-        """Raises ApiError UNSUPPORTED_VERSION for what this release does not serve. A broker that is asked for that
-        over a socket closes the connection and says nothing."""
+        """Raises ApiError UNSUPPORTED_VERSION for an API or version that this release does not serve. On a socket the
+        broker would close the connection without a response."""
         handler = self._registry.get(api_key)
         if handler is None or not handler.min_version <= version <= handler.max_version:
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"{name_of(api_key)} version {version} is not served here")
@@ -98,8 +101,7 @@ class LocalRequests:
         return response
 
     async def _bytes_of(self, reply: Reply) -> bytearray:
-        """A whole reply frame. What would go from a file to the socket is read, by pieces, between which others have
-        their turn."""
+        """The whole reply frame. File ranges are read in pieces, yielding to other tasks between them."""
         whole = bytearray()
         for part in reply.parts:
             if not isinstance(part, FileRange):

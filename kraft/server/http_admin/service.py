@@ -1,9 +1,8 @@
-"""What the HTTP admin sees of this node: `kraft_http.ports.AdminPort`, carried out on the node's own loop.
+"""The node as the HTTP admin sees it: `kraft_http.ports.AdminPort`, run on the node's own loop.
 
-Requests go through the very dispatcher that serves the broker's listeners, without a socket in between, so they mean
-what they mean on the wire; those for other brokers, and all of them on a node without a broker role, go over Kafka's
-protocol. Facts and metrics are read from the metadata image and the parts of the broker in slices that leave room
-for clients.
+Requests go through the dispatcher that serves the broker's listeners, without a socket in between, so they have the
+same meaning as on the wire. Requests to other brokers, and all of them on a node without a broker role, go over Kafka's
+protocol. Facts and metrics are read from the metadata image and the parts of the broker, yielding to clients' requests.
 """
 
 from __future__ import annotations
@@ -82,8 +81,7 @@ TOKEN_APIS: Final = frozenset(
 def _on_the_loop(
     method: Callable[Concatenate[AdminService, P], Awaitable[T]],
 ) -> Callable[Concatenate[AdminService, P], Coroutine[Any, Any, T]]:
-    """Decorator: asyncio tasks call the method, and the node's loop carries it out, as long as the caller's login
-    holds."""
+    """Decorator: asyncio tasks call the method, and the node's loop runs it, while the caller's login is valid."""
 
     @wraps(method)
     async def run(service: AdminService, /, *arguments: P.args, **named: P.kwargs) -> T:
@@ -93,7 +91,7 @@ def _on_the_loop(
 
 
 class AdminService:
-    """Made on the node's loop; every method may be called from asyncio tasks of another thread."""
+    """Created on the node's loop. Every method may be called from asyncio tasks of another thread."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -137,7 +135,7 @@ class AdminService:
         self._speak_for(self._principal, LOCAL_HOST, _always, has_logged_in=False)
 
     def _speak_for(self, principal: str, host: str, holds: Callable[[], bool], *, has_logged_in: bool) -> None:
-        """What is asked from now on, is asked by this caller, while `holds` says so."""
+        """Make the following requests as this caller, while `holds` returns True."""
         self._holds = holds
         self._asks_as = principal
         self._access = access_of_caller(self._node, principal, host)
@@ -164,7 +162,7 @@ class AdminService:
         return self._asks_as
 
     def permissions(self) -> Permissions | None:
-        """See `AdminPort`. None without an authorizer: everybody may do everything."""
+        """See `AdminPort`. None without an authorizer: everything is allowed."""
         return None if self._access is None else self._access.permissions()
 
     def tell_failed_handshake(self, host: str, reason: str) -> None:
@@ -193,7 +191,7 @@ class AdminService:
         )
 
     def _check_describe(self) -> None:
-        """Raises ApiError CLUSTER_AUTHORIZATION_FAILED."""
+        """Check that the caller may describe the cluster. Raises ApiError CLUSTER_AUTHORIZATION_FAILED."""
         if self._access is not None:
             self._access.check_describe()
 
@@ -284,7 +282,7 @@ class AdminService:
 
     @_on_the_loop
     async def liveness(self) -> Sequence[Check]:
-        """That this runs at all says that the loop does."""
+        """One check, which passes because the loop has run it."""
         await trio.lowlevel.checkpoint()
         return [Check(name="loop", ok=True, detail="the node's loop answers")]
 
@@ -357,7 +355,7 @@ class AdminService:
         return await carry_out()
 
     def _check_login(self) -> None:
-        """Raises ApiError SASL_AUTHENTICATION_FAILED."""
+        """Raises ApiError SASL_AUTHENTICATION_FAILED if the login is no longer valid."""
         if not self._holds():
             raise ApiError(ErrorCode.SASL_AUTHENTICATION_FAILED, "the password was changed or removed since the login")
 
@@ -367,7 +365,7 @@ def _always() -> bool:
 
 
 def _plain_users(role: BrokerServer | ControllerServer | None) -> list[PlainUsers]:
-    """Those of each listener of a role."""
+    """The users of PLAIN of each listener of a role."""
     return [] if role is None else list(role.plain_users.values())
 
 

@@ -1,5 +1,5 @@
-"""Metrics of the groups that a node coordinates: how many there are by protocol and state, gathered anew for each
-scrape, and what has happened to them."""
+"""Metrics of the groups that a node coordinates: their number by protocol and state, gathered for each scrape, and
+counters of their events."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def register_group_activity(registry: MetricsRegistry, activity: GroupActivity) 
 
 
 async def group_families(shards: Sequence[GroupShardState], shown: Collection[str] | None) -> list[Family]:
-    """Counts of groups, and the members of each: of MEMBERS_MAX groups at most, those that are `shown` in any case
-    and those that have most, unless None says all. Pauses after every slice."""
+    """The number of groups, and of the members of each. Members are shown for at most MEMBERS_MAX groups: those in
+    `shown` and the largest ones; with `shown` None for all. Yields after every slice."""
     classic = dict.fromkeys(ClassicGroupState, 0)
     consumer = dict.fromkeys(ConsumerGroupState, 0)
     seen = 0
@@ -90,7 +90,7 @@ async def group_families(shards: Sequence[GroupShardState], shown: Collection[st
 
 
 async def _told(members: Mapping[str, int], shown: Collection[str] | None) -> list[tuple[LabelValues, float]]:
-    """The member counts, in order of group."""
+    """The member counts, sorted by group."""
     if shown is None or len(members) <= MEMBERS_MAX:
         return [((group_id,), members[group_id]) for group_id in await sorted_in_turns(members)]
     most: Largest[str] = Largest(MEMBERS_MAX)

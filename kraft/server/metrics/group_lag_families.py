@@ -1,5 +1,4 @@
-"""Series of the lags of consumer groups: by partition, or summed by group and topic for those that are furthest
-behind."""
+"""Series of the lags of consumer groups: by partition, or summed by group and topic for those with the largest lag."""
 
 from __future__ import annotations
 
@@ -48,7 +47,7 @@ K = TypeVar("K", str, tuple[str, str])
 
 
 class Largest(Generic[K]):
-    """The `count` largest of many numbers, in memory for twice as many; of equal ones those that sort first."""
+    """Selects the `count` largest of many numbers, with memory for twice as many. Ties are broken by sort order."""
 
     __slots__ = ("_count", "_kept")
 
@@ -57,7 +56,7 @@ class Largest(Generic[K]):
         self._kept: list[tuple[float, K]] = []
 
     def __len__(self) -> int:
-        """How many are in memory."""
+        """The number of entries in memory."""
         return len(self._kept)
 
     def offer(self, key: K, number: float) -> None:
@@ -66,7 +65,7 @@ class Largest(Generic[K]):
             self._keep_largest()
 
     def keys(self) -> list[K]:
-        """The largest first."""
+        """The keys of the largest numbers, the largest first."""
         self._keep_largest()
         return [key for _, key in self._kept]
 
@@ -76,7 +75,7 @@ class Largest(Generic[K]):
 
 
 class TopicLag:
-    """How far one group is behind in one topic, over the partitions whose ends are known."""
+    """The lag of one group in one topic, over the partitions whose ends are known."""
 
     __slots__ = ("is_whole", "lag", "lag_max", "offset", "seconds")
 
@@ -102,7 +101,7 @@ class TopicLag:
 
 
 class GroupEnds:
-    """Where partitions end that groups have committed offsets of, at one moment."""
+    """The end offsets, at one moment, of partitions for which groups have committed offsets."""
 
     __slots__ = ("ends", "gone", "history", "now")
 
@@ -140,9 +139,9 @@ class GroupEnds:
     async def behind(
         self, places: Mapping[TopicPartition, OffsetAndMetadata], turn: Turn
     ) -> tuple[int, dict[str, tuple[int, float]]]:
-        """How many topics one group has committed offsets for, and of those in which it is behind the lag in records
-        and in seconds. Most groups are nowhere behind most of the time: this is the fast way to tell. Others are served
-        meanwhile."""
+        """The number of topics for which the group has committed offsets, and the lag in records and seconds of the
+        topics in which it has any. Most groups have none most of the time: this is the fast way to find out. Yields to
+        other tasks."""
         count, last = 0, None
         found: dict[str, tuple[int, float]] = {}
         ends, history = self.ends, self.history
@@ -161,8 +160,9 @@ class GroupEnds:
 
 
 async def families_by_partition(commits: Commits, known: GroupEnds) -> list[Family]:
-    """Each commit and its lag, and sums by topic. Partitions that are gone have no lag and keep no sum back. Series are
-    made as they are written: all of them in memory would be a long step for the garbage collector."""
+    """Each committed offset and its lag, and sums by topic. Partitions that no longer exist have no lag and are not
+    missing from the sums. Series are generated as they are written: all of them in memory would be a long step for the
+    garbage collector."""
     late: list[float | None] = []
     topics: dict[tuple[str, str], TopicLag] = {}
     turn = Turn(SLICE_PARTITIONS)
@@ -198,15 +198,15 @@ def _lags(commits: Commits, ends: Mapping[TopicPartition, int]) -> Series:
 
 
 def _seconds(commits: Commits, late: Sequence[float | None]) -> Series:
-    """`late` are those of the commits, in order."""
+    """The lag in seconds of each committed offset. `late` has them in the same order."""
     for (labels, _), seconds in zip(_offsets(commits), late, strict=True):
         if seconds is not None:
             yield labels, round(seconds, 3)
 
 
 async def families_by_topic(commits: Commits, known: GroupEnds) -> tuple[list[Family], list[str]]:
-    """Summed by group and topic, of the TOPICS_MAX pairs that are furthest behind in seconds or in records, with what
-    is left out; and the groups of these pairs, in order."""
+    """Lags summed by group and topic, for the TOPICS_MAX pairs with the largest lag in seconds or records, and how much
+    is left out; and the sorted groups of these pairs."""
     late: Largest[tuple[str, str]] = Largest(TOPICS_MAX // 2)
     behind: Largest[tuple[str, str]] = Largest(TOPICS_MAX)
     pairs = records = 0
@@ -230,8 +230,8 @@ async def families_by_topic(commits: Commits, known: GroupEnds) -> tuple[list[Fa
 
 
 async def _shown(commits: Commits, furthest: Iterable[tuple[str, str]], turn: Turn) -> list[tuple[str, str]]:
-    """The first TOPICS_MAX of those that are furthest behind, in order, with others that are not behind where they are
-    fewer."""
+    """The first TOPICS_MAX of the pairs with the largest lag, sorted; if there are fewer, filled up with pairs without
+    lag."""
     shown = dict.fromkeys(islice(furthest, TOPICS_MAX))
     for group_id, places in commits.items():
         for place in places:
@@ -244,7 +244,7 @@ async def _shown(commits: Commits, furthest: Iterable[tuple[str, str]], turn: Tu
 
 
 def _numbers(name: str, topics: Mapping[tuple[str, str], TopicLag]) -> Series:
-    """The numbers of one series, in the order of the topics."""
+    """The values of one series, in the order of the topics."""
     for labels, found in topics.items():
         number = found.number(name)
         if number is not None:

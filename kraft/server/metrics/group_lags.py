@@ -1,8 +1,8 @@
 """Lags of the consumer groups that a node coordinates, for its metrics.
 
-The ends of partitions that the node leads, or is in sync with, are read from their logs. Those of all others are asked
-of their leaders (ListOffsets), in one request for each leader, all of them at once: a replica that has yet to catch up
-ends where groups have been long ago, and none would seem to be behind.
+The ends of partitions that the node leads, or is in sync with, are read from their logs. All others are requested from
+their leaders (ListOffsets), with one request to each, concurrently. A replica that is not in sync cannot be used: its
+log ends at offsets that groups passed long ago, so no group would seem to have a lag.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ EACH_MAX: Final = 1000
 
 
 class GroupLags:
-    """Gathers the series anew for each scrape, but what there are many of at most once a second."""
+    """Gathers the series for each scrape, but large results at most once a second."""
 
     def __init__(self, node: Node, remote: RemoteRequests) -> None:
         self._node = node
@@ -58,8 +58,8 @@ class GroupLags:
         )
 
     async def families(self, by: str | None = None) -> tuple[list[Family], list[str] | None]:
-        """Nothing on a node without a broker role. `by` says whether lags are shown by partition, or summed by topic;
-        None: whichever the number of commits allows. Then the groups whose lags are shown; None: those of all."""
+        """The families, and the groups whose lags are shown (None: all). Empty on a node without a broker role. `by`
+        says whether lags are shown by partition or summed by topic; None chooses by the number of committed offsets."""
         if self._node.broker is None:
             return [], None
         commits, known = await self._latest.get(self._gather)
@@ -68,7 +68,7 @@ class GroupLags:
         return await families_by_topic(commits, known)
 
     async def totals(self) -> tuple[dict[str, int], dict[str, TopicLag]]:
-        """Records that each group is behind, over the partitions whose ends are known, and the same by topic."""
+        """The lag of each group in records, over the partitions whose ends are known, and the same by topic."""
         if self._node.broker is None:
             return {}, {}
         commits, known = await self._latest.get(self._gather)
@@ -89,7 +89,7 @@ class GroupLags:
         return groups, topics
 
     async def _gather(self) -> tuple[Commits, GroupEnds]:
-        """What groups have committed, and where those partitions end. The history of ends has no other writer."""
+        """The committed offsets, and the ends of their partitions. Only this adds to the history of ends."""
         assert self._node.broker is not None
         commits = await self._node.broker.groups.committed_offsets()
         known = GroupEnds(self._history)
@@ -100,7 +100,7 @@ class GroupLags:
         return commits, known
 
     async def look(self, owned: Iterable[TopicPartition]) -> tuple[Commits, Mapping[TopicPartition, int]]:
-        """What groups have committed, and where those partitions and the `owned` ones end, as far as it is known."""
+        """The committed offsets, and the known ends of their partitions and of the `owned` ones."""
         commits, known = await self._latest.get(self._gather)
         more = GroupEnds(self._history)
         await self._find_ends((place for place in owned if place not in known.ends and place not in known.gone), more)
@@ -121,7 +121,8 @@ class GroupLags:
                     nursery.start_soon(self._ask, leader, dict.fromkeys(asked), known.ends)
 
     def _place_end(self, place: TopicPartition, known: GroupEnds, by_leader: dict[int, list[TopicPartition]]) -> None:
-        """Note the end if it is known here, else whom to ask, or that there is no such partition any more."""
+        """Record the partition's end if this node knows it, else the leader to ask, or that the partition no longer
+        exists."""
         assert self._node.broker is not None
         partition = self._node.broker.replicas.find(place.topic, place.partition)
         if partition is not None and (partition.is_leader or partition.node_id in partition.isr):
@@ -137,7 +138,7 @@ class GroupLags:
             by_leader.setdefault(registration.leader, []).append(place)
 
     async def _ask(self, leader: int, places: Iterable[TopicPartition], ends: dict[TopicPartition, int]) -> None:
-        """Add the ends that `leader` tells. One that does not answer leaves its partitions without an end."""
+        """Add the ends that `leader` returns. If it does not answer, its partitions have no end."""
         topics: dict[str, list[ListOffsetsPartition]] = {}
         for place in places:
             asked = ListOffsetsPartition(partition_index=place.partition, timestamp=LATEST)

@@ -1,4 +1,4 @@
-"""What takes long to gather, made once for all who ask for it at about the same time."""
+"""Shares a result that takes long to gather among requests at about the same time."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ KEPT_SECONDS: Final = 1.0
 
 
 class Latest(Generic[T]):
-    """Gathers one at a time. What `is_large` says of a result to be worth it is told for KEPT_SECONDS more to whoever
-    asks; other results are told to nobody else. A failure is told to whoever asked first: the next one gathers anew."""
+    """Gathers one result at a time. A large result, by `is_large`, is reused for KEPT_SECONDS; others are not reused. A
+    failure is raised only to the first caller: the next one gathers again."""
 
     __slots__ = ("_gathered", "_is_large", "_lock", "_now")
 
     def __init__(self, now: Callable[[], float], is_large: Callable[[T], bool]) -> None:
-        """`now` is a clock that never goes back."""
+        """`now` is a monotonic clock."""
         self._now = now
         self._is_large = is_large
         self._lock = trio.Lock()
         self._gathered: tuple[float, T] | None = None
 
     async def get(self, gather: Callable[[], Awaitable[T]]) -> T:
-        """Raises what `gather` raises."""
+        """The result of `gather`, or a recent one. Raises what `gather` raises."""
         async with self._lock:
             if self._gathered is not None and self._now() - self._gathered[0] < KEPT_SECONDS:
                 return self._gathered[1]

@@ -1,5 +1,5 @@
-"""Families that are gathered anew for each scrape, beside those of partitions and groups: request durations, the
-quorum, how far followers are."""
+"""Families that are gathered for each scrape, besides those of partitions and groups: request durations, the quorum,
+the lags of followers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ QUANTILES: Final = (0.5, 0.75, 0.95, 0.99, 0.999)
 
 
 def request_durations(counters: dict[tuple[int, int], ApiCounters]) -> list[Family]:
-    """Histograms by API and version, and what they come to under Kafka's name, by API."""
+    """Histograms by API and version, and summaries by API under Kafka's name."""
     help_text = (
         "Seconds from a decoded header to the answer, waits included. One in sixteen of Produce, Fetch and Metadata is "
         "timed."
@@ -78,7 +78,7 @@ async def follower_lags(partitions: Iterable[Partition]) -> Family:
 
 
 async def quorum_families(node: Node) -> list[Family]:
-    """What the leader of the quorum knows of the others; empty on any other node."""
+    """The quorum leader's view of the other nodes; empty on any other node."""
     raft = node.shared.raft
     if not raft.is_leader:
         return []
@@ -91,8 +91,8 @@ async def quorum_families(node: Node) -> list[Family]:
 
 
 def quorum_lags(partition: QuorumPartition, log_end_offset: int, now_ms: int) -> list[Family]:
-    """How far behind each node is, by records and by time. One that was known by two directories for a while, as its
-    disk was replaced, counts by the one that is further."""
+    """The lag of each node, in records and in time. A node that is known under two directories, since its disk was
+    replaced, counts with the one that is further."""
     lags: dict[LabelValues, float] = {}
     ages: dict[LabelValues, float] = {}
     for role, replicas in (("voter", partition.current_voters), ("observer", partition.observers)):

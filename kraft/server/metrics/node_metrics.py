@@ -1,8 +1,8 @@
 """The metrics of a node, under the names that existing dashboards and alerts query (the JMX exporter's and
-kafka_exporter's), read from the node's parts at a scrape.
+kafka_exporter's), read from the node's parts for each scrape.
 
-Nothing is counted twice: hot paths keep plain integers of their own (`ApiCounters`), logs and images know their
-sizes. A scrape walks them in slices.
+Nothing is counted twice: hot paths keep plain integers of their own (`ApiCounters`), logs and images know their sizes.
+A scrape reads them in slices.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ SERIES_A_TURN: Final = 500
 
 
 class NodeMetrics:
-    """Renders everything about one node. Gauges are registered once; series by partition and group are gathered anew
-    for each scrape."""
+    """Renders the metrics of one node. Gauges are registered once; series by partition and group are gathered for each
+    scrape."""
 
     def __init__(self, node: Node, lags: GroupLags) -> None:
         self._node = node
@@ -62,8 +62,8 @@ class NodeMetrics:
             self._register_broker()
 
     async def render(self, by: str | None = None) -> list[str]:
-        """The Prometheus text, in parts of about PART_CHARS. `by` as in `partition_families` and `GroupLags.families`.
-        Pauses after every slice."""
+        """The Prometheus text, in parts of about PART_CHARS. `by` is as in `partition_families` and
+        `GroupLags.families`. Yields after every slice."""
         lags, shown = await self._group_lags.families(by)
         gathered = [*self._registry.families(), *lags, *await quorum_families(self._node)]
         if self._node.broker is not None:

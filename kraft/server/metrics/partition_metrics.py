@@ -1,5 +1,5 @@
-"""Series of the partitions that a broker hosts: summed by topic and over the node in one pass, and each by itself
-where there are not too many for a scrape, or somebody asks for them."""
+"""Series of the partitions that a broker hosts: summed by topic and over the node in one pass; and by partition, if
+there are not too many or if requested."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LED: Final = "where this broker leads"
 
 
 class TierSums:
-    """Sums over the tiered partitions of one topic that are hosted here."""
+    """Sums over one topic's tiered partitions on this broker."""
 
     __slots__ = (
         "aux_state_builds",
@@ -54,13 +54,13 @@ class TierSums:
     )
 
     def __init__(self, past: Mapping[str, int]) -> None:
-        """`past`: what replicas have counted that are not here any more."""
+        """`past` has the counts of replicas that this broker no longer has."""
         for name in self.__slots__:
             setattr(self, name, past.get(name, 0))
         self.copy_wait = 0.0
 
     def add(self, tier: PartitionTier, now: float, *, is_leader: bool) -> None:
-        """What was measured counts where the replica leads. The copy's wait is the longest of all partitions."""
+        """Add one partition. Gauges count only on the leader. The copy's wait is the longest of all partitions."""
         if is_leader:
             self.copy_wait = max(self.copy_wait, tier.copy_wait(now))
         for _, kind, _, name in TIERED:
@@ -287,7 +287,7 @@ only topics are shown (none: it is left out there)."""
 
 
 class PartitionSums:
-    """What one walk over the partitions that are hosted here found."""
+    """The sums of one pass over the partitions that this broker hosts."""
 
     __slots__ = ("late", "partitions", "past", "tiers", "topics")
 
@@ -301,13 +301,13 @@ class PartitionSums:
 
     @property
     def is_large(self) -> bool:
-        """Whether the partitions are too many for each to be shown."""
+        """Whether there are too many partitions to show each."""
         return len(self.partitions) > EACH_MAX
 
 
 async def sum_partitions(hosted: Iterable[Partition], past: PastTraffic, late_ms: int, now: float) -> PartitionSums:
-    """A transaction whose producer wrote last before `late_ms` is late; `now` is of the monotonic clock. Pauses after
-    every slice."""
+    """Sum up the partitions. A transaction whose producer's last write was before `late_ms` is late; `now` is of the
+    monotonic clock. Yields after every slice."""
     found = PartitionSums(list(hosted))
     # As of the same moment: none counts twice that leaves in a pause.
     (past_of_topics, past_of_others), past_tiers = past.now(), past.tiers()
@@ -333,8 +333,8 @@ async def sum_partitions(hosted: Iterable[Partition], past: PastTraffic, late_ms
 
 
 async def partition_families(found: PartitionSums, by: str | None) -> list[Family]:
-    """`by` says whether each partition is shown, or each topic; None: whichever their number allows. Pauses after
-    every slice."""
+    """The families of partitions. `by` says whether they are shown by partition or by topic; None chooses by their
+    number. Yields after every slice."""
     node, named = TopicSums(), sorted(found.topics.items())
     for _, sums in named:
         node.take(sums)
@@ -360,7 +360,7 @@ async def partition_families(found: PartitionSums, by: str | None) -> list[Famil
 
 
 async def _tier_families(tiers: list[tuple[str, TierSums]]) -> list[Family]:
-    """None where nothing is tiered."""
+    """The families of tiered storage; none if no partition is tiered."""
     families: list[Family] = []
     if not tiers:
         return families
@@ -375,7 +375,8 @@ async def _tier_families(tiers: list[tuple[str, TierSums]]) -> list[Family]:
 def _each(
     partitions: list[Partition], *, is_of_leader: bool, read: Callable[[Partition], float]
 ) -> Iterator[tuple[LabelValues, float]]:
-    """Read as they are written: a million pairs in memory would be a long step for the garbage collector."""
+    """The value of each partition, read as it is written: a million pairs in memory would be a long step for the
+    garbage collector."""
     for partition in partitions:
         if partition.is_leader or not is_of_leader:
             yield (partition.topic, str(partition.index)), int(read(partition))

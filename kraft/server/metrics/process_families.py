@@ -1,4 +1,4 @@
-"""What the process uses, under the names of Prometheus' client libraries."""
+"""The resource usage of the process, under the names of Prometheus' client libraries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ AGE_SECONDS_MAX: Final = 0.5
 
 
 class _Usage:
-    """What the world tells of the process, asked once for all series of a scrape."""
+    """The usage of the process, read once for all series of a scrape."""
 
     __slots__ = ("_asked_at", "_found", "_world")
 
@@ -41,7 +41,7 @@ class _Usage:
 
 
 def register_process(registry: MetricsRegistry, world: World) -> None:
-    """Show them in /metrics; nothing where nobody can tell."""
+    """Register the series; none if the world cannot read the usage."""
     usage = _Usage(world)
 
     def series(read: Callable[[ProcessUsage], float]) -> Callable[[], Series]:

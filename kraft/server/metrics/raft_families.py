@@ -23,7 +23,7 @@ LATENCIES: Final = {
 
 
 def register_raft(registry: MetricsRegistry, raft: RaftDriver) -> None:
-    """Gauges that read the driver at a scrape."""
+    """Register gauges that read the driver at each scrape."""
     metrics = raft.metrics
     gauges: dict[str, tuple[str, Callable[[], float]]] = {
         "current_leader": ("The active controller; -1 when none is known.", lambda: raft.leader_and_epoch.leader_id),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class TopicSums:
-    """Sums over the partitions of one topic that are hosted here, or over those of all topics."""
+    """Sums over the partitions of one topic on this broker, or of all topics."""
 
     __slots__ = (
         "at_min_isr",
@@ -71,7 +71,7 @@ class TopicSums:
     under_replicated: int
 
     def add(self, partitions: Sequence[Partition]) -> None:
-        """Add the partitions of one topic. A scrape comes here with every partition of the node, so sums are kept in
+        """Add the partitions of one topic. A scrape calls this for every partition of the node, so sums are kept in
         local variables, which takes half as long."""
         self._add_traffic([partition.traffic for partition in partitions])
         self._add_led([partition for partition in partitions if partition.is_leader])
@@ -86,7 +86,7 @@ class TopicSums:
         self.partitions += len(partitions)
 
     def add_past(self, traffic: PartitionTraffic) -> None:
-        """Add what replicas have counted that are not here any more."""
+        """Add the counts of replicas that this broker no longer has."""
         self._add_traffic([traffic])
         self.messages_in += traffic.messages_in
 

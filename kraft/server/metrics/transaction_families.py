@@ -1,4 +1,4 @@
-"""Metrics of the transactions that a node coordinates, gathered anew for each scrape, and of how they ended."""
+"""Metrics of the transactions that a node coordinates, gathered for each scrape, and of their outcomes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def register_transaction_activity(registry: MetricsRegistry, activity: Transacti
 
 
 async def transaction_families(shards: Sequence[TransactionShardState], now_ms: int) -> list[Family]:
-    """Transactional ids by state, and the age of the oldest open transaction. Pauses after every slice."""
+    """Transactional ids by state, and the age of the oldest open transaction. Yields after every slice."""
     counts = dict.fromkeys(State, 0)
     oldest_ms, seen = now_ms, 0
     for shard in shards:

@@ -1,5 +1,5 @@
-"""The secrets and logins of a node's listeners, and those by which it reaches other nodes.
+"""The keys and logins of a node's listeners, and those with which it connects to other nodes.
 
-Enters: Kafka's `ssl.` and `sasl.` keys, static and dynamic. Leaves: contexts of TLS, mechanisms, users. Deliberately
-absent: what they compute (`kraft/security`), and ACLs.
+Enters: Kafka's `ssl.` and `sasl.` keys, static and dynamic. Leaves: TLS contexts, mechanisms, users. Deliberately
+absent: their computations (`kraft/security`), and ACLs.
 """

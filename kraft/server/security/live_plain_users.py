@@ -12,11 +12,11 @@ from kraft.security.sasl.plain_users import PlainUsers, changed_users, plain_key
 
 
 class LivePlainUsers:
-    """A metadata publisher. What cannot be used is told in the log and changes nothing: the users from before stay.
-    A key that is taken back leaves those that the node began with."""
+    """A metadata publisher. An invalid value is logged and changes nothing: the previous users stay. If the key is
+    deleted, the users of the node's start are restored."""
 
     def __init__(self, static: NodeConfig, users: Mapping[str, PlainUsers], log: Logger) -> None:
-        """`users` by listener, as the node began."""
+        """`users` are those of the node's start, by listener."""
         self._static = static
         self._users = users
         self._at_start = {listener: dict(each) for listener, each in users.items()}
@@ -25,7 +25,8 @@ class LivePlainUsers:
         self._seen: ConfigsImage | None = None
 
     def publish(self, update: MetadataUpdate) -> None:
-        """See `kraft.metadata.publisher.MetadataPublisher`. What stands elsewhere is read when the key changes."""
+        """See `kraft.metadata.publisher.MetadataPublisher`. Values of config providers are read when the key
+        changes."""
         if update.image.configs is self._seen:
             return
         self._seen = update.image.configs

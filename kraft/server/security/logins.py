@@ -1,7 +1,7 @@
-"""Logins (SASL) of a node's listeners, and those by which it reaches other nodes, from Kafka's keys.
+"""SASL logins of a node's listeners, and those with which it connects to other nodes, from Kafka's keys.
 
-PLAIN's passwords are in the configuration of a listener, SCRAM's credentials in the metadata; OAUTHBEARER's tokens come
-from an authority.
+PLAIN's passwords are in the configuration of a listener, SCRAM's credentials in the metadata; OAUTHBEARER's tokens are
+issued by an authority.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _TRUST: Final = ("ssl.truststore.certificates", TRUSTSTORE, "ssl.truststore.pass
 
 
 class NodeLogins:
-    """Made when a node starts. Raises ConfigurationError with every problem."""
+    """The logins of a node, read at its start. Raises ConfigurationError with every problem."""
 
     def __init__(self, config: NodeConfig) -> None:
         self._config = config
@@ -68,20 +68,20 @@ class NodeLogins:
             raise ConfigurationError(list(dict.fromkeys(self._problems)))
 
     def of_listener(self, name: str) -> SaslSettings | None:
-        """None for a listener that asks for no login."""
+        """The SASL settings of a listener; None for a listener without SASL."""
         return self._servers.get(name)
 
     def plain_users(self, listeners: Iterable[Endpoint]) -> dict[str, PlainUsers]:
-        """Passwords, by listener, of those that take logins. They may change while the node runs."""
+        """The users of PLAIN of those listeners that have any, by listener. They may change while the node runs."""
         return {each.name: self._plain_users[each.name] for each in listeners if each.name in self._plain_users}
 
     def token_keys(self, world: World, listeners: Iterable[Endpoint], loggers: Loggers) -> TokenKeys:
-        """What judges the tokens of those of the listeners that take any."""
+        """The keys that verify tokens, for those of the listeners that accept tokens."""
         names = [each.name for each in listeners if each.name in self.token_sources]
         return TokenKeys(world, {name: self.token_sources[name] for name in names}, loggers.get("tokens"))
 
     def towards(self, name: str) -> Login | None:
-        """How this node logs in at other nodes' listeners of that name."""
+        """The login of this node at other nodes' listeners of that name."""
         return self._towards.get(name)
 
     def _settings(self, listener: str) -> SaslSettings:
@@ -114,7 +114,7 @@ class NodeLogins:
         )
 
     def _take_tokens(self, listener: str) -> None:
-        """How a listener judges tokens, or why it cannot."""
+        """Read how a listener verifies tokens. A setting that is missing or wrong is added to the problems."""
         if find_spec("jwt") is None or find_spec("cryptography") is None:
             self._problems.append(PACKAGE_MISSING)
         self._check_handler(listener)
@@ -169,7 +169,7 @@ class NodeLogins:
             )
 
     def _of_tokens(self, listener: str, name: str) -> Value:
-        """What is set for OAUTHBEARER on a listener, for the listener, or for all."""
+        """The value of an OAUTHBEARER setting: for the mechanism on the listener, for the listener, or for all."""
         keys = (listener_key(listener, f"{OAUTHBEARER.lower()}.{name}"), listener_key(listener, name), name)
         return next(self._config.values[key] for key in keys if key in self._config.values)
 
@@ -210,7 +210,7 @@ class NodeLogins:
         self._towards[listener] = Login(mechanism=mechanism, username=username, password=password)
 
     def _is_reached_by_tokens(self, listener: str) -> bool:
-        """Whether this node logs in at others' listeners of that name by OAUTHBEARER."""
+        """Whether this node logs in at other nodes' listeners of that name by OAUTHBEARER."""
         reached = {
             self._config.inter_broker_listener_name: _INTER_BROKER,
             self._config.controller_listener_names[0]: _CONTROLLER,
@@ -218,7 +218,8 @@ class NodeLogins:
         return listener in reached and self._config.text(reached[listener]).upper() == OAUTHBEARER
 
     def _reach_by_tokens(self, listener: str) -> None:
-        """How this node gets the tokens by which it logs in at others, or why it cannot."""
+        """Read how this node gets the tokens for its logins at other nodes. A setting that is missing or wrong is added
+        to the problems."""
         options: Mapping[str, str] = {}
         if self._config.values.get(self._jaas_key(listener, OAUTHBEARER)) is not None:
             login = self._jaas(listener, OAUTHBEARER)
@@ -268,7 +269,7 @@ class NodeLogins:
 
 
 def with_tokens(settings: SaslSettings | None, listener: str, tokens: TokenKeys | None) -> SaslSettings | None:
-    """A listener's settings, with what judges its tokens."""
+    """A listener's settings, with the check of its tokens."""
     if settings is None or tokens is None:
         return settings
     return replace(settings, token_check=tokens.check_of(listener))
@@ -282,8 +283,8 @@ def gate(
     report: Report,
     tokens: TokenCredentials | None,
 ) -> RequestDispatcher | SaslGate:
-    """What serves a listener: its dispatcher, behind a login where one is asked for. `tokens`: those of delegation
-    tokens, where there are any."""
+    """The dispatcher of a listener, behind authentication if the listener requires it. `tokens` are the delegation
+    tokens, if they are enabled."""
     if settings is None:
         return dispatcher
 

@@ -1,7 +1,7 @@
-"""Check at the start of a controller that the quorum will let it in.
+"""Checks, at the start of a controller, that the quorum will accept its requests.
 
-Permissions are in the metadata log, which a controller reads only after its quorum has let it in. With an authorizer,
-the principal of a controller must therefore be one of `super.users`. Without it every vote fails for ever.
+ACLs are in the metadata log, which a controller can read only after its quorum has accepted it. With an authorizer, a
+controller's principal must therefore be one of `super.users`. Otherwise every vote request fails for ever.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kraft.world.ports import World
 
 
 def _needs_permission(config: NodeConfig) -> bool:
-    """Whether a controller has to ask others for votes that permit nothing by default."""
+    """Whether the controller needs votes of other nodes whose authorizer allows nothing by default."""
     return (
         bool(config.text("authorizer.class.name"))
         and config.is_controller
@@ -31,8 +31,8 @@ def _needs_permission(config: NodeConfig) -> bool:
 
 
 async def own_subject(world: World, config: NodeConfig, logins: NodeLogins, log: Logger) -> str:
-    """The subject of the token by which a controller logs in at others. It is "" where it does not matter, or where no
-    token can be fetched yet, which is logged."""
+    """The subject of the token with which a controller logs in at other nodes. "" if it does not matter, or if no token
+    can be fetched yet, which is logged."""
     login = logins.towards(config.controller_listener_names[0])
     if login is None or login.tokens is None or not _needs_permission(config):
         return ""
@@ -46,8 +46,8 @@ async def own_subject(world: World, config: NodeConfig, logins: NodeLogins, log:
 
 
 def check_own_principal(config: NodeConfig, keys: TlsKeys, logins: NodeLogins, subject: str = "") -> None:
-    """Raise ConfigurationError for a controller of a quorum of several that the authorizer would refuse. `subject` is
-    whom its token names, where it logs in by one."""
+    """Raises ConfigurationError if the authorizer would deny this controller in a quorum of several. `subject` is that
+    of its token, if it logs in by one."""
     if not _needs_permission(config):
         return
     listener = config.controller_listener_names[0]
@@ -67,10 +67,9 @@ def check_own_principal(config: NodeConfig, keys: TlsKeys, logins: NodeLogins, s
 def own_principal(
     config: NodeConfig, keys: TlsKeys, logins: NodeLogins, listener: str, subject: str
 ) -> tuple[str, str]:
-    """Return the principal that other nodes see behind this node's connections, and where it comes from; "" where
-    nobody can tell yet.
+    """The principal of this node's connections at other nodes, and its source; "" if it is not known yet.
 
-    They are taken to have the same settings as this node.
+    Other nodes are assumed to have the same settings as this node.
     """
     login = logins.towards(listener)
     if login is not None and login.tokens is not None:

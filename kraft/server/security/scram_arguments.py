@@ -1,5 +1,5 @@
-"""`--add-scram 'SCRAM-SHA-256=[name=alice,password=..]'`: Kafka's way to name a credential at format (KIP-900), its
-rules and its words."""
+"""`--add-scram 'SCRAM-SHA-256=[name=alice,password=..]'`: Kafka's option for a credential at format (KIP-900), with
+Kafka's rules and messages."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ FIELDS = ("name", "salt", "iterations", "password", "saltedpassword")
 
 
 def parse_scram_credentials(arguments: Sequence[str], random: Randomness) -> list[UserScramCredentialRecord]:
-    """The records of all arguments, in order; a salt that is not given is drawn. Raises ConfigurationError with
-    every problem."""
+    """The records of all arguments, in order; a missing salt is generated. Raises ConfigurationError with every
+    problem."""
     records, problems = [], []
     for argument in arguments:
         try:

@@ -1,7 +1,7 @@
-"""The keys of a node's TLS: those that its listeners show, and those with which it connects to other nodes.
+"""The TLS keys of a node: those of its listeners, and those with which it connects to other nodes.
 
-Files are read when the node starts, and again when they change; connections that are there keep the keys they began
-with. Keys that cannot be used end a start, but do not touch a node that runs.
+Files are read at the start of the node, and again when they change; open connections keep their keys. Invalid keys end
+a start; a running node keeps its previous ones.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LOOK_SECONDS: Final = 5.0
 
 
 class TlsKeys:
-    """Made when a node starts. Raises ConfigurationError."""
+    """The TLS keys of a node, read at its start. Raises ConfigurationError."""
 
     def __init__(self, world: World, config: NodeConfig) -> None:
         self._world = world
@@ -57,7 +57,7 @@ class TlsKeys:
             raise ConfigurationError(list(dict.fromkeys(problems)))
 
     def of_listener(self, name: str) -> Tls | None:
-        """What a listener of ours shows; None for one that does not encrypt."""
+        """The keys of a listener of this node; None if it does not use TLS."""
         return self._current.get((name, True))
 
     def watch(self, name: str, certificate_chain: Callable[[], str]) -> None:
@@ -65,7 +65,7 @@ class TlsKeys:
         self._others[name] = certificate_chain
 
     def expiries(self) -> dict[str, int]:
-        """When the first certificate that this node presents ends, in seconds since 1970, by listener.
+        """The expiry of the first certificate that this node presents, in seconds since 1970, by listener.
 
         A listener of other nodes is included if this node presents a certificate there as a client.
         """
@@ -79,17 +79,19 @@ class TlsKeys:
         return ends
 
     def towards(self, name: str) -> Tls | None:
-        """What this node shows at other nodes' listeners of that name; None for those that do not encrypt."""
+        """The keys with which this node connects to other nodes' listeners of that name; None if they do not use
+        TLS."""
         return self._current.get((name, False))
 
     def world_towards(self, name: str, login: Login | None = None) -> World:
-        """The world in which connections go to other nodes' listeners of that name, and begin with `login`."""
+        """A world whose connections to other nodes' listeners of that name use TLS if required, and log in by
+        `login`."""
         if (name, False) not in self._settings:
             return self._world if login is None else SecuredWorld(self._world, None, login)
         return SecuredWorld(self._world, lambda: self._current[name, False], login)
 
     def start(self, nursery: trio.Nursery, listeners: Mapping[str, Listener], log: Logger) -> None:
-        """Follow the files from now on, if there are any."""
+        """Start watching the key files, if there are any."""
         self._warn_of_ends(log)
         if self._settings:
             nursery.start_soon(self._follow_files, listeners, log)
@@ -101,7 +103,7 @@ class TlsKeys:
                 log.warning(event, listener=name, ends=datetime.fromtimestamp(end, UTC).isoformat())
 
     async def _follow_files(self, listeners: Mapping[str, Listener], log: Logger) -> None:
-        """Take keys over from files that change, for ever."""
+        """Reload keys from files that change, until cancelled."""
         while True:
             await self._world.clock.sleep(LOOK_SECONDS)
             statuses = self._statuses()
@@ -143,19 +145,20 @@ class TlsKeys:
 
 
 def event_of_end(end: int, now: int) -> str | None:
-    """The log event for a certificate that ends at `end`; None while it lasts. Both in seconds since 1970."""
+    """The log event for a certificate that expires at `end`; None while it is valid for long enough. Both in seconds
+    since 1970."""
     if end - now >= ENDS_SOON_SECONDS:
         return None
     return "a certificate has ended" if end <= now else "a certificate ends soon"
 
 
 def statuses_of(files: FileSystem, paths: Iterable[str]) -> dict[str, FileStatus | None]:
-    """What tells whether one of the files has changed: None for one that cannot be looked at."""
+    """The status of each file, which changes when the file does; None for one that cannot be read."""
     return {path: _status(files, path) for path in dict.fromkeys(paths)}
 
 
 def read_store(files: FileSystem, path: str) -> bytes:
-    """A keystore's content, or so much of it that it is seen to be too large. Raises OSError."""
+    """A keystore's content; at most one byte more than the largest allowed. Raises OSError."""
     file = files.open(path, writable=False)
     try:
         return file.pread(STORE_BYTES_MAX + 1, 0)

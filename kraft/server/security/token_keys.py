@@ -1,9 +1,8 @@
-"""The keys by which authorities sign tokens (sasl.oauthbearer.jwks.endpoint.url): fetched, kept and renewed beside the
-logins that need them.
+"""The keys with which authorities sign tokens (sasl.oauthbearer.jwks.endpoint.url): fetched, cached and renewed in the
+background.
 
-A file is looked at every few seconds. What lies at a URL is fetched every `jwks.endpoint.refresh.ms`, and earlier when
-a token names a key that is not known. Where that fails, it is tried again and again, and the keys from before hold
-for a day at most.
+A file is checked for changes every few seconds. A URL is fetched every `jwks.endpoint.refresh.ms`, and earlier if a
+token names an unknown key. After a failure it is retried, and the previous keys remain valid for a day at most.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ ASKED_SECONDS_MIN: Final = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenSource:
-    """How one listener judges tokens."""
+    """The settings with which one listener verifies tokens."""
 
     url: str
     rules: TokenRules
@@ -52,10 +51,10 @@ class TokenSource:
 
 
 class TokenKeys:
-    """Those of all listeners of a node."""
+    """The token keys of all listeners of a node."""
 
     def __init__(self, world: World, sources: Mapping[str, TokenSource], log: Logger) -> None:
-        """`sources` by listener."""
+        """`sources` are by listener."""
         self._sources = sources
         self._authorities: dict[str, _Authority] = {}
         self._world = world
@@ -63,17 +62,17 @@ class TokenKeys:
             self._authorities.setdefault(source.url, _Authority(world, source, log))
 
     def check_of(self, listener: str) -> TokenCheck | None:
-        """None for a listener that takes no tokens."""
+        """The check of a listener's tokens; None if it accepts none."""
         source = self._sources.get(listener)
         return None if source is None else partial(self._check, source)
 
     @property
     def checks(self) -> list[TokenCheck]:
-        """Those of all listeners."""
+        """The checks of all listeners."""
         return [partial(self._check, source) for source in self._sources.values()]
 
     async def start(self, nursery: trio.Nursery) -> None:
-        """Follow the keys from now on. Returns when each authority was asked once, or did not answer in time."""
+        """Start renewing the keys. Returns when each authority has been asked once or has not answered in time."""
         for authority in self._authorities.values():
             nursery.start_soon(authority.run)
         with self._world.clock.move_on_after(FETCH_SECONDS_MAX):
@@ -85,7 +84,7 @@ class TokenKeys:
 
 
 class _Authority:
-    """One document of keys."""
+    """The keys of one JWKS document."""
 
     def __init__(self, world: World, source: TokenSource, log: Logger) -> None:
         self._world, self._source, self._log = world, source, log
@@ -97,7 +96,7 @@ class _Authority:
         """The document was asked for once, whatever came of it."""
 
     def check(self, token: str, rules: TokenRules) -> Token:
-        """Raises TokenRefused."""
+        """Verify a token. Raises TokenRefused."""
         now = self._world.clock.now()
         if not self._keys or now - self._renewed_at > STALE_SECONDS_MAX:
             self._wanted.set()
@@ -108,7 +107,7 @@ class _Authority:
         return check_token(token, self._keys, rules, self._world.clock.wall_ms())
 
     async def run(self) -> None:
-        """Renew the keys, for ever."""
+        """Renew the keys until cancelled."""
         clock, source = self._world.clock, self._source
         is_file = urlsplit(source.url).scheme == "file"
         pause = source.retry_seconds
@@ -143,7 +142,7 @@ class _Authority:
         return True
 
     async def _document(self) -> bytes:
-        """Raises FetchFailed, OSError, TlsProblem."""
+        """Read or fetch the document. Raises FetchFailed, OSError, TlsProblem."""
         parts = urlsplit(self._source.url)
         if parts.scheme == "file":
             return await self._world.threads.run(read_store, self._world.files, unquote(parts.path))

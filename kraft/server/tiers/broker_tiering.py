@@ -1,4 +1,4 @@
-"""Tiered storage of one broker put together: the store, the metadata's topic, and who moves and deletes."""
+"""Tiered storage of one broker: the store, the metadata's topic, and the managers that copy and delete segments."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CURRENT_SECONDS_MAX: Final = 10.0
 
 
 class BrokerTiering:
-    """Made before the first metadata comes; `run` works until cancelled."""
+    """Created before the first metadata image. `run` works until cancelled."""
 
     def __init__(
         self,
@@ -71,7 +71,8 @@ class BrokerTiering:
             self._channel.close()
 
     async def _until_current(self) -> None:
-        """Returns when this broker's metadata has all that was committed before the call. Raises KraftError."""
+        """Return when this broker's metadata includes everything that was committed before the call. Raises
+        KraftError."""
         topic = TopicData(topic_name=METADATA_TOPIC, partitions=[PartitionData(partition_index=0)])
         response = await self._controller.send(DescribeQuorumRequest(topics=[topic]))
         if response.error_code:

@@ -1,8 +1,7 @@
-"""The topic `__remote_log_metadata` over the cluster's brokers: implements
-`kraft.remote.metadata_manager.MetadataTopic`.
+"""The topic `__remote_log_metadata` on the cluster's brokers: implements `kraft.remote.metadata_manager.MetadataTopic`.
 
-Whoever leads a partition of it is asked over the network, this broker as well. Records are written with acks=all and
-read with read_committed.
+Requests to a partition's leader go over the network, even if this broker is the leader. Records are written with
+acks=all and read with read_committed.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ VISIBLE_SECONDS_MAX: Final = 5.0
 
 
 class RemoteLogMetadataTopic:
-    """Owned by the broker's loop; many tasks use it, once `make_sure` has returned for each of them."""
+    """Owned by the broker's loop. A task may use it after its own call of `make_sure` has returned."""
 
     def __init__(
         self,
@@ -60,7 +59,7 @@ class RemoteLogMetadataTopic:
 
     @property
     def partition_count(self) -> int:
-        """The number of its partitions in the metadata; 0 before the topic exists."""
+        """The number of the topic's partitions; 0 before the topic exists."""
         topic = self._metadata.image.topics.by_name(REMOTE_LOG_METADATA_TOPIC)
         return 0 if topic is None else len(topic.partitions)
 
@@ -71,7 +70,8 @@ class RemoteLogMetadataTopic:
         return None if topic is None else topic.id
 
     async def make_sure(self) -> None:
-        """Returns when the topic is there, and forgets nothing. Raises MetadataNotWritten."""
+        """Create the topic if it does not exist, and check that it keeps its records for ever. Raises
+        MetadataNotWritten."""
         if self.partition_count:
             config = self._configs.topic(self._metadata.image, REMOTE_LOG_METADATA_TOPIC).log
             if (config.cleanup_policy, config.retention_ms, config.retention_bytes) != (("delete",), -1, -1):
@@ -155,7 +155,7 @@ class RemoteLogMetadataTopic:
         return ReadRecords(records, next_offset)
 
     async def end_offset(self, partition: int) -> int:
-        """See `MetadataTopic`: a new leader does not tell before its high watermark has reached its own epoch
+        """See `MetadataTopic`. A new leader does not answer before its high watermark has reached its own epoch
         (KIP-207)."""
         asked = ListOffsetsPartition(partition_index=partition, timestamp=LATEST)
         request = ListOffsetsRequest(

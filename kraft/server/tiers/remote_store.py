@@ -1,4 +1,5 @@
-"""The object store of a node's tiered storage. Apart from what uses it: a node without one loads nothing of that."""
+"""The object store of a node's tiered storage. It is a module of its own so that nodes without tiered storage load none
+of it."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ STORE_SECONDS_MAX: Final = 30.0
 
 
 def open_store(world: World, config: NodeConfig) -> ObjectStore | None:
-    """None where tiered storage is off. Raises ConfigurationError."""
+    """Open the object store; None if tiered storage is disabled. Raises ConfigurationError."""
     if not config.flag("remote.log.storage.system.enable"):
         return None
     try:

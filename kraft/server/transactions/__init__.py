@@ -1,5 +1,5 @@
-"""Transactions on one broker: the coordinator put together, and what coordinators and leaders ask of other brokers.
+"""Transactions on one broker: the coordinator, and its and the leaders' requests to other brokers.
 
 Enters: partitions of transactions, decided outcomes. Leaves: AddPartitionsToTxn, WriteTxnMarkers, producer ids.
-Deliberately absent: what a transaction may do (`kraft/coordinator/transaction`).
+Deliberately absent: the rules of transactions (`kraft/coordinator/transaction`).
 """

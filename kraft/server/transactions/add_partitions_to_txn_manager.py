@@ -1,8 +1,8 @@
-"""Asks transaction coordinators which partitions belong to a transaction, or has them added (KIP-890): implements
-`kraft.coordinator.transaction.transaction_partitions.TransactionPartitions`.
+"""Requests to transaction coordinators to verify that partitions belong to a transaction, or to add them (KIP-890):
+implements `kraft.coordinator.transaction.transaction_partitions.TransactionPartitions`.
 
-Where this broker is the coordinator the question is a function call. Else it travels: one request to a coordinator
-at a time, and what is asked meanwhile goes into the next one together.
+If this broker is the coordinator, the request is a function call. Otherwise one request to a coordinator is sent at a
+time; verifications that arrive meanwhile are batched into the next one.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ Ask = Callable[[AddPartitionsToTxnRequest], Awaitable[Any]]
 
 
 class _Question:
-    """One producer's partitions, on their way to a coordinator. `codes` are those that were refused, once it is
-    answered."""
+    """The verification of one producer's partitions. After `answered`, `codes` has the partitions that were
+    rejected."""
 
     __slots__ = ("answered", "codes", "transaction")
 
@@ -49,14 +49,13 @@ class _Question:
         self.answered.set()
 
     def answer_all(self, code: int) -> None:
-        """None of the partitions could be verified, for this reason."""
+        """Fail the verification of all partitions with `code`."""
         self.answer({(topic.name, index): code for topic in self.transaction.topics for index in topic.partitions})
 
 
 class AddPartitionsToTxnManager:
-    """Owned by the broker's loop. `coordinator_of` tells the broker that coordinates a transactional id, None while
-    there is none; `ask_here` is the coordinator of this broker, `confirms_here` what it says without being waited
-    for."""
+    """Owned by the broker's loop. `coordinator_of` returns the broker that coordinates a transactional id, None while
+    there is none. `ask_here` calls the coordinator of this broker; `confirms_here` does so without waiting."""
 
     def __init__(
         self,
@@ -129,7 +128,7 @@ class AddPartitionsToTxnManager:
         return question.codes
 
     async def _send_to(self, coordinator: int) -> None:
-        """Send what waits for one coordinator; ends when nothing does."""
+        """Send the verifications that wait for one coordinator, until there are none."""
 
         async def ask(request: AddPartitionsToTxnRequest) -> Any:
             return await self._channel.send(coordinator, request)
@@ -162,8 +161,8 @@ def _transaction(
 
 
 def _take_next(waiting: list[_Question]) -> list[_Question]:
-    """Take the questions of the next request. It may name a transactional id only once; a later question of the same
-    one stays for the request after."""
+    """Take the verifications of the next request. A request may name a transactional id only once; a second one of the
+    same id waits for the request after."""
     taken: dict[str, _Question] = {}
     left: list[_Question] = []
     for question in waiting:
@@ -177,7 +176,7 @@ def _take_next(waiting: list[_Question]) -> list[_Question]:
 
 
 async def _put(questions: list[_Question], ask: Ask) -> None:
-    """Put questions to their coordinator together, and answer each."""
+    """Send verifications to their coordinator in one request, and complete each."""
     code: int = ErrorCode.NETWORK_EXCEPTION
     try:
         response = await ask(AddPartitionsToTxnRequest(transactions=[question.transaction for question in questions]))
@@ -202,7 +201,7 @@ async def _put(questions: list[_Question], ask: Ask) -> None:
 
 
 def _answer_each(questions: list[_Question], response: AddPartitionsToTxnResponse) -> None:
-    """A partition that the answer leaves out is not verified."""
+    """Complete each verification. A partition that is missing in the response is not verified."""
     told: dict[tuple[str, str, int], int] = {
         (result.transactional_id, topic.name, partition.partition_index): partition.partition_error_code
         for result in response.results_by_transaction

@@ -1,4 +1,5 @@
-"""Transactions on one broker: its coordinator, and how it and the partitions' leaders reach those of other brokers."""
+"""Transactions on one broker: its coordinator, and the requests of it and of the partitions' leaders to other
+brokers."""
 
 from __future__ import annotations
 
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 
 
 class BrokerTransactions:
-    """`coordinator` serves transactional ids, `partitions` verifies for leaders what producers write, `markers` ends
-    transactions. `services` are those of this broker, there once it runs."""
+    """`coordinator` serves transactional ids, `partitions` verifies producers' writes for leaders, `markers` writes the
+    outcomes of transactions. `services` are those of this broker, available once it runs."""
 
     def __init__(
         self,
@@ -84,8 +85,8 @@ class BrokerTransactions:
             transaction_nursery.start_soon(self.coordinator.run)
 
     def brokers_changed(self, changed: Mapping[int, BrokerRegistration | None]) -> None:
-        """`changed` are registrations as they were before the newest image: what leads to brokers that are gone,
-        fenced or started anew leads nowhere."""
+        """Close the connections to brokers that are gone, fenced or restarted. `changed` has their registrations before
+        the newest image."""
         for broker_id, before in changed.items():
             now = self._metadata.image.cluster.brokers.get(broker_id)
             if now is None or now.fenced or before is None or before.epoch != now.epoch:
@@ -101,19 +102,19 @@ class BrokerTransactions:
     def _confirms(
         self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: Sequence[TopicPartition]
     ) -> bool:
-        """Whether the coordinator here says that the partitions belong to the producer's transaction."""
+        """Whether the local coordinator has the partitions in the producer's transaction."""
         try:
             return not self.coordinator.missing_partitions(transactional_id, producer_id, producer_epoch, partitions)
         except ApiError:
             return False
 
     def _coordinator_of(self, transactional_id: str) -> int | None:
-        """The broker that coordinates a transactional id; None while nobody leads its partition."""
+        """The broker that coordinates a transactional id; None while its partition has no leader."""
         leader = self._metadata.leader_of(TRANSACTION_STATE_TOPIC, self.coordinator.partition_for(transactional_id))
         return None if leader is None or leader[0] < 0 else leader[0]
 
     def _leader_of(self, place: TopicPartition) -> int | None:
-        """The leader of a partition: -1 for none now, None where there is no such partition."""
+        """The leader of a partition: -1 if there is none now, None if the partition does not exist."""
         leader = self._metadata.leader_of(*place)
         return None if leader is None else leader[0]
 

@@ -1,9 +1,9 @@
-"""Has the leaders of a transaction's partitions append its outcome (KIP-98): implements
+"""Sends a transaction's outcome to the leaders of its partitions (KIP-98): implements
 `kraft.coordinator.transaction.transaction_coordinator.MarkerWriter`.
 
-One request to a broker at a time; the markers that come meanwhile go into the next one together. What is refused for
-now is sent again, to whoever leads by then, without end: a transaction whose outcome is decided must be told
-everywhere.
+One request to a broker is sent at a time; markers that arrive meanwhile are batched into the next one. A marker that
+fails with a retriable error is sent again without end, to the leader of that time: a decided outcome must reach every
+partition.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ Codes = dict[TopicPartition, int]
 
 
 class _Marker:
-    """One transaction's partitions of one leader, on their way. `codes` once it is answered; empty where the broker
-    did not answer."""
+    """The marker of one transaction for the partitions of one leader. `codes` are set by the response; they stay empty
+    if the broker did not answer."""
 
     __slots__ = ("answered", "codes", "is_sent", "written")
 
@@ -57,8 +57,8 @@ class _Marker:
 
 
 class MarkerSender:
-    """Owned by the broker's loop. `leader_of` tells who leads a partition: -1 for nobody now, None where there is no
-    such partition; `write_here` is this broker as a leader."""
+    """Owned by the broker's loop. `leader_of` returns the leader of a partition: -1 if there is none now, None if the
+    partition does not exist. `write_here` writes to this broker's own partitions."""
 
     def __init__(
         self,
@@ -117,7 +117,8 @@ class MarkerSender:
         return is_current()
 
     async def _attempt(self, ending: Ending, coordinator_epoch: int, left: Iterable[TopicPartition]) -> Codes:
-        """Codes by partition, of those that were answered. A partition that is no more needs no marker."""
+        """Send the markers once. Returns the codes of the partitions that were answered. A partition that no longer
+        exists needs no marker."""
         codes: Codes = {}
         by_leader: dict[int, list[TopicPartition]] = {}
         for place in sorted(left):
@@ -147,7 +148,7 @@ class MarkerSender:
         return marker
 
     async def _send_waiting(self, broker_id: int) -> None:
-        """Send what waits for the broker until nothing does."""
+        """Send the markers that wait for the broker, until there are none."""
         waiting = self._waiting[broker_id]
         try:
             while waiting:
@@ -178,7 +179,7 @@ class MarkerSender:
 
 
 def _taken(waiting: Iterable[_Marker]) -> list[_Marker]:
-    """The markers of the next request. Its answer is by producer, so a producer's second one waits."""
+    """The markers of the next request. The response is by producer, so a second marker of a producer waits."""
     taken: dict[int, _Marker] = {}
     count = 0
     for marker in waiting:

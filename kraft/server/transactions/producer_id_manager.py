@@ -1,4 +1,4 @@
-"""Producer ids from blocks that the controller hands out, the next block fetched before the current one runs dry
+"""Producer ids from blocks that the controller allocates. The next block is fetched before the current one is used up
 (KIP-730)."""
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class Channel(Protocol):
 
 
 class ProducerIdManager:
-    """Owned by the broker's loop. An id leaves here at most once, since the controller has committed its block
-    before it answers."""
+    """Owned by the broker's loop. An id is returned at most once, since the controller commits its block before it
+    responds."""
 
     def __init__(
         self, broker_id: int, broker_epoch: Callable[[], int], channel: Channel, nursery: trio.Nursery
@@ -62,7 +62,7 @@ class ProducerIdManager:
             self._nursery.start_soon(self._fetch_now)
 
     async def _fetch_now(self) -> None:
-        """Fetch the following block; all who come meanwhile wait for the same answer."""
+        """Fetch the next block. Concurrent calls wait for the same response."""
         if self._fetching is not None:
             await self._fetching.wait()
             return
