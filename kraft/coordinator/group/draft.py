@@ -25,6 +25,9 @@ from kraft.coordinator.group.consumer.settings import ConsumerGroupConfigs
 from kraft.coordinator.group.offsets.pending_offsets import GroupPending
 from kraft.coordinator.group.replay import replay_group, replay_offset, set_offsets
 from kraft.coordinator.group.shard_state import NO_OFFSETS, GroupOffsets, GroupShardState, OffsetAndMetadata
+from kraft.coordinator.group.share.records import ShareRecord
+from kraft.coordinator.group.share.records import replay as replay_share
+from kraft.coordinator.group.share.share_group import SHARE_SESSION, ShareGroup
 from kraft.coordinator.group.topic_directory import TopicDirectory
 from kraft.coordinator.records.group_metadata_value import GroupMetadataValue
 from kraft.coordinator.shard import LogRecord, Moment, Producer, TimerKey, Token
@@ -40,6 +43,7 @@ class GroupDraft:
         "_groups",
         "_offsets",
         "_pending",
+        "_share_groups",
         "completions",
         "config",
         "consumer_configs",
@@ -81,13 +85,14 @@ class GroupDraft:
         self._consumer_groups: Map[str, ConsumerGroup] = state.consumer_groups
         self._offsets: Map[str, GroupOffsets] = state.offsets
         self._pending = state.pending
+        self._share_groups = state.share_groups
         self._edited: dict[str, ClassicGroup] = {}
 
     def finish(self) -> GroupShardState:
         groups = self._groups
         for group_id, group in self._edited.items():
             groups = groups.set(group_id, group)
-        return GroupShardState(groups, self._consumer_groups, self._offsets, self._pending)
+        return GroupShardState(groups, self._consumer_groups, self._offsets, self._pending, self._share_groups)
 
     # Reading.
 
@@ -109,6 +114,17 @@ class GroupDraft:
 
     def consumer_group_ids(self) -> list[str]:
         return sorted(self._consumer_groups)
+
+    def share_group(self, group_id: str) -> ShareGroup | None:
+        """The share group as of this draft: a value."""
+        return self._share_groups.get(group_id)
+
+    def require_share_group(self, group_id: str) -> ShareGroup:
+        """Return a share group that is known to exist."""
+        return self._share_groups[group_id]
+
+    def share_group_ids(self) -> list[str]:
+        return sorted(self._share_groups)
 
     def offsets(self, group_id: str) -> GroupOffsets:
         return self._offsets.get(group_id, NO_OFFSETS)
@@ -167,6 +183,18 @@ class GroupDraft:
             return member.classic.session_timeout_ms
         return self.consumer_configs.settings_of(group_id).session_timeout_ms
 
+    def keep_share(self, group: ShareGroup) -> ShareGroup:
+        """Store the state of a share group that is not durable."""
+        self._share_groups = self._share_groups.set(group.group_id, group)
+        return group
+
+    def start_share_session(self, group_id: str, member_id: str) -> None:
+        """Restart the session of a share group member."""
+        group = self._share_groups[group_id]
+        deadline_ms = self.now_ms + self.consumer_configs.share_settings_of(group_id).session_timeout_ms
+        self.keep_share(replace(group, sessions=group.sessions.set(member_id, deadline_ms)))
+        self.timers.append((SHARE_SESSION, group_id, member_id))
+
     def limit_revocation(self, group: ConsumerGroup, member_id: str, deadline: RevocationDeadline) -> None:
         """Set the deadline for the member's revocation."""
         self.keep_consumer(replace(group, revocations=group.revocations.set(member_id, deadline)))
@@ -212,6 +240,16 @@ class GroupDraft:
             f"group {group_id} has a target of a later epoch"
         )
         return self.keep_consumer(group)
+
+    def write_share(self, group_id: str, record: ShareRecord) -> ShareGroup:
+        """Write a record of a share group and replay it. Returns the resulting group."""
+        self.records.append(record.encode())
+        before = self._share_groups.get(group_id)
+        group = replay_share(before, group_id, record, self.wall_ms)
+        assert group is not None, f"no share group {group_id}"
+        assert before is None or group.group_epoch >= before.group_epoch, f"the epoch of group {group_id} would fall"
+        assert group.assignment_epoch <= group.group_epoch, f"group {group_id} has a target of a later epoch"
+        return self.keep_share(group)
 
     def write_replayed(self, group: ConsumerGroup, records: Sequence[LogRecord]) -> ConsumerGroup:
         """Write already encoded records of a consumer group. `group` is the result of replaying them."""

@@ -19,6 +19,8 @@ from kraft.coordinator.group.consumer.settings import ConsumerGroupConfigs
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.group.replay import replay_bytes, replay_marker
 from kraft.coordinator.group.shard_state import GroupShardState
+from kraft.coordinator.group.share.heartbeat import expire_session
+from kraft.coordinator.group.share.share_group import SHARE_SESSION
 from kraft.coordinator.group.topic_directory import TopicDirectory
 from kraft.coordinator.shard import Marker, Moment, Producer, TimerKey, Token
 
@@ -28,7 +30,7 @@ MEMBER, JOIN, SYNC = "member", "join", "sync"
 class GroupShard:
     """Implements `CoordinatorShard` for `GroupShardState`. Timer keys of classic groups: ("member", group, member id),
     ("join", group), ("sync", group). Of consumer groups: ("session", group, member id), and likewise "revocation",
-    "rejoin" and "resync"."""
+    "rejoin" and "resync". Of share groups: ("share session", group, member id)."""
 
     def __init__(
         self, config: GroupCoordinatorConfig, topics: TopicDirectory, consumer_configs: ConsumerGroupConfigs
@@ -88,6 +90,9 @@ class GroupShard:
                 rebalance.prepare_rebalance(draft, group, f"{len(group.members)} members are more than group.max.size")
         for group_id in draft.consumer_group_ids():
             start_consumer_deadlines(draft, group_id)
+        for group_id in draft.share_group_ids():
+            for member in draft.require_share_group(group_id).members_in_order():
+                draft.start_share_session(group_id, member.member_id)
 
     def deadlines(self, state: GroupShardState) -> Iterator[tuple[TimerKey, int]]:
         for group_id in sorted(state.groups):
@@ -103,10 +108,17 @@ class GroupShard:
                 yield (MEMBER, group_id, member_id), deadline
         for group_id in sorted(state.consumer_groups):
             yield from consumer_deadlines(state.consumer_groups[group_id])
+        for group_id in sorted(state.share_groups):
+            sessions = state.share_groups[group_id].sessions
+            for member_id in sorted(sessions):
+                yield (SHARE_SESSION, group_id, member_id), sessions[member_id]
 
     def deadline_of(self, state: GroupShardState, key: TimerKey) -> int | None:
         if key[0] in KINDS:
             return consumer_deadline(state.consumer_groups.get(key[1]), key)
+        if key[0] == SHARE_SESSION:
+            share_group = state.share_groups.get(key[1])
+            return None if share_group is None else share_group.sessions.get(key[2])
         group = state.group(key[1])
         if group is None:
             return None
@@ -120,6 +132,9 @@ class GroupShard:
     def expire(self, draft: GroupDraft, key: TimerKey) -> None:
         if key[0] in KINDS:
             expire_consumer(draft, key)
+            return
+        if key[0] == SHARE_SESSION:
+            expire_session(draft, key[1], key[2])
             return
         group = draft.edit(key[1])
         if key[0] == JOIN:

@@ -30,6 +30,9 @@ from kraft.coordinator.group.group_records import (
 )
 from kraft.coordinator.group.offsets.pending_offsets import PendingOffsets
 from kraft.coordinator.group.shard_state import NO_OFFSETS, GroupOffsets, GroupShardState, OffsetAndMetadata
+from kraft.coordinator.group.share.records import RECORD_TYPES as SHARE_RECORD_TYPES
+from kraft.coordinator.group.share.records import ShareRecord
+from kraft.coordinator.group.share.records import replay as replay_share
 from kraft.coordinator.records.group_metadata_value import GroupMetadataValue, MemberMetadata
 from kraft.coordinator.records.serde import GROUP_RECORDS
 from kraft.coordinator.shard import Producer
@@ -68,6 +71,8 @@ def replay_bytes(
         )
     if kind in CONSUMER_RECORD_TYPES:
         return _replay_consumer_record(state, key, value)
+    if kind in SHARE_RECORD_TYPES:
+        return _replay_share_record(state, key, value)
     return state
 
 
@@ -82,6 +87,16 @@ def _replay_consumer_record(state: GroupShardState, key: bytes, value: bytes | N
     return replace(
         state, groups=less(state.groups, group_id), consumer_groups=state.consumer_groups.set(group_id, group)
     )
+
+
+def _replay_share_record(state: GroupShardState, key: bytes, value: bytes | None) -> GroupShardState:
+    """Replay a record of a share group. A classic group with the id is removed, as for a consumer group."""
+    decoded = GROUP_RECORDS.decode(key, value)
+    group_id: str = decoded.key.group_id  # type: ignore[attr-defined]  # Every key of a share group has it.
+    group = replay_share(state.share_groups.get(group_id), group_id, ShareRecord(decoded.key, decoded.value))
+    if group is None:
+        return replace(state, share_groups=less(state.share_groups, group_id))
+    return replace(state, groups=less(state.groups, group_id), share_groups=state.share_groups.set(group_id, group))
 
 
 def replay_marker(state: GroupShardState, producer_id: int, *, committed: bool) -> GroupShardState:

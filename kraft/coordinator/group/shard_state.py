@@ -12,6 +12,7 @@ from kraft.common.ids import ZERO_UUID, TopicPartition
 from kraft.coordinator.group.classic.classic_group import ClassicGroup
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
 from kraft.coordinator.group.offsets.pending_offsets import PendingOffsets
+from kraft.coordinator.group.share.share_group import ShareGroup
 
 NO_TIMESTAMP = -1
 
@@ -33,13 +34,14 @@ NO_OFFSETS: GroupOffsets = Map()
 
 @dataclass(frozen=True, slots=True)
 class GroupShardState:
-    """Groups and their offsets by group id, and the offsets of open transactions. A group id is in `groups` (classic)
-    or in `consumer_groups`, never in both. Maps are iterated only in key order: `sorted(...)`."""
+    """Groups and their offsets by group id, and the offsets of open transactions. A group id is in `groups` (classic),
+    in `consumer_groups` or in `share_groups`, never in two. Maps are iterated only in key order: `sorted(...)`."""
 
     groups: Map[str, ClassicGroup] = field(default_factory=Map)
     consumer_groups: Map[str, ConsumerGroup] = field(default_factory=Map)
     offsets: Map[str, GroupOffsets] = field(default_factory=Map)
     pending: PendingOffsets = field(default_factory=PendingOffsets)
+    share_groups: Map[str, ShareGroup] = field(default_factory=Map)
 
     def group(self, group_id: str) -> ClassicGroup | None:
         return self.groups.get(group_id)
