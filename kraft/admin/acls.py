@@ -17,7 +17,7 @@ from kraft.security.acls import KIND_NAMES, AccessControlEntry, AclFilter
 
 
 async def describe_acls(port: AdminTransport, wanted: AclFilter) -> list[AccessControlEntry]:
-    """The entries that a filter takes, sorted. Raises Refused."""
+    """The entries that match a filter, sorted. Raises Refused."""
     response = await port.retrying(lambda: port.ask(DescribeAclsRequest(**_conditions(wanted)), DescribeAclsResponse))
     check(response.error_code, "access control entries", response.error_message)
     return sorted(
@@ -36,7 +36,7 @@ async def describe_acls(port: AdminTransport, wanted: AclFilter) -> list[AccessC
 
 
 async def create_acls(port: AdminTransport, entries: Sequence[AccessControlEntry]) -> None:
-    """Add entries. Those that there are already stay as they are. Raises Refused for the first that is refused."""
+    """Create entries. Existing ones stay as they are. Raises Refused for the first that is rejected."""
     request = creation(entries)
 
     async def attempt() -> None:
@@ -48,7 +48,7 @@ async def create_acls(port: AdminTransport, entries: Sequence[AccessControlEntry
 
 
 async def delete_acls(port: AdminTransport, filters: Sequence[AclFilter]) -> list[AccessControlEntry]:
-    """Remove the entries that any of the filters takes. Returns them, sorted. Raises Refused."""
+    """Delete the entries that match any of the filters. Returns them, sorted. Raises Refused."""
     request = deletion(filters)
     removed: dict[AccessControlEntry, None] = {}
 
@@ -73,7 +73,7 @@ async def delete_acls(port: AdminTransport, filters: Sequence[AclFilter]) -> lis
 
 
 def creation(entries: Iterable[AccessControlEntry]) -> CreateAclsRequest:
-    """The request that adds them."""
+    """The request that creates the entries."""
     return CreateAclsRequest(
         creations=[
             AclCreation(
@@ -91,12 +91,12 @@ def creation(entries: Iterable[AccessControlEntry]) -> CreateAclsRequest:
 
 
 def deletion(filters: Iterable[AclFilter]) -> DeleteAclsRequest:
-    """The request that removes what any of them takes."""
+    """The request that deletes the entries that match any of the filters."""
     return DeleteAclsRequest(filters=[DeleteAclsFilter(**_conditions(wanted)) for wanted in filters])
 
 
 def _conditions(wanted: AclFilter) -> dict[str, Any]:
-    """Fields of a filter, which are the same where entries are described and removed."""
+    """The fields of a filter, which describing and deleting share."""
     return {
         "resource_type_filter": wanted.resource_type,
         "resource_name_filter": wanted.resource_name,

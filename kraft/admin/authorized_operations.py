@@ -1,5 +1,5 @@
-"""The operations that the caller may carry out on the cluster, on topics and on groups (KIP-430), by name and in order
-of Kafka's ids, as DESCRIBE or ALTER_CONFIGS. Without an authorizer that is every operation that the resource knows."""
+"""The operations that the caller may perform on the cluster, on topics and on groups (KIP-430): names such as DESCRIBE
+or ALTER_CONFIGS, in the order of Kafka's ids. Without an authorizer it is every operation of the resource type."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ NOT_TOLD: Final = -(2**31)
 
 
 def operation_names(bits: int) -> Operations:
-    """The operations of a bit field; none where the node does not tell."""
+    """The operations of a bit field; none if the node did not return one."""
     if bits == NOT_TOLD:
         return ()
     return tuple(name for operation, name in sorted(OPERATION_NAMES.items()) if bits & (1 << operation))
 
 
 async def cluster_operations(port: AdminTransport) -> Operations:
-    """None for a caller who may not describe the cluster. Raises Refused."""
+    """The operations allowed on the cluster; none for a caller who may not describe it. Raises Refused."""
 
     async def attempt() -> Operations:
         request = DescribeClusterRequest(include_cluster_authorized_operations=True)
@@ -45,7 +45,7 @@ async def cluster_operations(port: AdminTransport) -> Operations:
 
 
 async def topic_operations(port: AdminTransport, names: Sequence[str]) -> dict[str, Operations]:
-    """By topic, without those that do not exist or may not be seen. Raises Refused."""
+    """The operations by topic. Topics that do not exist or may not be described are left out. Raises Refused."""
 
     async def attempt() -> dict[str, Operations]:
         request = MetadataRequest(
@@ -63,8 +63,8 @@ async def topic_operations(port: AdminTransport, names: Sequence[str]) -> dict[s
 
 
 async def group_operations(port: AdminTransport, group_ids: Sequence[str], coordinator: int) -> dict[str, Operations]:
-    """By group, without those that do not exist or may not be seen. One attempt at their coordinator, in at most two
-    requests. Raises Refused."""
+    """The operations by group. Groups that do not exist or may not be described are left out. Sends at most two
+    requests to their coordinator, without retries. Raises Refused."""
     request = DescribeGroupsRequest(groups=list(group_ids), include_authorized_operations=True)
     response = await port.ask(request, DescribeGroupsResponse, node_id=coordinator)
     found = {

@@ -31,7 +31,7 @@ class BrokerState:
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
-    """`controller_id` is a live broker, as Kafka tells clients; the active controller is in `Quorum`."""
+    """`controller_id` is any live broker, as Kafka returns to clients; the active controller is in `Quorum`."""
 
     cluster_id: str
     controller_id: int
@@ -41,7 +41,8 @@ class ClusterDescription:
 
 @dataclass(frozen=True, slots=True)
 class QuorumReplica:
-    """`lag` is counted in offsets of the metadata log; times are ms since 1970, -1 where the leader cannot say."""
+    """A replica of the metadata log. `lag` is in offsets; times are ms since 1970, -1 if the leader does not know
+    them."""
 
     node_id: int
     directory_id: bytes
@@ -63,7 +64,7 @@ class Quorum:
 
 
 class HeldReplica(NamedTuple):
-    """`lag` is counted in offsets. `is_future`: it is being moved here from another directory."""
+    """A replica in a log directory. `lag` is in offsets. `is_future`: it is being moved here from another directory."""
 
     partition: TopicPartition
     size_bytes: int
@@ -73,7 +74,8 @@ class HeldReplica(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogDirectory:
-    """Bytes are -1 where the node does not tell. `error_code` says what is wrong with the disk."""
+    """A log directory of a node. Sizes are in bytes, -1 if the node does not return them. `error_code` is not NONE if
+    the disk has failed."""
 
     node_id: int
     path: str
@@ -84,7 +86,7 @@ class LogDirectory:
 
     @property
     def error(self) -> str:
-        """The code's name; empty: nothing is wrong."""
+        """The name of the error code; empty without an error."""
         return "" if self.error_code == ErrorCode.NONE else name_of(self.error_code)
 
     @property
@@ -94,7 +96,7 @@ class LogDirectory:
 
 
 async def describe_cluster(port: AdminTransport) -> ClusterDescription:
-    """Raises Refused."""
+    """The brokers of the cluster. Raises Refused."""
 
     async def attempt() -> ClusterDescription:
         version = await port.version_of(DescribeClusterRequest.API_KEY)
@@ -157,8 +159,8 @@ def _replicas(states: list[ReplicaState], end: int) -> tuple[QuorumReplica, ...]
 async def describe_log_dirs(
     port: AdminTransport, node_id: int, topic: tuple[str, Sequence[int]] | None = None, *, with_replicas: bool = True
 ) -> list[LogDirectory]:
-    """Every log directory of one broker, in order of path, those that failed too. `topic` limits the replicas to those
-    partitions; none are told unless `with_replicas`. Raises Refused."""
+    """Every log directory of one broker, sorted by path, failed ones included. `topic` limits the replicas to those
+    partitions; replicas are listed only with `with_replicas`. Raises Refused."""
     topics = None if topic is None else [DescribableLogDirTopic(topic=topic[0], partitions=list(topic[1]))]
     if not with_replicas:
         topics = []

@@ -62,14 +62,14 @@ TYPES: Mapping[int, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """What is configured. A broker's name is its id; the empty name means every broker of the cluster."""
+    """A configured resource. A broker's name is its id; the empty name means every broker of the cluster."""
 
     kind: int
     name: str
 
     @property
     def node_id(self) -> int | None:
-        """The one node that can tell about it; None when any can."""
+        """The only node that can describe the resource; None if any can."""
         return int(self.name) if self.kind == BROKER and self.name.isdigit() else None
 
     def __str__(self) -> str:
@@ -80,7 +80,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One key as it stands. `value` is None for sensitive ones."""
+    """The current value of one key. `value` is None for sensitive ones."""
 
     name: str
     value: str | None
@@ -100,7 +100,7 @@ class Setting:
 async def describe_configs(
     port: AdminTransport, resource: Resource, keys: Sequence[str] | None = None
 ) -> list[Setting]:
-    """Every setting of the resource, or those named, in order of name. Raises Refused."""
+    """All settings of the resource, or those of `keys`, sorted by name. Raises Refused."""
 
     async def attempt() -> list[Setting]:
         [result] = await _describe(port, [resource], keys)
@@ -113,9 +113,9 @@ async def describe_configs(
 async def describe_many(
     port: AdminTransport, resources: Sequence[Resource], keys: Sequence[str] | None = None
 ) -> list[tuple[Resource, list[Setting]]]:
-    """Several resources that one node can tell about: every setting, or those named. Those that have gone meanwhile are
-    left out, and those that the caller may not see. One request asks for RESOURCES_A_REQUEST of them at most: a node
-    refuses one of very many elements."""
+    """The settings of several resources that one node can describe: all, or those of `keys`. Resources that no longer
+    exist, and those that the caller may not describe, are left out. Each request has at most RESOURCES_A_REQUEST
+    resources, since nodes reject very large requests."""
     found: list[tuple[Resource, list[Setting]]] = []
     for first in range(0, len(resources), RESOURCES_A_REQUEST):
         asked = resources[first : first + RESOURCES_A_REQUEST]
@@ -136,7 +136,7 @@ async def describe_many(
 async def _describe(
     port: AdminTransport, resources: Sequence[Resource], keys: Sequence[str] | None
 ) -> list[DescribeConfigsResult]:
-    """One attempt, at the node that can tell about the first."""
+    """Describe resources at the node that can describe the first, without retries."""
     wanted = [
         DescribeConfigsResource(
             resource_type=each.kind, resource_name=each.name, configuration_keys=None if keys is None else list(keys)
@@ -167,7 +167,8 @@ def _setting(each: DescribeConfigsResourceResult) -> Setting:
 
 
 def _check(resource: Resource, code: int, message: str | None) -> None:
-    """Raise Refused unless `code` is NONE. Nodes say of a topic that is missing what the code says already."""
+    """Raise Refused unless `code` is NONE. For a missing topic the node's message is dropped: it only repeats the
+    code."""
     check(code, str(resource), None if code in UNKNOWN_TOPIC else message)
 
 
@@ -178,7 +179,8 @@ async def alter_configs(
     *,
     validate_only: bool = False,
 ) -> None:
-    """`changes` are key, operation (SET, DELETE, APPEND, SUBTRACT) and value; all happen, or none. Raises Refused."""
+    """Apply `changes`, which are key, operation (SET, DELETE, APPEND, SUBTRACT) and value: all of them or none. Raises
+    Refused."""
     entries = [AlterableConfig(name=key, config_operation=operation, value=value) for key, operation, value in changes]
     wanted = AlterConfigsResource(resource_type=resource.kind, resource_name=resource.name, configs=entries)
     request = IncrementalAlterConfigsRequest(resources=[wanted], validate_only=validate_only)
@@ -191,8 +193,8 @@ async def alter_configs(
 
 
 async def alter_each(port: AdminTransport, changes: Mapping[Resource, Sequence[tuple[str, int, str | None]]]) -> None:
-    """Alter many resources, as `alter_configs` one, by any node: brokers may be down. Raises Refused for the first that
-    is refused, after all others have changed."""
+    """Alter many resources as `alter_configs` alters one. Any node can do so, since brokers may be down. Raises Refused
+    for the first that was rejected, after all others have been altered."""
     resources, refused = list(changes), None
     for first in range(0, len(resources), RESOURCES_A_REQUEST):
         request = IncrementalAlterConfigsRequest(
@@ -222,7 +224,7 @@ async def alter_each(port: AdminTransport, changes: Mapping[Resource, Sequence[t
 
 
 async def list_resources(port: AdminTransport, kinds: Sequence[int]) -> list[Resource]:
-    """Everything of those kinds that is or can be configured, in order of kind and name (KIP-1142)."""
+    """All resources of those kinds that exist or have configs, sorted by kind and name (KIP-1142)."""
 
     async def attempt() -> list[Resource]:
         response = await port.ask(ListConfigResourcesRequest(resource_types=list(kinds)), ListConfigResourcesResponse)

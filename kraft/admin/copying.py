@@ -1,5 +1,4 @@
-"""How far copies of partitions are, in bytes: what replicas being added have on their disks against what their
-leaders have."""
+"""The progress of copies in bytes: the sizes of the replicas being added, compared with their leaders'."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ STEP_SECONDS: Final = 1.0
 
 
 class Copy(NamedTuple):
-    """A replica that is being made, or would be; `leader` is whose log is copied, -1 while nobody leads."""
+    """A replica that is being added, or would be. `leader` is the broker whose log is copied, -1 without a leader."""
 
     partition: TopicPartition
     leader: int
@@ -32,7 +31,7 @@ class Copy(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Copies in sums. What has no known size counts in `unsized` alone."""
+    """Totals of copies. A copy of unknown size counts in `unsized` only."""
 
     bytes_left: int
     unsized: int
@@ -42,15 +41,15 @@ class Sums:
     """Of the broker that has most to send or to take."""
 
     def seconds_at(self, bytes_per_second: int) -> float | None:
-        """How long it takes if a broker may send and take as much; None where a size is not known."""
+        """The duration in seconds if each broker sends and receives at that rate; None if a size is not known."""
         return None if self.unsized else self.bytes_of_busiest / bytes_per_second
 
 
 async def replica_sizes(
     port: AdminTransport, replicas: Mapping[int, Sequence[TopicPartition]]
 ) -> dict[tuple[int, TopicPartition], int]:
-    """What replicas have on their disks, each asked of its own broker, without copies between the directories of one.
-    Those that are not there yet, and those whose broker does not answer, are left out. Raises Refused."""
+    """The sizes of replicas, each from its own broker, without future replicas. Replicas that do not exist yet, and
+    those whose broker does not answer, are left out. Raises Refused."""
 
     async def ask(broker_id: int) -> list[tuple[tuple[int, TopicPartition], int]]:
         topics: dict[str, list[int]] = {}
@@ -73,8 +72,7 @@ async def replica_sizes(
 
 
 async def sizes_of(port: AdminTransport, copies: Iterable[Copy]) -> dict[tuple[int, TopicPartition], int]:
-    """The log sizes in bytes, by broker and partition, of the copies' leaders and of what their targets have already.
-    Raises Refused."""
+    """The log sizes in bytes, by broker and partition, of the copies' leaders and of their targets. Raises Refused."""
     asked: dict[int, dict[TopicPartition, None]] = {}
     for copy in copies:
         for broker_id in (copy.leader, copy.target):
@@ -84,8 +82,8 @@ async def sizes_of(port: AdminTransport, copies: Iterable[Copy]) -> dict[tuple[i
 
 
 def bytes_left(copy: Copy, sizes: Sizes) -> int | None:
-    """None where the leader's size is not known. Logs of replicas differ by what retention and compaction have
-    deleted, so this is never exact."""
+    """The bytes left to copy; None if the leader's size is not known. Never exact, since the logs of replicas differ by
+    what retention and compaction have deleted."""
     whole = sizes.get((copy.leader, copy.partition))
     return None if whole is None else max(0, whole - sizes.get((copy.target, copy.partition), 0))
 
@@ -110,9 +108,9 @@ def sums(copies: Iterable[Copy], sizes: Sizes) -> Sums:
 
 
 class CopyRate:
-    """Bytes a second that replicas being added have grown by, over the looks of the last WINDOW_SECONDS. Whoever looks
-    keeps one: nothing depends on it, and somebody else's first look has no rate. What a replica has grown by since the
-    look before it was complete is lost."""
+    """The rate in bytes per second at which the replicas being added have grown, over the samples of the last
+    WINDOW_SECONDS. Each caller keeps its own object, and its first sample has no rate. The growth between a replica's
+    last sample and its completion is not counted."""
 
     def __init__(self) -> None:
         self._last: Sizes = {}
@@ -121,7 +119,7 @@ class CopyRate:
         """When, and the bytes that had been seen to come by then."""
 
     def look(self, now: float, copied: Sizes) -> float | None:
-        """Take in what there is of each replica now, and return the rate; None before there are two looks that are
+        """Add a sample of the replicas' sizes, and return the rate. None before there are two samples that are
         STEP_SECONDS apart, and while nothing is copied."""
         if not copied:
             self._looks.clear()

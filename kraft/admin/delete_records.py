@@ -1,7 +1,8 @@
-"""Cut records off at the front of partitions (DeleteRecords, KIP-107): all leaders at once, each partition by itself.
+"""Deletes records at the front of partitions (DeleteRecords, KIP-107): at all leaders concurrently, each partition
+independently.
 
-On a full disk some replicas answer late, and some partitions have no leader. What can be cut makes room for the others,
-so no partition waits for another.
+On a full disk some replicas answer late, and some partitions have no leader. Each successful deletion frees space, so
+no partition waits for another.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ Failure = KraftError | TimeoutError
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """The new first offset of each partition that was cut, and why the others were not."""
+    """The new first offset of each successful partition, and the errors of the others."""
 
     begins: dict[TopicPartition, int]
     failed: dict[TopicPartition, Failure]
@@ -46,8 +47,9 @@ class Deletion:
 async def delete_records(
     port: AdminTransport, before: Mapping[TopicPartition, int], *, timeout_ms: int = TIMEOUT_MS
 ) -> Deletion:
-    """Cut off what lies before an offset (TO_END: all that is there). A leader waits `timeout_ms` for its followers,
-    then it answers for all of its partitions. Raises what the port raises if not even the leaders are told."""
+    """Delete the records before an offset (TO_END: all current ones). A leader waits up to `timeout_ms` for its
+    followers, then answers for all of its partitions. Raises the transport's error if not even the leaders can be
+    found."""
     run = _Run(port, before, timeout_ms)
     try:
         await port.retrying(run.attempt)
@@ -63,8 +65,8 @@ async def delete_records(
 
 
 class _Run:
-    """The state of a deletion over its attempts. The end of a partition is asked for once: another would take what has
-    come since with it."""
+    """The state of a deletion over its attempts. The end of a partition is read once: a later end would include new
+    records."""
 
     def __init__(self, port: AdminTransport, before: Mapping[TopicPartition, int], timeout_ms: int) -> None:
         self._port = port
@@ -75,11 +77,12 @@ class _Run:
         self.failed: dict[TopicPartition, Failure] = {}
 
     def left(self) -> list[TopicPartition]:
-        """The partitions that were not cut, and may be yet."""
+        """The partitions that have not succeeded and may still do so."""
         return [each for each in self._before if each not in self.begins and not _is_final(self.failed.get(each))]
 
     async def attempt(self) -> None:
-        """Ask all leaders of what is left. Raises the failure of one that may succeed at another attempt."""
+        """Send requests to the leaders of the remaining partitions. Raises the error of one that may succeed at another
+        attempt."""
         left = self.left()
         unled: dict[TopicPartition, ApiError] = {}
         by_leader = await self._port.by_leader(left, unled)
@@ -129,7 +132,7 @@ class _Run:
 
 
 def _is_final(problem: Failure | None) -> bool:
-    """Whether another attempt cannot help."""
+    """Whether a retry cannot help."""
     return isinstance(problem, ApiError) and (not is_retriable(problem.code) or problem.code in UNKNOWN_TOPIC)
 
 

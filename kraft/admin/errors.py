@@ -1,4 +1,4 @@
-"""How a refusal is told: about what, why, and with which of Kafka's error codes."""
+"""The error of a rejected request: its subject, the reason, and Kafka's error code."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ at once that there is none."""
 
 
 class Refused(ApiError):
-    """A node said no. The text is for a terminal and ends with the code's name; `sentence` is for those who tell that
-    name apart."""
+    """Raised when a node rejects a request. The text is for a terminal and ends with the code's name; `sentence` is the
+    text without that name."""
 
     def __init__(self, code: int, what: str = "", message: str | None = None) -> None:
-        """`what` begins the text; `message` is the node's own, if it sent one."""
+        """`what` is the subject, with which the text begins; `message` is the node's own message, if it sent one."""
         own = None if message == message_of(code) else message
         reason = own or message_of(code)
         if not own and code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:

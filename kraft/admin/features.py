@@ -1,4 +1,4 @@
-"""Features of a cluster: the levels that all of its nodes agreed to run (KIP-584, KIP-1022)."""
+"""Features of a cluster: the finalized levels, which all of its nodes support (KIP-584, KIP-1022)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OPERATION_TIMEOUT_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A feature that a broker of the cluster knows."""
+    """A feature that a broker of the cluster supports."""
 
     name: str
     level: int

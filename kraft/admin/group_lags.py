@@ -1,4 +1,4 @@
-"""The lags of many groups in a few requests: one of each kind for every broker, however many groups it coordinates."""
+"""The lags of many groups in few requests: one of each kind to every broker, however many groups it coordinates."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Told: TypeAlias = tuple[Group, Mapping[TopicPartition, Committed]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lag:
-    """How far a group is behind in one partition."""
+    """The lag of a group in one partition."""
 
     partition: TopicPartition
     offset: int
@@ -40,8 +40,8 @@ class Lag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPartition:
-    """A partition that a group has committed an offset for, or that is assigned to one of its members. `offset` is None
-    without a commit, `log_end_offset` None where no leader tells it."""
+    """A partition for which a group has a committed offset, or that is assigned to one of its members. `offset` is None
+    without a committed offset, `log_end_offset` None if no leader returns it."""
 
     partition: TopicPartition
     offset: int | None
@@ -57,7 +57,7 @@ class GroupPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLag:
-    """A group and how far behind it is. Without a commit whose lag can be told, `total` is None."""
+    """A group and its lag. `total` is None if no lag is known."""
 
     group: Group
     topics: tuple[str, ...]
@@ -77,8 +77,8 @@ class TopicGroup:
 
 
 async def lags_of(port: AdminTransport, group: Group, committed: Mapping[TopicPartition, Committed]) -> list[Lag]:
-    """How far a group is behind in each partition that it has committed. Partitions of deleted topics, and those
-    without a leader, are left out. Raises Refused."""
+    """The group's lag in each partition with a committed offset. Partitions of deleted topics, and those without a
+    leader, are left out. Raises Refused."""
     leaders: dict[TopicPartition, int] = {}
     for topic in dict.fromkeys(partition.topic for partition in committed):
         of_topic = await _leaders(port, topic)
@@ -94,7 +94,7 @@ async def lags_of(port: AdminTransport, group: Group, committed: Mapping[TopicPa
 async def partitions_of(
     port: AdminTransport, group: Group, committed: Mapping[TopicPartition, Committed]
 ) -> list[GroupPartition]:
-    """Every partition that a group has committed an offset for or that one of its members has, in order. Raises
+    """Every partition for which a group has a committed offset or that one of its members has, sorted. Raises
     Refused."""
     owners = {partition: member for member in group.members for partition in member.assignment}
     places = sorted({*committed, *owners})
@@ -115,7 +115,7 @@ async def partitions_of(
 
 
 async def _leaders(port: AdminTransport, topic: str) -> dict[TopicPartition, int]:
-    """None of a topic that has gone. Raises Refused."""
+    """The leader of each partition of a topic; empty for a topic that no longer exists. Raises Refused."""
     try:
         return (await describe_topic(port, topic)).leaders()
     except Refused as problem:
@@ -125,8 +125,8 @@ async def _leaders(port: AdminTransport, topic: str) -> dict[TopicPartition, int
 
 
 async def group_lags(port: AdminTransport, coordinators: Mapping[str, int]) -> list[GroupLag]:
-    """Groups by id, each with the coordinator that lists it. Groups that have gone, and those of a broker that does
-    not answer, are left out. Partitions whose leader does not answer count for nothing. Raises Refused."""
+    """The lag of each group, given the coordinator that lists it. Groups that no longer exist, and those of a broker
+    that does not answer, are left out. Partitions whose leader does not answer are not counted. Raises Refused."""
 
     async def ask(coordinator: int) -> list[_Told]:
         return await _described(
@@ -148,8 +148,8 @@ async def group_lags(port: AdminTransport, coordinators: Mapping[str, int]) -> l
 
 
 async def groups_of_topic(port: AdminTransport, topic: str, coordinators: Mapping[str, int]) -> list[TopicGroup]:
-    """Those of the groups that have to do with a topic, by id; of each coordinator so many at a time. What is left out
-    is as in `group_lags`. Raises Refused."""
+    """Those of the groups that use a topic, by id. Each coordinator is asked for GROUPS_A_STEP groups at a time. Groups
+    are left out as in `group_lags`. Raises Refused."""
 
     async def ask(coordinator: int) -> list[_Told]:
         ids = [group_id for group_id, at in coordinators.items() if at == coordinator]
@@ -181,7 +181,7 @@ def _assigned(group: Group, topic: str) -> int:
 
 
 async def _described(port: AdminTransport, ids: Sequence[str], coordinator: int) -> list[_Told]:
-    """None where the coordinator has moved. Raises Refused."""
+    """The groups with their committed offsets; empty if the coordinator has moved. Raises Refused."""
     try:
         groups = await describe_groups(port, ids, coordinator)
         committed = await committed_offsets_of(port, [group.group_id for group in groups], coordinator)
@@ -207,7 +207,8 @@ def _group_lag(
 async def _ends(
     port: AdminTransport, committed: Sequence[Mapping[TopicPartition, Committed]]
 ) -> dict[TopicPartition, int]:
-    """The end of every partition that has a commit and can be told of, each leader asked once."""
+    """The end of every partition that has a committed offset and a leader that answers, with one request to each
+    leader."""
     wanted = dict.fromkeys(each for of_group in committed for each in of_group)
     leaders: dict[int, dict[TopicPartition, int]] = {}
 

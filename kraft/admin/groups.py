@@ -1,4 +1,4 @@
-"""Groups: who is in them, what they have committed, and changing that while nobody reads."""
+"""Groups: members, committed offsets, and changes of offsets while a group has no members."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class ListedGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """`assignment` is empty where it cannot be read (other protocols than consumers')."""
+    """A member of a group. `assignment` is empty if it cannot be decoded (protocols other than that of consumers)."""
 
     member_id: str
     instance_id: str | None
@@ -90,7 +90,8 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """`assignor` is what the members agreed on, as `range`. `type` is `classic` or `consumer` (KIP-848)."""
+    """A group. `assignor` is the one that its members chose, as `range`. `type` is `classic` or `consumer`
+    (KIP-848)."""
 
     group_id: str
     type: str
@@ -148,7 +149,7 @@ async def _listed(port: AdminTransport, broker: int) -> list[ListedGroup]:
 
 
 async def describe_group(port: AdminTransport, group_id: str) -> Group:
-    """A classic or a consumer group. Raises Refused, with GROUP_ID_NOT_FOUND when there is none (nodes before Kafka 4
+    """A classic or a consumer group. Raises Refused, GROUP_ID_NOT_FOUND if it does not exist (nodes before Kafka 4
     describe such a group as Dead)."""
 
     async def attempt() -> Group:
@@ -171,8 +172,8 @@ async def describe_group(port: AdminTransport, group_id: str) -> Group:
 
 
 async def describe_groups(port: AdminTransport, group_ids: Sequence[str], coordinator: int) -> list[Group]:
-    """Groups of one coordinator, in the order asked for, in at most two requests, once. Those that do not exist are
-    left out. Raises Refused."""
+    """Groups of one coordinator, in the order of `group_ids`, in at most two requests, without retries. Groups that do
+    not exist are left out. Raises Refused."""
     found = await _classic_groups(port, group_ids, coordinator)
     rest = [group_id for group_id in group_ids if group_id not in found]
     if rest:
@@ -182,7 +183,7 @@ async def describe_groups(port: AdminTransport, group_ids: Sequence[str], coordi
 
 
 async def _classic_groups(port: AdminTransport, group_ids: Sequence[str], coordinator: int) -> dict[str, Group]:
-    """One attempt. Raises Refused."""
+    """Those of the groups that are classic, without retries. Raises Refused."""
     request = DescribeGroupsRequest(groups=list(group_ids))
     response = await port.ask(request, DescribeGroupsResponse, node_id=coordinator)
     found = {}
@@ -228,7 +229,8 @@ def _classic_member(member: DescribedGroupMember, protocol_type: str) -> Member:
 async def _consumer_groups(
     port: AdminTransport, group_ids: Sequence[str], coordinator: int
 ) -> tuple[dict[str, Group], bool]:
-    """One attempt. Those that exist, and whether the node knows of the kind, but does not serve it. Raises Refused."""
+    """Those of the groups that are consumer groups, and whether the node has the API but does not serve the protocol.
+    No retries. Raises Refused."""
     if ConsumerGroupDescribeRequest.API_KEY not in await port.versions(coordinator):
         return {}, False
     request = ConsumerGroupDescribeRequest(group_ids=list(group_ids))
@@ -279,7 +281,7 @@ def _consumer_member(member: ConsumerGroupMember) -> Member:
 
 
 async def _lists_consumer_group(port: AdminTransport, group_id: str, coordinator: int) -> bool:
-    """Tell whether the coordinator lists the group as one of KIP-848. Raises Refused."""
+    """Whether the coordinator lists the group as a consumer group (KIP-848). Raises Refused."""
     listed = await _listed(port, coordinator)
     return any(each.group_id == group_id and each.type.lower() == CONSUMER for each in listed)
 
@@ -295,7 +297,7 @@ def _partitions(assignment: ConsumerGroupAssignment) -> tuple[TopicPartition, ..
 
 
 def read_assignment(data: bytes | memoryview) -> tuple[TopicPartition, ...]:
-    """The partitions that a consumer was assigned, in order. Bytes that are no assignment give none."""
+    """The partitions of a consumer's assignment, in order; none for invalid bytes."""
     if len(data) < 2:
         return ()
     version = min(int.from_bytes(data[:2], "big"), ConsumerProtocolAssignment.VALID_VERSIONS[1])
@@ -317,11 +319,11 @@ async def committed_offsets(
     *,
     require_stable: bool = False,
 ) -> dict[TopicPartition, Committed]:
-    """What the group has committed of `partitions`, or all of it, in order of partition; nothing for a group that does
+    """The group's committed offsets of `partitions`, or all of them, sorted by partition; empty for a group that does
     not exist. Raises Refused.
 
-    `require_stable` waits for offsets that an open transaction is about to commit (KIP-447), but only of partitions
-    that are named: in an answer to all, those that have nothing committed yet are left out.
+    `require_stable` waits for offsets that an open transaction is about to commit (KIP-447), but only for named
+    partitions: a response for all leaves out partitions without a committed offset.
     """
     topics: list[OffsetFetchRequestTopics] | None = None
     if partitions is not None:
@@ -345,7 +347,8 @@ async def committed_offsets(
 async def committed_offsets_of(
     port: AdminTransport, group_ids: Sequence[str], coordinator: int
 ) -> dict[str, dict[TopicPartition, Committed]]:
-    """What several groups of one coordinator have committed, in one request, once. Groups that fail are left out."""
+    """The committed offsets of several groups of one coordinator, in one request without retries. Groups that fail are
+    left out."""
     request = OffsetFetchRequest(
         groups=[OffsetFetchRequestGroup(group_id=group_id, topics=None) for group_id in group_ids]
     )
@@ -379,12 +382,12 @@ async def commit_offsets(
     instance_id: str | None = None,
     topic_ids: Mapping[str, bytes] | None = None,
 ) -> None:
-    """Without a generation: from outside, which only an empty group allows (else UNKNOWN_MEMBER_ID). Raises Refused
-    for the first partition refused.
+    """Commit offsets without a generation, which only a group without members allows (else UNKNOWN_MEMBER_ID). Raises
+    Refused for the first rejected partition.
 
-    `epochs` are the leader epochs of the records before the offsets, as far as they are known. With `topic_ids` of all
-    topics, a coordinator that knows ids (Kafka 4.1) refuses the offsets of a topic that was deleted, also where another
-    has its name now.
+    `epochs` are the leader epochs of the records before the offsets, if known. With `topic_ids` of all topics, a
+    coordinator that supports ids (Kafka 4.1) rejects the offsets of a deleted topic, even if another topic has its name
+    now.
     """
     topics: dict[str, list[OffsetCommitRequestPartition]] = {}
     for partition, offset in sorted(offsets.items()):
@@ -421,8 +424,8 @@ async def commit_offsets(
 
 
 async def delete_offsets(port: AdminTransport, group_id: str, partitions: Sequence[TopicPartition]) -> None:
-    """Forget what the group committed for these. Raises Refused: GROUP_SUBSCRIBED_TO_TOPIC while it reads them,
-    GROUP_ID_NOT_FOUND."""
+    """Delete the group's committed offsets of these partitions. Raises Refused: GROUP_SUBSCRIBED_TO_TOPIC while it
+    reads them, GROUP_ID_NOT_FOUND."""
     topics: dict[str, list[OffsetDeleteRequestPartition]] = {}
     for topic, index in sorted(partitions):
         topics.setdefault(topic, []).append(OffsetDeleteRequestPartition(partition_index=index))
@@ -440,7 +443,7 @@ async def delete_offsets(port: AdminTransport, group_id: str, partitions: Sequen
 
 
 async def delete_group(port: AdminTransport, group_id: str) -> None:
-    """Raises Refused: NON_EMPTY_GROUP while it has members, GROUP_ID_NOT_FOUND."""
+    """Delete a group. Raises Refused: NON_EMPTY_GROUP while it has members, GROUP_ID_NOT_FOUND."""
 
     async def attempt() -> None:
         request = DeleteGroupsRequest(groups_names=[group_id])

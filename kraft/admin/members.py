@@ -1,4 +1,4 @@
-"""The members of the cluster: voters of its quorum, registered brokers, and the changes of both."""
+"""The members of the cluster: voters of its quorum and registered brokers, and changes of both."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ async def add_voter(
     endpoints: Sequence[tuple[str, str, int]],
     timeout_ms: int = VOTER_TIMEOUT_MS,
 ) -> None:
-    """Make an observer a voter; `endpoints` are (listener, host, port). Returns when the change is committed, which the
-    nodes give `timeout_ms`. Raises Refused."""
+    """Make an observer a voter; `endpoints` are (listener, host, port). Returns when the change is committed, for which
+    the nodes wait up to `timeout_ms`. Raises Refused."""
     listeners = [Listener(name=name, host=host, port=port) for name, host, port in endpoints]
     request = AddRaftVoterRequest(
         cluster_id=None,
@@ -46,14 +46,14 @@ async def add_voter(
 
 
 async def remove_voter(port: AdminTransport, node_id: int, directory_id: bytes) -> None:
-    """Take a vote away. Raises Refused."""
+    """Remove a voter from the quorum. Raises Refused."""
     request = RemoveRaftVoterRequest(cluster_id=None, voter_id=node_id, voter_directory_id=directory_id)
     response = await port.ask(request, RemoveRaftVoterResponse)
     check(response.error_code, f"voter {node_id}", response.error_message)
 
 
 async def unregister_broker(port: AdminTransport, node_id: int) -> None:
-    """Have the cluster forget a broker. Raises Refused."""
+    """Remove a broker's registration. Raises Refused."""
 
     async def attempt() -> None:
         response = await port.ask(UnregisterBrokerRequest(broker_id=node_id), UnregisterBrokerResponse)
@@ -63,8 +63,8 @@ async def unregister_broker(port: AdminTransport, node_id: int) -> None:
 
 
 async def want_state(port: AdminTransport, node_id: int, state: str | None) -> None:
-    """Say what is wanted of a broker (`kraft.common.broker_state`), which may be down; None: nothing in particular.
-    Raises Refused."""
+    """Set the desired state of a broker (`kraft.common.broker_state`), which may be down; None removes it. Raises
+    Refused."""
     operation = configs.DELETE if state is None else configs.SET
     entry = AlterableConfig(name=DESIRED_STATE, config_operation=operation, value=state)
     request = IncrementalAlterConfigsRequest(

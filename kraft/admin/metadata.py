@@ -1,4 +1,4 @@
-"""What a client knows of a cluster: nodes, topics, leaders. Values made from Metadata answers; old ones stay valid."""
+"""A client's view of a cluster: nodes, topics, leaders. Values made from Metadata responses; old ones stay valid."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Broker:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """One partition as the answering node saw it. `leader` is -1 when nobody leads it."""
+    """One partition as the answering node saw it. `leader` is -1 if it has none."""
 
     index: int
     leader: int
@@ -40,7 +40,7 @@ class Topic:
     """In order of index, without gaps."""
 
     def partition(self, index: int) -> Partition:
-        """Raises ApiError UNKNOWN_TOPIC_OR_PARTITION."""
+        """The partition of that index. Raises ApiError UNKNOWN_TOPIC_OR_PARTITION."""
         if not 0 <= index < len(self.partitions):
             raise Refused(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -50,14 +50,15 @@ class Topic:
         return self.partitions[index]
 
     def leader(self, index: int) -> int:
-        """Raises ApiError: LEADER_NOT_AVAILABLE while nobody leads it, UNKNOWN_TOPIC_OR_PARTITION."""
+        """The partition's leader. Raises ApiError: LEADER_NOT_AVAILABLE while it has none,
+        UNKNOWN_TOPIC_OR_PARTITION."""
         leader = self.partition(index).leader
         if leader < 0:
             raise Refused(ErrorCode.LEADER_NOT_AVAILABLE, f"{self.name}-{index}")
         return leader
 
     def leaders(self) -> dict[TopicPartition, int]:
-        """The leader of each partition; -1 where there is none."""
+        """The leader of each partition; -1 if it has none."""
         return {TopicPartition(self.name, partition.index): partition.leader for partition in self.partitions}
 
     def topic_partitions(self) -> list[TopicPartition]:
@@ -66,7 +67,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class ClusterMetadata:
-    """One Metadata answer."""
+    """One Metadata response."""
 
     cluster_id: str | None
     controller_id: int
@@ -76,7 +77,8 @@ class ClusterMetadata:
     """Topics that were asked for and are not described, with the error code for each."""
 
     def topic(self, name: str) -> Topic:
-        """Raises ApiError with what the node said, UNKNOWN_TOPIC_OR_PARTITION if it said nothing."""
+        """The topic of that name. Raises ApiError with the node's code, or UNKNOWN_TOPIC_OR_PARTITION if it returned
+        none."""
         topic = self.topics.get(name)
         if topic is None:
             raise Refused(self.errors.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), f"topic {name}")
@@ -84,7 +86,7 @@ class ClusterMetadata:
 
 
 def read_metadata(response: MetadataResponse) -> ClusterMetadata:
-    """Raises ApiError for an error of the whole answer."""
+    """Convert a response. Raises ApiError for an error of the whole response."""
     check(getattr(response, "error_code", ErrorCode.NONE), "metadata")
     brokers = {
         broker.node_id: Broker(broker.node_id, broker.host, broker.port, broker.rack) for broker in response.brokers

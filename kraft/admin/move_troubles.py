@@ -1,4 +1,4 @@
-"""Tells why the move of a partition does not get on."""
+"""Finds the reasons why the move of a partition does not make progress."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ THROTTLED_SECONDS_MAX: Final = 86_400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveFacts:
-    """What brokers tell of all moves under way. `is_up` has every registered broker, `directories` those that answer,
-    `ends` the log ends of replicas by broker and partition."""
+    """The facts about all moves in progress. `is_up` has every registered broker, `directories` the log directories of
+    brokers that answer, `ends` the log ends of replicas by broker and partition."""
 
     is_up: Mapping[int, bool]
     directories: Mapping[int, Sequence[LogDirectory]]
@@ -52,7 +52,7 @@ async def move_facts(
 
 
 def troubles(copies: Sequence[Copy], facts: MoveFacts) -> dict[TopicPartition, list[str]]:
-    """Sentences about each move that does not get on, by partition. Pure."""
+    """Messages about each move that does not make progress, by partition. Pure."""
     lacking: dict[int, int] = {}
     for copy in copies:
         lacking[copy.target] = lacking.get(copy.target, 0) + (bytes_left(copy, facts.sizes) or 0)

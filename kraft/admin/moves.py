@@ -1,4 +1,4 @@
-"""Where replicas are and who leads: reassignments, elections, and how far each replica is."""
+"""Placement of replicas and leadership: reassignments, elections, and the log ends of replicas."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LATEST, EARLIEST = -1, -2
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A partition on its way; `replicas` are all there are meanwhile."""
+    """A partition that is being reassigned; `replicas` includes those being added and removed."""
 
     partition: TopicPartition
     replicas: tuple[int, ...]
@@ -44,7 +44,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one partition of a request."""
+    """The result for one partition of a request."""
 
     partition: TopicPartition
     code: int
@@ -52,17 +52,17 @@ class Outcome:
 
     @property
     def error(self) -> str:
-        """The code's name; empty where all went well."""
+        """The name of the error code; empty without an error."""
         return "" if self.code == ErrorCode.NONE else name_of(self.code)
 
     @property
     def sentence(self) -> str:
-        """What went wrong; empty where all went well."""
+        """The error message; empty without an error."""
         return "" if self.code == ErrorCode.NONE else self.message or message_of(self.code)
 
 
 async def list_moves(port: AdminTransport) -> list[Move]:
-    """Every reassignment under way. Raises Refused."""
+    """Every reassignment in progress. Raises Refused."""
     request = ListPartitionReassignmentsRequest(timeout_ms=TIMEOUT_MS, topics=None)
 
     async def attempt() -> list[Move]:
@@ -84,8 +84,8 @@ async def list_moves(port: AdminTransport) -> list[Move]:
 
 
 async def plan_copies(port: AdminTransport, topic: str, count: int) -> dict[TopicPartition, tuple[int, ...]]:
-    """Return the replicas of those partitions that have more or fewer than `count`, so that each has as many. New ones
-    go to brokers that are up. Raises Refused, and KraftError where there are too few brokers."""
+    """The new replicas of those partitions that do not have `count` replicas. New replicas go to unfenced brokers.
+    Raises Refused, and KraftError if there are too few brokers."""
     known = [each for each in (await describe_cluster(port)).brokers if not each.is_fenced]
     held = await list_topics(port)
     found = next((each for each in held if each.name == topic), None)
@@ -104,7 +104,7 @@ async def plan_copies(port: AdminTransport, topic: str, count: int) -> dict[Topi
 
 
 async def alter_moves(port: AdminTransport, targets: Mapping[TopicPartition, Sequence[int] | None]) -> list[Outcome]:
-    """Begin moves to the replicas given; None cancels one. Raises Refused for the request as a whole."""
+    """Start moves to the given replicas; None cancels a move. Raises Refused if the whole request is rejected."""
     topics: dict[str, list[ReassignablePartition]] = {}
     for (topic, index), replicas in targets.items():
         asked = ReassignablePartition(partition_index=index, replicas=None if replicas is None else list(replicas))
@@ -127,14 +127,14 @@ async def alter_moves(port: AdminTransport, targets: Mapping[TopicPartition, Seq
 
 
 async def alter_move(port: AdminTransport, partition: TopicPartition, replicas: Sequence[int] | None) -> None:
-    """One of them. Raises Refused."""
+    """Start or cancel the move of one partition. Raises Refused."""
     [outcome] = await alter_moves(port, {partition: replicas})
     check(outcome.code, str(partition), outcome.message)
 
 
 async def elect_leaders(port: AdminTransport, kind: int, partitions: Sequence[TopicPartition] | None) -> list[Outcome]:
-    """PREFERRED or UNCLEAN elections for the partitions named, or wherever one is needed (None). Raises Refused for
-    the request as a whole."""
+    """Hold PREFERRED or UNCLEAN elections for the given partitions, or for every partition that needs one (None).
+    Raises Refused if the whole request is rejected."""
     topics: dict[str, list[int]] = {}
     for topic, index in partitions or ():
         topics.setdefault(topic, []).append(index)
@@ -161,8 +161,8 @@ async def elect_leaders(port: AdminTransport, kind: int, partitions: Sequence[To
 async def replica_offsets(
     port: AdminTransport, replicas: Mapping[int, Sequence[TopicPartition]], time: int = LATEST
 ) -> dict[tuple[int, TopicPartition], int]:
-    """Where the logs of replicas end (or begin: EARLIEST), by broker and partition, each asked of its own broker. Those
-    that cannot be told, and those whose broker does not answer, are left out."""
+    """The log ends of replicas (EARLIEST: starts), by broker and partition, each from its own broker. Replicas with an
+    error, and those whose broker does not answer, are left out."""
 
     async def ask(broker_id: int) -> list[tuple[tuple[int, TopicPartition], int]]:
         topics: dict[str, list[ListOffsetsPartition]] = {}

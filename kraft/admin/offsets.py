@@ -1,4 +1,4 @@
-"""Where partitions begin and end, and where a moment in time lies in them (ListOffsets)."""
+"""The first and end offsets of partitions, and offsets by timestamp (ListOffsets)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ TIMEOUT_MS = 30_000
 
 
 class OffsetAtTime(NamedTuple):
-    """`offset` is -1 when no record is as late as was asked; `timestamp` is the record's, -1 for begin and end."""
+    """`offset` is -1 if all records are older than the requested time; `timestamp` is the record's, -1 for start and
+    end."""
 
     offset: int
     timestamp: int
@@ -35,8 +36,8 @@ class OffsetAtTime(NamedTuple):
 async def list_offsets(
     port: AdminTransport, times: Mapping[TopicPartition, int], *, isolation: int = READ_UNCOMMITTED
 ) -> dict[TopicPartition, OffsetAtTime]:
-    """For each partition the first record at or after a time (ms since 1970), or one of the constants above. Raises
-    ApiError."""
+    """For each partition the first record at or after a time (ms since 1970), or the offset of one of the constants
+    above. Raises ApiError."""
 
     async def attempt() -> dict[TopicPartition, OffsetAtTime]:
         return await _ask(port, await port.by_leader(times), times, isolation)
@@ -50,7 +51,7 @@ async def _ask(
     times: Mapping[TopicPartition, int],
     isolation: int,
 ) -> dict[TopicPartition, OffsetAtTime]:
-    """One attempt. Raises Refused for the first partition that fails."""
+    """List offsets without retries. Raises Refused for the first partition that fails."""
 
     async def ask(leader: int) -> ListOffsetsResponse:
         request = _request({each: times[each] for each in by_leader[leader]}, isolation)
@@ -74,7 +75,7 @@ async def _ask(
 async def offsets_at(
     port: AdminTransport, partitions: Iterable[TopicPartition], time: int, *, isolation: int = READ_UNCOMMITTED
 ) -> dict[TopicPartition, int]:
-    """The same time for all, and offsets only."""
+    """The offset of each partition at the same time."""
     found = await list_offsets(port, dict.fromkeys(partitions, time), isolation=isolation)
     return {partition: at.offset for partition, at in found.items()}
 
@@ -82,8 +83,8 @@ async def offsets_at(
 async def offsets_at_leaders(
     port: AdminTransport, leaders: Mapping[TopicPartition, int], time: int, *, isolation: int = READ_UNCOMMITTED
 ) -> dict[TopicPartition, int]:
-    """The same offsets as `offsets_at`, of partitions whose leaders are known, without another try. Raises Refused for
-    the first partition that has no leader (-1) or that fails."""
+    """The offsets of `offsets_at`, for partitions with known leaders, without retries. Raises Refused for the first
+    partition that fails or has no leader (-1)."""
     by_leader: dict[int, list[TopicPartition]] = {}
     for partition, leader in leaders.items():
         if leader < 0:
@@ -100,8 +101,8 @@ async def list_offsets_once(
     *,
     isolation: int = READ_UNCOMMITTED,
 ) -> dict[TopicPartition, int | ApiError]:
-    """The offset of each partition at `time`, or the code of its refusal, in one attempt: a partition that fails keeps
-    no other. Those that no leader answers are left out."""
+    """The offset of each partition at `time`, or its error, without retries: a partition that fails does not affect
+    others. Partitions whose leader does not answer are left out."""
 
     async def ask(leader: int) -> ListOffsetsResponse:
         request = _request(dict.fromkeys(by_leader[leader], time), isolation)

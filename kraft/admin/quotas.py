@@ -21,14 +21,14 @@ Entity = Mapping[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Quotas:
-    """What an entity may use: limits by key."""
+    """An entity and its limits by key."""
 
     entity: Entity
     limits: Mapping[str, float]
 
 
 async def describe_quotas(port: AdminTransport, entity: Entity) -> list[Quotas]:
-    """The quotas of every entity that has the parts of `entity`, or of all entities without any. Raises Refused."""
+    """The quotas of every entity that has the parts of `entity`; all quotas if it has none. Raises Refused."""
     components = [
         ComponentData(entity_type=kind, match_type=DEFAULT if name is None else EXACT, match=name)
         for kind, name in entity.items()
@@ -49,7 +49,7 @@ async def describe_quotas(port: AdminTransport, entity: Entity) -> list[Quotas]:
 async def alter_quotas(
     port: AdminTransport, entity: Entity, changes: Mapping[str, float | None], *, validate_only: bool = False
 ) -> None:
-    """Set the limits of one entity, or remove those that are None: all of them, or none. Raises Refused."""
+    """Set limits of one entity, or remove those that are None: all of them or none. Raises Refused."""
     entry = EntryData(
         entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()],
         ops=[OpData(key=key, value=limit or 0.0, remove=limit is None) for key, limit in changes.items()],

@@ -1,9 +1,8 @@
-"""Where replicas should go: plans for moving partitions between brokers. Pure, and the same for equal input.
+"""Plans for moving partitions between brokers. Pure, and the same for equal input.
 
-A plan keeps what can stay: a replica is moved only if its broker is not among those wanted, or to level the load. A
-replica that is moved keeps its place in the list, so that preferred leaders move no more than they must. Load is
-counted in replicas. No two replicas of a partition share a broker, and a move never makes its replicas share more
-racks than they did.
+A replica is moved only if its broker is not among the wanted ones, or to level the load. A moved replica keeps its
+place in the list, so that preferred leaders change as little as possible. Load is counted in replicas. No two replicas
+of a partition share a broker, and a move never makes its replicas share more racks than before.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ Assignment = Mapping[Place, Sequence[int]]
 
 
 class Plan(NamedTuple):
-    """`moves` holds the new replicas of those partitions that change; `impossible` those that not all of whose
-    replicas find a broker."""
+    """`moves` holds the new replicas of the partitions that change; `impossible` the partitions for which there are too
+    few brokers."""
 
     moves: dict[Place, tuple[int, ...]]
     impossible: tuple[Place, ...]
 
 
 def replica_counts(partitions: Iterable[Sequence[int]]) -> dict[int, int]:
-    """How many replicas each broker holds."""
+    """The number of replicas on each broker."""
     counts: dict[int, int] = {}
     for replicas in partitions:
         for broker in replicas:
@@ -43,8 +42,8 @@ def replica_counts(partitions: Iterable[Sequence[int]]) -> dict[int, int]:
 def substitute(
     replicas: Sequence[int], brokers: Sequence[PlanBroker], racks: Mapping[int, str | None], load: dict[int, int]
 ) -> tuple[int, ...] | None:
-    """`replicas` with those that are not among `brokers` replaced by the least loaded that are, or None when there
-    are too few. `load` is kept in step."""
+    """`replicas` with each replica that is not on one of `brokers` replaced by the least loaded of them; None if there
+    are too few. Updates `load`."""
     wanted = {broker.id for broker in brokers}
     result = list(replicas)
     for index, replica in enumerate(replicas):
@@ -65,8 +64,8 @@ def substitute(
 
 
 def move_off(partitions: Assignment, brokers: Sequence[PlanBroker], load: Mapping[int, int]) -> Plan:
-    """A plan after which `partitions` are on `brokers` alone, moving nothing else. `load` counts replicas of the
-    whole cluster."""
+    """A plan after which `partitions` are only on `brokers`; nothing else is moved. `load` counts replicas of the whole
+    cluster."""
     racks = {broker.id: broker.rack for broker in brokers}
     counts = dict(load)
     moves: dict[Place, tuple[int, ...]] = {}
@@ -81,10 +80,10 @@ def move_off(partitions: Assignment, brokers: Sequence[PlanBroker], load: Mappin
 
 
 def with_copies(partitions: Assignment, brokers: Sequence[PlanBroker], count: int, load: Mapping[int, int]) -> Plan:
-    """Return a plan after which every partition has `count` replicas, the first of those that it has among them.
+    """A plan after which every partition has `count` replicas; of its present ones the first are kept.
 
-    New ones go to `brokers`, to racks without a replica before others, then to the least loaded. `load` counts
-    replicas of the whole cluster.
+    New replicas go to `brokers`: first to racks without a replica, then to the least loaded. `load` counts replicas of
+    the whole cluster.
     """
     racks = {broker.id: broker.rack for broker in brokers}
     counts = dict(load)
@@ -105,8 +104,8 @@ def with_copies(partitions: Assignment, brokers: Sequence[PlanBroker], count: in
 
 
 def spread(partitions: Assignment, brokers: Sequence[PlanBroker]) -> Plan:
-    """A plan after which `partitions` are on `brokers` alone, which hold as many of their replicas and are preferred
-    leader of as many, give or take one."""
+    """A plan after which `partitions` are only on `brokers`, and each broker has the same number of their replicas and
+    of their preferred leaders, give or take one."""
     racks = {broker.id: broker.rack for broker in brokers}
     off = move_off(partitions, brokers, replica_counts(partitions.values()))
     targets = {
@@ -143,8 +142,8 @@ def _next_move(
     held: Mapping[int, Sequence[Place]],
     racks: Mapping[int, str | None],
 ) -> tuple[Place, int, int] | None:
-    """A partition with the brokers that it goes from and to: from the most loaded that can be relieved to the least
-    loaded that it may go to."""
+    """A partition with its source and target broker: from the most loaded broker that can be relieved to the least
+    loaded that can take the replica."""
     ascending = sorted(counts, key=lambda broker: (counts[broker], broker))
     for source in reversed(ascending):
         for target in ascending:
@@ -164,8 +163,8 @@ def _may_move(replicas: Sequence[int], source: int, target: int, racks: Mapping[
 
 
 def _level_leaders(targets: dict[Place, list[int]], brokers: Sequence[int]) -> None:
-    """Put another replica first where the first leads more than its share. Ends: each step brings two counts nearer
-    to each other."""
+    """Change the first replica of partitions whose first replica leads more than its share. Terminates: each step
+    brings two counts closer to each other."""
     leads = dict.fromkeys(brokers, 0)
     for replicas in targets.values():
         leads[replicas[0]] += 1

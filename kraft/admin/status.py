@@ -1,4 +1,4 @@
-"""What nodes tell under status keys (`kraft.common.status_keys`)."""
+"""Nodes' answers to status keys (`kraft.common.status_keys`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ TOPICS_PER_REQUEST = 10
 
 
 async def cluster_health(port: AdminTransport) -> Any | None:
-    """The verdict on the cluster, a JSON document; None if no live broker tells one, as Apache Kafka's do not."""
+    """The health verdict on the cluster, a JSON document; None if no live broker returns one, as with Apache Kafka's
+    brokers."""
     found = await _statuses(port, CLUSTER_HEALTH, [Resource(BROKER, "")])
     return None if found is None else found[0]
 
@@ -40,8 +41,8 @@ async def waiting_elections(port: AdminTransport, topics: Sequence[str]) -> list
 
 
 async def topic_tiers(port: AdminTransport, topic: str, leaders: Sequence[int]) -> dict[int, dict[str, Any]]:
-    """By partition, what its leader tells of a tiered topic: the fields of `kraft_http.ports.TierFacts`. Leaders that
-    tell nothing are left out. Raises Refused."""
+    """The fields of `kraft_http.ports.TierFacts` of a tiered topic, by partition, from its leaders. Leaders that return
+    nothing are left out. Raises Refused."""
     found: dict[int, dict[str, Any]] = {}
     for leader in leaders:
         for document in await _ask(port, TOPIC_FACTS, [Resource(TOPIC, topic)], leader) or ():
@@ -50,9 +51,9 @@ async def topic_tiers(port: AdminTransport, topic: str, leaders: Sequence[int]) 
 
 
 async def group_progress(port: AdminTransport, group_id: str, coordinator: int) -> dict[str, Any] | None:
-    """When a group last committed for each partition, and which of its members are stuck or slow, as its coordinator
-    knows (`kraft.server.facts.group_progress`). None where the coordinator does not tell: Apache Kafka's, a node
-    without an HTTP admin, or one whose caller may not describe the configuration of the group."""
+    """The time of a group's last commit for each partition, and its stuck or slow members, from its coordinator
+    (`kraft.server.facts.group_progress`). None if the coordinator does not return it: Apache Kafka's, a node without an
+    HTTP admin, or a caller who may not describe the group's configuration."""
     try:
         found = await _ask(port, GROUP_PROGRESS, [Resource(GROUP, group_id)], coordinator)
     except Refused as problem:
@@ -63,7 +64,7 @@ async def group_progress(port: AdminTransport, group_id: str, coordinator: int) 
 
 
 async def _statuses(port: AdminTransport, key: str, resources: Sequence[Resource]) -> list[Any] | None:
-    """The document of each resource, from any broker, or else from the first that tells."""
+    """The document of each resource, from any broker, else from the first broker that returns them."""
     found = await _ask(port, key, resources, None)
     if found is not None:
         return found

@@ -1,9 +1,9 @@
-"""How fast replicas are copied while partitions move, as kafka-reassign-partitions has it (KIP-73).
+"""The throttle of replication while partitions move, as kafka-reassign-partitions sets it (KIP-73).
 
-A throttle is a rate of each broker, and the replicas of topics that are held to it. Both are dynamic keys, so the
-cluster remembers them, any node tells them, and nobody takes them away but who is asked to. Rates are set first and
-removed last: wherever a topic lists replicas because of a throttle, a rate tells of it. A rate that is set for all
-brokers at once (the broker without a name) is no throttle of moves and stays.
+A throttle consists of a rate for each broker, and of topics' lists of throttled replicas. Both are dynamic configs, so
+the cluster stores them, any node returns them, and they stay until they are removed. Rates are set first and removed
+last: wherever a topic lists replicas because of a throttle, some broker has a rate. A cluster-wide default rate (the
+broker without a name) is not a throttle of moves and stays.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ at every fetch."""
 
 @dataclass(frozen=True, slots=True)
 class ThrottledReplicas:
-    """Brokers that may send a partition, and those that may take it."""
+    """The brokers that may send a partition's records, and those that may receive them."""
 
     senders: Sequence[int]
     takers: Sequence[int]
@@ -55,7 +55,7 @@ class ThrottledReplicas:
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
-    """What is set now, of brokers that answer."""
+    """The current throttle, from brokers that answer."""
 
     rates: Mapping[int, int]
     """Bytes a second, the lower of what a broker may send and take, in order of broker."""
@@ -70,7 +70,7 @@ class Throttle:
 
 
 async def visible_throttle(port: AdminTransport) -> Throttle | None:
-    """The throttle as `describe_throttle` gives it; None for a caller who may not see configurations."""
+    """The throttle of `describe_throttle`; None for a caller who may not describe configs."""
     try:
         return await describe_throttle(port)
     except Refused as problem:
@@ -80,7 +80,7 @@ async def visible_throttle(port: AdminTransport) -> Throttle | None:
 
 
 async def describe_throttle(port: AdminTransport) -> Throttle:
-    """Asks every live broker for its own keys; those that do not answer are left out. Raises Refused."""
+    """The throttle, from every live broker's own configs; brokers that do not answer are left out. Raises Refused."""
 
     async def ask(broker_id: int) -> tuple[int, list[int], bool]:
         resource = Resource(BROKER, str(broker_id))
@@ -98,7 +98,7 @@ async def describe_throttle(port: AdminTransport) -> Throttle:
 
 
 async def _listing_topics(port: AdminTransport) -> dict[str, frozenset[str]]:
-    """Topics with a list of throttled replicas of their own, and which of the lists hold all replicas."""
+    """The topics with their own list of throttled replicas, and which of the lists hold all replicas."""
     resources = [Resource(TOPIC, topic.name) for topic in await list_topics(port)]
     own = {
         resource.name: {each.name: each.value or "" for each in settings if each.source == "topic"}
@@ -114,8 +114,8 @@ async def _listing_topics(port: AdminTransport) -> dict[str, frozenset[str]]:
 async def set_throttle(
     port: AdminTransport, bytes_per_second: int, replicas: Mapping[TopicPartition, ThrottledReplicas]
 ) -> None:
-    """Hold the replicas to a rate, beside those that are held already, and set the rate of every broker that is
-    registered. Raises Refused."""
+    """Throttle these replicas, in addition to those that are throttled already, and set the rate of every registered
+    broker. Raises Refused."""
     brokers = [each.node_id for each in (await describe_cluster(port)).brokers]
     rate: list[tuple[str, int, str | None]] = [(key, SET, str(bytes_per_second)) for key in RATES]
     await alter_each(port, {Resource(BROKER, str(broker_id)): rate for broker_id in brokers})
@@ -133,7 +133,7 @@ async def set_throttle(
 
 
 def throttled_pairs(replicas: Mapping[TopicPartition, ThrottledReplicas]) -> dict[str, dict[str, str]]:
-    """The lists of each topic, by key: partition:broker pairs, or `*` where there are more than PAIRS_MAX."""
+    """The lists of each topic, by key: partition:broker pairs, or `*` if there are more than PAIRS_MAX."""
     pairs: dict[str, dict[str, list[str]]] = {}
     for (topic, index), each in sorted(replicas.items()):
         for key, brokers in ((LEADER_REPLICAS, each.senders), (FOLLOWER_REPLICAS, each.takers)):
@@ -147,9 +147,8 @@ def throttled_pairs(replicas: Mapping[TopicPartition, ThrottledReplicas]) -> dic
 
 
 async def throttle_departure(port: AdminTransport, broker_id: int, bytes_per_second: int) -> None:
-    """Hold what a decommissioning of the broker copies to a rate. The controller decides where to when it begins a
-    move, so every broker that may be chosen is a taker. Raises Refused; no throttle is left then that was not there
-    before."""
+    """Throttle the copies of a broker's decommissioning. The controller chooses the targets only when it starts a move,
+    so every broker that it may choose counts as a receiver. Raises Refused; then no new throttle is left."""
     replicas = await _departing(port, [broker_id])
     async with _taken_back_if_refused(port, replicas):
         await set_throttle(port, bytes_per_second, replicas)
@@ -173,8 +172,8 @@ async def _departing(port: AdminTransport, leaving: Iterable[int]) -> dict[Topic
 async def throttle_targets(
     port: AdminTransport, bytes_per_second: int, targets: Mapping[TopicPartition, Sequence[int]]
 ) -> list[str]:
-    """Hold moves that are about to begin to a rate; `targets` are the replicas wanted. What there is not is left out.
-    Returns the topics that there are. Raises Refused."""
+    """Throttle moves that are about to start; `targets` are the wanted replicas. Partitions that do not exist are left
+    out. Returns the topics that exist. Raises Refused."""
     topics = {topic.name: topic for topic in await list_topics(port)}
     found: dict[TopicPartition, ThrottledReplicas] = {}
     for place, wanted in targets.items():
@@ -187,8 +186,8 @@ async def throttle_targets(
 
 
 async def throttle_moves(port: AdminTransport, bytes_per_second: int) -> None:
-    """Hold everything that moves, and what decommissionings have yet to move, to a rate: another one than before, or
-    the first. Raises Refused; no throttle is left then that was not there before."""
+    """Set or change the throttle of all moves, including those that decommissionings have yet to start. Raises Refused;
+    then no new throttle is left."""
     replicas = await _departing(port, (await describe_throttle(port)).leaving)
     for move in await list_moves(port):
         staying = [replica for replica in move.replicas if replica not in move.adding]
@@ -201,8 +200,8 @@ async def throttle_moves(port: AdminTransport, bytes_per_second: int) -> None:
 
 
 async def remove_throttle(port: AdminTransport, topics: Iterable[str] = ()) -> None:
-    """Take the lists away from all topics, then the rates from all brokers, those that are down too. `topics` are some
-    that have lists since a moment, which nodes may not tell yet. Raises Refused."""
+    """Remove the lists of all topics, then the rates of all brokers, also of those that are down. `topics` are some
+    that got lists just now, which nodes may not show yet. Raises Refused."""
     try:
         await _remove_lists(port, topics)
     except Refused as problem:
@@ -225,8 +224,8 @@ async def _remove_rates(port: AdminTransport) -> None:
 
 @asynccontextmanager
 async def _taken_back_if_refused(port: AdminTransport, places: Iterable[TopicPartition]) -> AsyncIterator[bool]:
-    """Whether a throttle was set before. If not, none is left where what is done within is refused, as far as the
-    caller may take it away: it may be allowed to alter brokers and not topics, or neither to begin moves."""
+    """Yields whether a throttle was set before. If not, and the code within raises Refused, the new throttle is removed
+    as far as the caller may: it may be allowed to alter brokers but not topics, or not to start moves."""
     was_set = (await describe_throttle(port)).is_set
     try:
         yield was_set
@@ -242,8 +241,8 @@ async def _taken_back_if_refused(port: AdminTransport, places: Iterable[TopicPar
 async def begin_moves(
     port: AdminTransport, targets: Mapping[TopicPartition, Sequence[int]], bytes_per_second: int | None
 ) -> list[Outcome]:
-    """Begin moves to the replicas given, held to a rate if there is one. Where none begins, no throttle is left that
-    was not there before. Raises Refused for the request as a whole."""
+    """Start moves to the given replicas, with a throttle if a rate is given. If no move starts, no new throttle is
+    left. Raises Refused if the whole request is rejected."""
     if bytes_per_second is None:
         return await alter_moves(port, targets)
     async with _taken_back_if_refused(port, targets) as was_set:
@@ -257,8 +256,8 @@ async def begin_moves(
 async def cancel_moves(
     port: AdminTransport, places: Sequence[TopicPartition] | None, *, keep_throttle: bool = False
 ) -> list[Outcome]:
-    """End moves, all of them without `places`: partitions have the replicas that they had. With the last one goes the
-    throttle, if the caller may alter it. Raises Refused for the request as a whole."""
+    """Cancel moves, all of them without `places`: partitions get back their former replicas. After the last one the
+    throttle is removed if the caller may alter it. Raises Refused if the whole request is rejected."""
     ended = [move.partition for move in await list_moves(port)] if places is None else places
     outcomes = await alter_moves(port, dict.fromkeys(ended)) if ended else []
     if not keep_throttle:
@@ -267,8 +266,9 @@ async def cancel_moves(
 
 
 async def cancel_departure(port: AdminTransport, broker_id: int) -> list[Outcome]:
-    """Keep a broker that is being decommissioned, with the replicas that are on their way from it; what has moved
-    stays where it is. The wish goes first: the controller would begin these moves again. Raises Refused."""
+    """Cancel a broker's decommissioning, and the moves of its replicas that are in progress; replicas that have moved
+    stay where they are. The desired state is removed first: otherwise the controller would start these moves again.
+    Raises Refused."""
     await want_state(port, broker_id, None)
     ended = [move.partition for move in await list_moves(port) if broker_id in move.removing]
     outcomes = await alter_moves(port, dict.fromkeys(ended)) if ended else []
@@ -277,8 +277,8 @@ async def cancel_departure(port: AdminTransport, broker_id: int) -> list[Outcome
 
 
 async def _remove_if_done(port: AdminTransport, staying: int | None = None) -> None:
-    """Remove the throttle if one is set, the caller may, nothing moves, and no broker is leaving; `staying` is one that
-    may not know yet that it stays. Raises Refused."""
+    """Remove the throttle if one is set, the caller may, and neither moves nor decommissionings are in progress.
+    `staying` is a broker whose decommissioning was just cancelled, which it may not know yet. Raises Refused."""
     try:
         throttle = await describe_throttle(port)
         if throttle.is_set and not any(each != staying for each in throttle.leaving) and not await list_moves(port):

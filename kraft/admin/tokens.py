@@ -1,4 +1,4 @@
-"""Delegation tokens (KIP-48): make, show, renew and expire them."""
+"""Delegation tokens (KIP-48): create, describe, renew and expire them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DEFAULT = -1
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """Times are ms since 1970. Who has `hmac` logs in as the owner."""
+    """A delegation token. Times are ms since 1970. A client with the `hmac` authenticates as the owner."""
 
     token_id: str
     owner: str
@@ -43,7 +43,7 @@ class Token:
 async def create_token(
     port: AdminTransport, *, owner: str | None = None, renewers: Sequence[str] = (), lifetime_ms: int = DEFAULT
 ) -> Token:
-    """Principals are `User:name`; without an `owner` the token is the caller's. Raises Refused."""
+    """Create a token. Principals are `User:name`; without an `owner` the caller owns it. Raises Refused."""
     kind, _, name = (owner or "").partition(":")
     request = CreateDelegationTokenRequest(
         owner_principal_type=kind or None,
@@ -73,7 +73,7 @@ def _renewer(principal: str) -> CreatableRenewers:
 
 
 async def describe_tokens(port: AdminTransport, owners: Sequence[str] | None = None) -> list[Token]:
-    """What the caller may see: of `owners`, or all; sorted by id. Raises Refused."""
+    """The tokens that the caller may describe: those of `owners`, or all; sorted by id. Raises Refused."""
     wanted = None
     if owners is not None:
         parts = [owner.partition(":") for owner in owners]
@@ -99,7 +99,7 @@ def _token(described: DescribedDelegationToken) -> Token:
 
 
 async def renew_token(port: AdminTransport, hmac: bytes, period_ms: int = DEFAULT) -> int:
-    """When it expires now, in ms since 1970. Raises Refused."""
+    """Renew a token. Returns its new expiry, in ms since 1970. Raises Refused."""
     request = RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=period_ms)
     response = await port.ask(request, RenewDelegationTokenResponse)
     check(response.error_code, "the delegation token")
@@ -107,7 +107,7 @@ async def renew_token(port: AdminTransport, hmac: bytes, period_ms: int = DEFAUL
 
 
 async def expire_token(port: AdminTransport, hmac: bytes, period_ms: int = DEFAULT) -> int:
-    """When it expires now; with a negative period it is removed. Raises Refused."""
+    """Set a token's expiry, and return it in ms since 1970; a negative period removes the token. Raises Refused."""
     request = ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=period_ms)
     response = await port.ask(request, ExpireDelegationTokenResponse)
     check(response.error_code, "the delegation token")

@@ -27,7 +27,7 @@ CLUSTER_DEFAULT = -1
 
 @dataclass(frozen=True, slots=True)
 class CreatedTopic:
-    """-1 and zeros from nodes that do not tell."""
+    """A created topic. -1 and zeros if the node does not return the values."""
 
     topic_id: bytes
     partitions: int
@@ -35,7 +35,7 @@ class CreatedTopic:
 
 
 async def list_topics(port: AdminTransport) -> list[Topic]:
-    """All topics, in order of name, internal ones too."""
+    """All topics sorted by name, internal ones included."""
 
     async def attempt() -> list[Topic]:
         return list((await port.metadata(None)).topics.values())
@@ -55,7 +55,7 @@ async def describe_topics(port: AdminTransport, names: Sequence[str]) -> list[To
 
 
 async def describe_topic(port: AdminTransport, name: str) -> Topic:
-    """Raises Refused UNKNOWN_TOPIC_OR_PARTITION."""
+    """One topic. Raises Refused UNKNOWN_TOPIC_OR_PARTITION."""
     [topic] = await describe_topics(port, [name])
     return topic
 
@@ -70,7 +70,7 @@ async def create_topic(
     configs: Mapping[str, str | None] | None = None,
     validate_only: bool = False,
 ) -> CreatedTopic:
-    """`assignments` are the brokers of each partition, which leave nothing to say of the other two. Raises Refused
+    """Create a topic. `assignments` are the brokers of each partition, in place of the two counts. Raises Refused
     TOPIC_ALREADY_EXISTS and others."""
     settings = [CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()]
     wanted = CreatableTopic(
@@ -96,8 +96,8 @@ async def create_topic(
 
 
 async def grow_topic(port: AdminTransport, name: str, partitions: int, *, validate_only: bool = False) -> None:
-    """Raise the number of partitions to `partitions`. Raises Refused INVALID_PARTITIONS unless that is more than
-    there are."""
+    """Raise the number of partitions to `partitions`. Raises Refused INVALID_PARTITIONS if the topic already has as
+    many."""
     wanted = CreatePartitionsTopic(name=name, count=partitions, assignments=None)
     request = CreatePartitionsRequest(topics=[wanted], timeout_ms=TIMEOUT_MS, validate_only=validate_only)
 
@@ -111,7 +111,7 @@ async def grow_topic(port: AdminTransport, name: str, partitions: int, *, valida
 
 
 async def delete_topic(port: AdminTransport, name: str) -> None:
-    """Raises Refused UNKNOWN_TOPIC_OR_PARTITION."""
+    """Delete a topic. Raises Refused UNKNOWN_TOPIC_OR_PARTITION."""
     request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], topic_names=[name], timeout_ms=TIMEOUT_MS)
 
     async def attempt() -> None:
@@ -125,7 +125,7 @@ async def delete_topic(port: AdminTransport, name: str) -> None:
 
 
 def _for_version(request: DeleteTopicsRequest, version: int) -> DeleteTopicsRequest:
-    """Names moved from one field to another with version 6 (KIP-516)."""
+    """The request with the names in the field of the version: they moved with version 6 (KIP-516)."""
     if version >= 6:
         return DeleteTopicsRequest(topics=request.topics, timeout_ms=request.timeout_ms)
     return DeleteTopicsRequest(topic_names=request.topic_names, timeout_ms=request.timeout_ms)

@@ -1,4 +1,4 @@
-"""Transactions: who has one open, and ending one that hangs (KIP-664)."""
+"""Transactions: list open ones, and end hanging ones (KIP-664)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ListedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """`started_ms` is None where none is open."""
+    """The state of a transactional id. `started_ms` is None if no transaction is open."""
 
     transactional_id: str
     coordinator: int
@@ -52,9 +52,9 @@ class Transaction:
 
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """A transaction that is open in one partition. `transactional_id` is the producer's, None where no coordinator
-    knows of it. `coordinated` is the transaction where its coordinator has it open there, too; None where it hangs:
-    nobody will ever end it."""
+    """A transaction that is open in one partition. `transactional_id` is the producer's, None if no coordinator has it.
+    `coordinated` is the coordinator's transaction with this partition; None if the transaction hangs, that is, no
+    coordinator will ever end it."""
 
     place: TopicPartition
     producer: ProducerState
@@ -70,9 +70,9 @@ async def list_transactions(
     *,
     partial: bool = False,
 ) -> list[ListedTransaction]:
-    """The transactions of every live broker, in order of broker id. `states` (empty: any), the time that they have been
-    open (-1: any) and the regular expression `pattern` (RE2) choose them. With `partial`, brokers that do not answer
-    are left out. Raises Refused, and UnsupportedApi for a pattern where brokers do not know of it."""
+    """The transactions of every live broker, in order of broker id. They are filtered by `states` (empty: any), by the
+    time for which they have been open (-1: any) and by the regular expression `pattern` (RE2). With `partial`, brokers
+    that do not answer are left out. Raises Refused, and UnsupportedApi for a pattern that brokers do not support."""
     request = ListTransactionsRequest(
         state_filters=list(states), duration_filter=open_for_ms, transactional_id_pattern=pattern
     )
@@ -94,7 +94,7 @@ async def list_transactions(
 
 
 async def describe_transaction(port: AdminTransport, transactional_id: str) -> Transaction:
-    """Raises Refused, with TRANSACTIONAL_ID_NOT_FOUND when there is none."""
+    """The state of one transactional id. Raises Refused, TRANSACTIONAL_ID_NOT_FOUND if it does not exist."""
 
     async def attempt() -> Transaction:
         coordinator = await port.coordinator(transactional_id, COORDINATOR_OF_TRANSACTION)
@@ -108,7 +108,7 @@ async def describe_transaction(port: AdminTransport, transactional_id: str) -> T
 async def describe_transactions(
     port: AdminTransport, transactional_ids: Sequence[str], coordinator: int
 ) -> list[Transaction]:
-    """Those of one coordinator, asked once. Ids that it does not know any more are left out."""
+    """The states of transactional ids of one coordinator, without retries. Ids that it no longer has are left out."""
     described = await _described(port, transactional_ids, coordinator)
     return [_transaction(each, coordinator) for each in described if each.error_code == ErrorCode.NONE]
 
@@ -134,7 +134,7 @@ def _transaction(described: TransactionState, coordinator: int) -> Transaction:
 
 
 async def active_producers(port: AdminTransport, place: TopicPartition) -> list[ProducerState]:
-    """Producers that the partition's leader knows. Raises Refused."""
+    """The producers that the partition's leader has state of. Raises Refused."""
 
     async def attempt() -> list[ProducerState]:
         leader = await _leader(port, place)
@@ -151,7 +151,8 @@ async def active_producers(port: AdminTransport, place: TopicPartition) -> list[
 async def find_open(
     port: AdminTransport, places: Iterable[TopicPartition], silent_since_ms: int
 ) -> list[OpenTransaction]:
-    """Open transactions in these partitions whose producers wrote last before `silent_since_ms`. Raises Refused."""
+    """The open transactions in these partitions whose producer's last write was before `silent_since_ms`. Raises
+    Refused."""
     open_ones = [
         OpenTransaction(place, producer)
         for place, producers in (await _producers_of(port, places)).items()
@@ -177,8 +178,8 @@ async def find_open(
 
 
 async def end_by_fencing(port: AdminTransport, transaction: Transaction) -> None:
-    """Have the coordinator abort an open transaction in all of its partitions: its producer is fenced, as by another
-    one that takes its id over (KIP-588). Raises Refused."""
+    """Have the coordinator abort an open transaction in all of its partitions. Its producer is fenced, as by another
+    producer with the same transactional id (KIP-588). Raises Refused."""
     request = InitProducerIdRequest(
         transactional_id=transaction.transactional_id, transaction_timeout_ms=transaction.timeout_ms
     )
@@ -194,7 +195,7 @@ async def end_by_fencing(port: AdminTransport, transaction: Transaction) -> None
 async def _producers_of(
     port: AdminTransport, places: Iterable[TopicPartition]
 ) -> dict[TopicPartition, list[ProducerState]]:
-    """By partition, in order."""
+    """The producers of each partition, sorted by partition."""
     wanted = sorted(places)
 
     async def ask(asked: tuple[int, list[TopicPartition]]) -> list[tuple[TopicPartition, list[ProducerState]]]:
@@ -227,8 +228,8 @@ async def _producers_of(
 
 
 async def abort_in_partition(port: AdminTransport, place: TopicPartition, producer: ProducerState) -> None:
-    """Have the leader write that the producer's transaction is aborted, in this partition alone, whatever its
-    coordinator says. Raises Refused."""
+    """Have the leader write an abort marker for the producer's transaction, in this partition only, whatever its
+    coordinator decides. Raises Refused."""
     marker = WritableTxnMarker(
         producer_id=producer.producer_id,
         producer_epoch=producer.producer_epoch,

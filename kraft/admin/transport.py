@@ -1,4 +1,4 @@
-"""What an administrative operation needs: somebody to ask."""
+"""The transport that an administrative operation needs."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ COORDINATOR_OF_TRANSACTION: Final = 1
 
 
 class AdminTransport(Protocol):
-    """A cluster that can be asked. What its nodes answer, error codes included, is the operation's to judge; how they
-    are reached is the port's."""
+    """A cluster to which requests can be sent. The operation interprets the responses, error codes included; the
+    transport decides how nodes are reached."""
 
     async def ask(
         self,
@@ -35,47 +35,48 @@ class AdminTransport(Protocol):
         version: int | None = None,
         seconds: float | None = None,
     ) -> R:
-        """The answer of node `node_id`, or of any: one attempt. Without a `version` the port chooses it. `seconds` is
-        how long the node may take where that is longer than usual. Raises what the port raises for nodes that cannot
-        be reached."""
+        """Send a request to node `node_id`, or to any node, without retries, and return the response. Without a
+        `version` the transport chooses it. `seconds` is the time that the node may take if that is longer than usual.
+        Raises the transport's errors if the node cannot be reached."""
 
     async def version_of(self, key: int, *, node_id: int | None = None) -> int:
-        """The version in which `ask` would send this API. Raises as `ask`."""
+        """The version in which `ask` would send this API. Raises as `ask` does."""
 
     async def versions(self, node_id: int) -> Mapping[int, tuple[int, int]]:
-        """What a node serves, as far as that is known: API key to first and last version. Raises as `ask`."""
+        """The first and last version of each API key that a node serves, as far as known. Raises as `ask` does."""
 
     async def broker_ids(self) -> list[int]:
-        """Every live broker, by a fresh answer, in order. Raises as `ask`."""
+        """The ids of all live brokers, sorted, from a new response. Raises as `ask` does."""
 
     async def metadata(self, topics: Sequence[str] | None = ()) -> ClusterMetadata:
-        """A fresh answer of any node; `topics` None means all. No topic is created. Raises as `ask`."""
+        """The metadata from a new response of any node; `topics` None means all. No topic is created. Raises as `ask`
+        does."""
 
     async def by_leader(
         self, partitions: Iterable[TopicPartition], unled: dict[TopicPartition, ApiError] | None = None
     ) -> dict[int, list[TopicPartition]]:
-        """The partitions that each node leads, in order of node. Raises as `ask`, and ApiError for the first that
-        nobody leads or that there is not; with `unled` all those are put there."""
+        """The partitions by the node that leads them, sorted. Raises as `ask` does, and ApiError for the first
+        partition that does not exist or has no leader; with `unled` such partitions are added to `unled` instead."""
 
     async def coordinator(self, key: str, kind: int = COORDINATOR_OF_GROUP) -> int:
-        """The node that coordinates the group, or the transactional id. Raises as `ask`, and Refused."""
+        """The coordinator of the group or the transactional id. Raises as `ask` does, and Refused."""
 
     def forget(self) -> None:
-        """What the port may know of topics is wrong from now on."""
+        """Discard cached metadata: it is outdated."""
 
     async def retrying(self, operation: Callable[[], Awaitable[T]], *, final: Iterable[int] = ()) -> T:
-        """What `operation` returns, which may be carried out again where that can help and the port does such things:
-        not for the error codes in `final`."""
+        """The result of `operation`, which a transport that retries may run again; not for the error codes in
+        `final`."""
 
     async def of_each(self, ask: Callable[[K], Awaitable[T]], items: Iterable[K]) -> list[T]:
-        """What `ask` gives for each, in order, of AT_ONCE_MAX at a time. The first failure ends them all and is
-        raised."""
+        """The results of `ask` for each item, in order, with at most AT_ONCE_MAX calls at a time. The first failure
+        cancels the other calls and is raised."""
 
     async def ask_brokers(self, ask: Callable[[int], Awaitable[T]], broker_ids: Iterable[int]) -> list[T]:
-        """Ask like `of_each`, but leave out the brokers that do not answer."""
+        """Ask the brokers as `of_each` does, but leave out those that do not answer."""
 
     async def give_way(self) -> None:
-        """Let others have a turn, in the middle of a long computation."""
+        """Yield to other tasks, during a long computation."""
 
     async def salted_password(self, mechanism: ScramMechanism, password: str, iterations: int) -> tuple[bytes, bytes]:
-        """A new salt, and the password with it, as SCRAM keeps it."""
+        """A new salt, and the salted password as SCRAM stores it."""

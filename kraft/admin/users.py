@@ -1,4 +1,4 @@
-"""Users who log in by SCRAM (KIP-554): show them, give and take their passwords."""
+"""Users who authenticate by SCRAM (KIP-554): list them, set and delete their passwords."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kraft.security.scram_credentials import BY_NUMBER, ITERATIONS_DEFAULT, Scra
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A user that has a password. The password itself is stored nowhere."""
+    """A user with SCRAM credentials. The password itself is stored nowhere."""
 
     name: str
     iterations: Mapping[str, int]
@@ -35,8 +35,8 @@ class User:
 
 
 async def describe_users(port: AdminTransport, names: Sequence[str] = ()) -> list[User]:
-    """Those users who have SCRAM credentials, of `names` or all, sorted by name. Raises Refused, with
-    RESOURCE_NOT_FOUND for a name that has none."""
+    """The users of `names`, or all, that have SCRAM credentials, sorted by name. Raises Refused, RESOURCE_NOT_FOUND for
+    a name that has none."""
     wanted = [UserName(name=name) for name in dict.fromkeys(names)]
     request = DescribeUserScramCredentialsRequest(users=wanted or None)
     response = await port.retrying(lambda: port.ask(request, DescribeUserScramCredentialsResponse))
@@ -63,8 +63,8 @@ async def put_user(
     mechanisms: Sequence[ScramMechanism],
     iterations: int = ITERATIONS_DEFAULT,
 ) -> None:
-    """Give a user a password, also in the place of an earlier one: one mechanism after the other, since a request
-    changes a user once. The port hashes it; it does not travel itself. Raises Refused."""
+    """Set a user's password, replacing an earlier one. Each mechanism needs a request of its own, since a request may
+    change a user only once. The transport hashes the password; it is not sent. Raises Refused."""
     for mechanism in mechanisms:
         salt, salted = await port.salted_password(mechanism, password, iterations)
         change = ScramCredentialUpsertion(
@@ -74,7 +74,7 @@ async def put_user(
 
 
 async def remove_user(port: AdminTransport, name: str, mechanisms: Sequence[ScramMechanism]) -> None:
-    """Take a user's passwords of these mechanisms. Sessions that are there stay until they end. Raises Refused."""
+    """Delete a user's credentials of these mechanisms. Open sessions continue until they end. Raises Refused."""
     for mechanism in mechanisms:
         change = ScramCredentialDeletion(name=name, mechanism=mechanism.number)
         await _alter(port, name, AlterUserScramCredentialsRequest(deletions=[change]))
