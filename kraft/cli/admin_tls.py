@@ -1,5 +1,5 @@
-"""The keys that the HTTP admin shows its clients (`kraft.admin.ssl.*`): read when the process starts, and again when
-their files change. Connections that are there keep the keys they began with."""
+"""The TLS keys of the HTTP admin (`kraft.admin.ssl.*`): read at the start of the process, and again when their files
+change. Open connections keep their keys."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kraft.world.real.tls import server_context
 
 
 class AdminTls:
-    """Made for an admin that speaks HTTPS. Raises ConfigurationError."""
+    """The keys of an HTTPS admin. Raises ConfigurationError."""
 
     def __init__(self, world: World, config: NodeConfig) -> None:
         self._world = world
@@ -31,16 +31,15 @@ class AdminTls:
         self._warn_of_end()
 
     def certificate_chain(self) -> str:
-        """The chain that the next connection is shown, in PEM form."""
+        """The certificate chain for the next connection, in PEM form."""
         return self._tls.certificate_chain
 
     def context(self) -> ssl.SSLContext:
-        """For the next connection. Asked from the admin's thread."""
+        """The TLS context for the next connection. Called from the admin's thread."""
         return self._context
 
     async def follow_files(self) -> None:
-        """Take keys over from files that change, for ever. Those that cannot be used are told in the log, and change
-        nothing."""
+        """Reload keys from files that change, until cancelled. Invalid keys are logged and change nothing."""
         while True:
             await self._world.clock.sleep(LOOK_SECONDS)
             statuses = statuses_of(self._world.files, self._settings.files)
@@ -78,7 +77,7 @@ class AdminTls:
 
 
 def admin_tls(world: World, config: NodeConfig) -> AdminTls | None:
-    """None for an admin that is off, or speaks plain HTTP. Raises ConfigurationError."""
+    """The keys of the HTTP admin; None if it is off or uses plain HTTP. Raises ConfigurationError."""
     if config.admin_address is None or not config.admin_is_encrypted:
         return None
     principals_of_certificates(config)

@@ -1,4 +1,4 @@
-"""Processes that end with the one that started them."""
+"""Child processes that stop when their parent ends."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ PR_SET_PDEATHSIG = 1
 
 
 def stop_with_parent(parent: int) -> Callable[[], None] | None:
-    """What a child does before it begins, so that it is asked to stop when its parent has died, even by SIGKILL. Only
-    Linux has such a thing. The child must be begun by the parent's main thread."""
+    """The function that a child calls before it starts, so that the kernel signals it when its parent dies, even by
+    SIGKILL. Linux only. The parent's main thread must start the child."""
     if sys.platform != "linux":
         return None
     libc = ctypes.CDLL(None)

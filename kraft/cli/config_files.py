@@ -1,4 +1,4 @@
-"""What the configuration of a node is read from: files that the command line names, and the process around it."""
+"""The sources of a node's configuration: the files of the command line, and the process's environment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kraft.common.config.resources import broker_key
 
 
 def read_config_files(paths: Sequence[str]) -> tuple[list[ConfigFile], list[str]]:
-    """The files that can be read, in order, and a sentence for each that cannot."""
+    """The readable files, in order, and a message for each that cannot be read."""
     files, problems = [], []
     for path in paths:
         try:
@@ -32,7 +32,7 @@ def process_surroundings() -> Surroundings:
 
 
 def process_secret_places() -> SecretPlaces:
-    """What `config.providers` may name in this process."""
+    """The sources that `config.providers` may use in this process."""
     return SecretPlaces(read=_read_secret, exists=os.path.exists, environment=os.environ)
 
 
@@ -48,7 +48,7 @@ def _read_secret(path: str) -> str | None:
 
 
 def refuse_secrets(sets: Sequence[str]) -> list[str]:
-    """A sentence for every secret that stands on a command line, where whoever is on the machine reads it."""
+    """A message for every secret on the command line, where every user of the machine can read it."""
     problems = []
     for pair in sets:
         name, separator, text = pair.partition("=")

@@ -1,11 +1,10 @@
-"""Garbage collection that does not hold up the event loop, however many partitions a node has.
+"""Garbage collection that does not block the event loop, however many partitions a node has.
 
-Python's collector goes over all objects of a program at once, again whenever their number has grown by a quarter:
-165 ms for a node of 55,000 partitions, in the midst of whatever is served. Nearly all of them live as long as their
-partition does, and end without a collector. So what has outlived a collection that took long is set aside
-(`gc.freeze`), and later ones look at what is new alone. What was set aside and becomes garbage in a cycle is found
-once as much has been set aside again: memory is bounded by twice what is alive, and collections of everything become
-rarer as a node grows.
+Python's collector scans all objects of a program in one step, whenever their number has grown by a quarter: 165 ms for
+a node of 55,000 partitions, while requests wait. Nearly all of these objects live as long as their partition does, and
+are freed without a collector. So objects that survive a long collection are frozen (`gc.freeze`), and later collections
+scan only new objects. A frozen object that becomes cyclic garbage is found once as much again has been frozen: memory
+is bounded by twice the live size, and full collections become rarer as a node grows.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ GROWTH_MAX: Final = 2.0
 
 
 class Collector(Protocol):
-    """What of the module `gc` is used."""
+    """The part of the module `gc` that is used."""
 
     callbacks: list[Callable[[Literal["start", "stop"], dict[str, int]], object]]
 
@@ -40,7 +39,7 @@ class Collector(Protocol):
 
 
 class Heap:
-    """Follows the collections of this process. `seconds` is a clock that never goes back."""
+    """Follows the collections of this process. `seconds` is a monotonic clock."""
 
     def __init__(self, collector: Collector = gc, seconds: Callable[[], float] = time.perf_counter) -> None:
         self._collector = collector
@@ -54,7 +53,7 @@ class Heap:
         """How many are set aside, at most. Counting takes as long as a collection, so it is done when it matters."""
 
     def begin(self) -> None:
-        """Set aside what the start has made, and collect from now on. Until now collections were off."""
+        """Freeze the objects of the start, and enable collections, which were off until now."""
         self._collector.freeze()
         self._alive = self._aside = self._collector.get_freeze_count()
         self._collector.callbacks.append(self.follow)
@@ -62,7 +61,7 @@ class Heap:
         self._collector.enable()
 
     def follow(self, phase: Literal["start", "stop"], info: Mapping[str, int]) -> None:
-        """Called by the collector when a collection begins ("start") and when it is over ("stop")."""
+        """Callback of the collector at the start ("start") and end ("stop") of a collection."""
         if info["generation"] != OLDEST:
             return
         if phase == "start":

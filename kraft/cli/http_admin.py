@@ -1,8 +1,8 @@
 """The HTTP admin's socket and thread.
 
-The socket listens before the ready line, so that a request that comes early waits instead of failing. FastAPI and
-uvicorn are imported afterwards, in their own thread (350 ms there), with the garbage collector off; then what is
-there is frozen, which keeps later collections short (longest stall of the loop 2.9 ms instead of 12.6).
+The socket listens before the ready line, so that an early request waits instead of failing. FastAPI and uvicorn are
+imported afterwards, in their own thread (350 ms), with the garbage collector off. Then all objects are frozen, which
+keeps later collections short (longest stall of the loop 2.9 ms instead of 12.6).
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def bind_admin(address: Address | None) -> socket.socket | None:
 
 
 class AdminThread:
-    """Serves the HTTP admin beside the node until `stop`. A failure of the admin is logged and leaves the node
-    alone."""
+    """Serves the HTTP admin beside the node until `stop`. A failure of the admin is logged and does not affect the
+    node."""
 
     def __init__(
         self,
@@ -56,8 +56,8 @@ class AdminThread:
         context: Callable[[], ssl.SSLContext] | None,
         imported: Callable[[], None],
     ) -> None:
-        """`context` gives the keys for the next connection; None: it speaks plain HTTP. `imported` is called on the
-        thread once FastAPI is loaded, or could not be."""
+        """`context` returns the TLS context for the next connection; None means plain HTTP. `imported` is called on the
+        thread after FastAPI was loaded, or failed to load."""
         self._context = context
         self._imported = imported
         self._listener = listener
@@ -71,7 +71,7 @@ class AdminThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Let running requests end, at most for `STOP_SECONDS_MAX`."""
+        """Stop, waiting for running requests for `STOP_SECONDS_MAX` at most."""
         self._stopped.set()
         if self._server is not None:
             self._server.should_exit = True

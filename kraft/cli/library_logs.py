@@ -1,5 +1,4 @@
-"""What libraries write with Python's logging (uvicorn, asyncio), as events of the node: in its format, and at its
-level."""
+"""Log records of libraries (uvicorn, asyncio) as events of the node, in its format and at its level."""
 
 from __future__ import annotations
 
@@ -14,8 +13,7 @@ _LEVELS = ((logging.ERROR, "error"), (logging.WARNING, "warning"), (logging.INFO
 
 
 class LibraryLogs(logging.Handler):
-    """Gives each record to `sink`, unless what it tells of says that it was told already (an exception with
-    `is_told`)."""
+    """Passes each record to `sink`, unless its exception was already logged (`is_told`)."""
 
     def __init__(self, sink: Sink) -> None:
         super().__init__()
@@ -46,8 +44,8 @@ def _line(record: logging.LogRecord) -> LogLine:
 
 @contextmanager
 def library_logs(sink: Sink) -> Iterator[None]:
-    """While it lasts, everything that is logged in this process and is at least a warning, or what its logger's
-    level says, goes to `sink`."""
+    """While active, everything logged in this process as a warning or worse, or at its logger's own level, goes to
+    `sink`."""
     handler = LibraryLogs(sink)
     root = logging.getLogger()
     root.addHandler(handler)

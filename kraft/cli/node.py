@@ -1,12 +1,12 @@
 """`kraft-node`: the composition root of one process with one node.
 
-Parse, configure, run, and leave with an exit code: 0 stopped as asked, 1 a fault with its reason as the last line, 2
-unusable configuration with every problem in one report. What belongs to the process and not to a node - signals,
+It parses, configures, runs, and exits with a code: 0 stopped as requested, 1 failed, with the reason as the last line,
+2 invalid configuration, with every problem in one report. What belongs to the process and not to a node - signals,
 stdout, the admin socket and its thread, the garbage collector - is composed here; the node is
 `kraft.server.node.run_node`.
 
-The time from the start of the process to the first acknowledged record counts, so everything that is not needed for
-it (FastAPI above all) is imported after the ready line.
+The time from the start of the process to the first acknowledged record matters, so everything not needed for it
+(FastAPI above all) is imported after the ready line.
 """
 
 from __future__ import annotations

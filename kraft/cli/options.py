@@ -1,6 +1,6 @@
-"""The command line of `kraft-node`: what can be given, how it is explained, and nothing else.
+"""The command line of `kraft-node`: its options and their explanations.
 
-Every option is short for a configuration key (`kraft.common.config.node.layers.OPTION_KEYS`). Values are not judged
+Every option stands for a configuration key (`kraft.common.config.node.layers.OPTION_KEYS`). Values are not checked
 here; the configuration's one report does that.
 """
 
@@ -30,7 +30,8 @@ Exit codes: 0 stopped as asked, 1 a fault (the last line says which), 2 unusable
 
 
 class Invocation(NamedTuple):
-    """What somebody typed: options in order with their texts, --set pairs, paths of --config, and what to format."""
+    """A parsed command line: options in order with their texts, --set pairs, paths of --config, and the format
+    options."""
 
     options: list[tuple[str, str]]
     sets: list[str]
@@ -41,7 +42,7 @@ class Invocation(NamedTuple):
 
 
 def parse_command_line(arguments: Sequence[str]) -> Invocation:
-    """Leaves the process with 0 for --help and --version, with 2 for what is no option."""
+    """Parse the command line. Exits with 0 for --help and --version, with 2 for an unknown option."""
     parsed = _parser().parse_args(list(arguments))
     options = [
         (f"--{name.replace('_', '-')}", text)
@@ -130,5 +131,5 @@ def _add_format_options(group: argparse._ArgumentGroup) -> None:
 
 
 def _add(group: argparse._ArgumentGroup, name: str, metavar: str, explanation: str) -> None:
-    """An option that keeps every text it is given: two different ones for a key are an error, which needs both."""
+    """Add an option that keeps every text it is given: two different texts for a key are an error, which names both."""
     group.add_argument(name, metavar=metavar, action="append", default=[], help=explanation)

@@ -1,5 +1,5 @@
-"""One node in one process: the trio run, signals, the ready line, the HTTP admin's thread, and an end that is
-bounded in time."""
+"""One node in one process: the trio run, signals, the ready line, the HTTP admin's thread, and a shutdown of bounded
+time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CANCELLED_SECONDS_MAX = 1.0
 
 
 class ServingNode(Protocol):
-    """What `run_node` hands over once it serves: registered, unfenced, listening."""
+    """The node that `run_node` passes on once it serves: registered, unfenced, listening."""
 
     @property
     def cluster_id(self) -> str: ...
@@ -44,7 +44,7 @@ class ServingNode(Protocol):
     @property
     def admin_service(self) -> AdminPort: ...
     def watch_admin_certificate(self, chain: Callable[[], str]) -> None:
-        """Report when the HTTP admin's certificate ends, as for listeners. `chain` returns it in PEM form."""
+        """Report the expiry of the HTTP admin's certificate, as for listeners. `chain` returns it in PEM form."""
 
     def begin_shutdown(self) -> None:
         """Hand over leaderships, flush, and let `run_node` return. Idempotent."""
@@ -56,13 +56,13 @@ shutdown; raises for a fault."""
 
 
 def serve_process(config: NodeConfig, world: World, run_node: RunNode) -> None:
-    """Run until a signal asks to stop. Raises whatever stopped the node otherwise; ConfigurationError when it could
-    not begin."""
+    """Run until a signal requests the stop. Raises the error that stopped the node otherwise; ConfigurationError if it
+    could not start."""
     trio.run(_Process(config, world, run_node).run)
 
 
 class _Process:
-    """Owns what a process has one of. Its state is touched by the trio loop only."""
+    """Owns the resources of which a process has one. Its state is used by the trio loop only."""
 
     def __init__(self, config: NodeConfig, world: World, run_node: RunNode) -> None:
         self.config = config
@@ -105,7 +105,7 @@ class _Process:
                 node.begin_shutdown()
 
     def announce(self, node: ServingNode) -> None:
-        """Say that we serve, then start what nobody had to wait for."""
+        """Print the ready line, then start what was not needed before it."""
         by_name = {endpoint.name: endpoint for endpoint in node.endpoints}
         broker = next((by_name[endpoint.name] for endpoint in self.config.broker_listeners), None)
         controller = next((by_name[endpoint.name] for endpoint in self.config.controller_listeners), None)
@@ -130,7 +130,7 @@ class _Process:
         self.admin.start()
 
     def admin_url(self) -> str | None:
-        """Where the HTTP admin listens; None when it is off."""
+        """The URL of the HTTP admin; None if it is off."""
         if self.admin_socket is None:
             return None
         host, port = self.admin_socket.getsockname()[:2]
@@ -139,7 +139,7 @@ class _Process:
     async def watch_signals(
         self, process_nursery: trio.Nursery, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        """The first signal asks to stop, the second stops at once."""
+        """Shut down at the first signal; stop immediately at the second."""
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             task_status.started()
             async for signal_number in signals:
@@ -156,15 +156,15 @@ class _Process:
                     self.node.begin_shutdown()
 
     def watch_the_end(self) -> None:
-        """End the process even if it cannot: a thread that waits for a disk that never answers is not to be
-        cancelled, and the loop may wait for it as well."""
+        """End the process even if it hangs: a thread that waits for a disk that does not answer cannot be cancelled,
+        and the loop may wait for that thread."""
         seconds = self.config.seconds("kraft.shutdown.timeout.ms") + CANCELLED_SECONDS_MAX
         watchdog = threading.Timer(seconds, _give_up, (seconds,))
         watchdog.daemon = True
         watchdog.start()
 
     async def end_in_time(self) -> None:
-        """A shutdown that takes too long is cut short. A node that does not serve yet has nothing to hand over."""
+        """Cancel a shutdown that takes too long. A node that does not serve yet stops without a controlled shutdown."""
         if self.node is not None:
             seconds = self.config.seconds("kraft.shutdown.timeout.ms")
             await self.world.clock.sleep(seconds)
@@ -173,19 +173,19 @@ class _Process:
 
 
 def _give_up(seconds: float) -> None:
-    """On the watchdog's thread. What is on disk is what a kill -9 leaves: recovery deals with it."""
+    """Exit, on the watchdog's thread. The disk is left as after kill -9, which recovery handles."""
     sys.stderr.write(f"kraft-node: not stopped after {seconds:g} s: something, most likely a disk, does not answer\n")
     sys.stderr.flush()
     os._exit(1)
 
 
 def configuration_problems(error: BaseException) -> list[str]:
-    """The problems in `error`, when it was the configuration after all: a taken port, a directory that is not ours."""
+    """The configuration problems in `error`: a port in use, a directory of another node."""
     return [problem for leaf in _leaves(error) if isinstance(leaf, ConfigurationError) for problem in leaf.problems]
 
 
 def fault_reason(error: BaseException) -> str:
-    """One line that says why the process ends. What only a developer can read goes to stderr before it."""
+    """One line with the reason why the process ends. A traceback for developers goes to stderr before it."""
     first = next((leaf for leaf in _leaves(error) if not isinstance(leaf, trio.Cancelled)), error)
     if not isinstance(first, OSError | KraftError):
         traceback.print_exception(error, file=sys.stderr)

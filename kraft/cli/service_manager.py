@@ -1,6 +1,6 @@
-"""What systemd is told of this process (sd_notify(3)): that it serves, that it stops, and that its loop is alive.
+"""Notifications to systemd (sd_notify(3)): that the process serves, that it stops, and that its loop is alive.
 
-Where nobody asks for it (no NOTIFY_SOCKET in the environment) nothing is sent.
+Without NOTIFY_SOCKET in the environment nothing is sent.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Log = Callable[[Mapping[str, Any]], None]
 
 
 class ServiceManager:
-    """`socket_path` is where datagrams go, in the abstract name space if it begins with @."""
+    """`socket_path` is the socket for the datagrams, in the abstract name space if it begins with @."""
 
     def __init__(self, socket_path: str, watchdog_seconds: float | None, log: Log) -> None:
         self._address = "\0" + socket_path[1:] if socket_path.startswith("@") else socket_path
@@ -26,15 +26,14 @@ class ServiceManager:
         self._has_failed = False
 
     def serving(self, status: str) -> None:
-        """The process has started. `status` is what `systemctl status` shows."""
+        """Notify that the process has started. `status` is what `systemctl status` shows."""
         self._send(f"READY=1\nSTATUS={status}")
 
     def stopping(self) -> None:
         self._send("STOPPING=1\nSTATUS=stopping")
 
     async def keep_alive(self, clock: Clock) -> None:
-        """Say so twice in the time after which a silent process is killed, for ever. Returns at once where nobody
-        watches."""
+        """Notify the watchdog twice in its timeout, until cancelled. Returns immediately if there is no watchdog."""
         while self._watchdog_seconds is not None:
             self._send("WATCHDOG=1")
             await clock.sleep(self._watchdog_seconds / 2)
@@ -53,7 +52,8 @@ class ServiceManager:
 
 
 def service_manager(environment: MutableMapping[str, str], log: Log) -> ServiceManager:
-    """The one that started this process. Its variables are taken out of `environment`: children are not the service."""
+    """The service manager that started this process. Its variables are removed from `environment`, so that child
+    processes do not inherit them."""
     path, watchdog = environment.pop(SOCKET, ""), environment.pop(WATCHDOG, "")
     is_time = path != "" and watchdog.isdecimal() and int(watchdog) > 0
     return ServiceManager(path, int(watchdog) / 1_000_000 if is_time else None, log)

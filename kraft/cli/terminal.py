@@ -1,4 +1,4 @@
-"""What a node writes to its terminal: log events to stderr, one ready line to stdout, and what to do next."""
+"""A node's output to its terminal: log events to stderr, one ready line to stdout, and hints on what to do next."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kraft.common.logging import LEVELS, LogLine, level_of, render_console, rend
 
 
 def stderr_sink(log_format: str, level: str) -> Callable[[LogLine], None]:
-    """A sink that renders events at least as severe as `level`. A closed stderr ends nothing but the output."""
+    """A sink that renders events at least as severe as `level`. A closed stderr ends only the output."""
     least = LEVELS[level.lower()]
     stream = sys.stderr
     colour = log_format.lower() == "console" and stream.isatty()
@@ -36,7 +36,7 @@ def stderr_sink(log_format: str, level: str) -> Callable[[LogLine], None]:
 
 
 def process_age_ms() -> int:
-    """Milliseconds since the process began, as the kernel counts (to 10 ms); 0 where it does not say."""
+    """Milliseconds since the start of the process, from the kernel (in steps of 10 ms); 0 if unknown."""
     try:
         with open("/proc/self/stat", encoding="ascii") as file:
             started_ticks = int(file.read().rpartition(")")[2].split()[19])
@@ -56,7 +56,7 @@ def ready_line(
     cluster_id: str,
     age_ms: int,
 ) -> str:
-    """The one line on stdout. Programs read it; its words are a contract."""
+    """The one line on stdout. Programs parse it, so its words are a contract."""
     words = [f"ready node={node_id} roles={','.join(roles)}"]
     if broker is not None:
         words.append(f"kafka={broker.address}")
@@ -68,7 +68,7 @@ def ready_line(
 
 
 def print_ready(line: str, broker: Endpoint | None, admin: str | None) -> None:
-    """The ready line; on a terminal also what one may want to type next."""
+    """Print the ready line; on a terminal also commands to try next."""
     sys.stdout.write(line + "\n")
     if sys.stdout.isatty() and broker is not None:
         target = "" if broker.address == "127.0.0.1:9092" else f" --bootstrap-server {broker.address}"
@@ -83,7 +83,7 @@ def print_ready(line: str, broker: Endpoint | None, admin: str | None) -> None:
 
 
 def report_problems(problems: Sequence[str]) -> None:
-    """Everything that makes a configuration unusable, in one report on stderr."""
+    """Print every problem of a configuration on stderr, in one report."""
     count = len(problems)
     sys.stderr.write(f"kraft-node: unusable configuration, {count} problem{'s' if count != 1 else ''}:\n")
     for problem in problems:
@@ -92,15 +92,14 @@ def report_problems(problems: Sequence[str]) -> None:
 
 
 def address_problem(option: str, address: object, problem: OSError) -> str:
-    """What to say when a listener cannot be opened: the option comes first, since that is what somebody has to
-    change."""
+    """The message for a listener that cannot be opened. It begins with the option that must be changed."""
     if problem.errno == errno.EADDRINUSE:
         return f"{option}: {address} is taken by another process; choose another port, or 0 to have one picked"
     return f"{option}: cannot listen on {address}: {problem.strerror}"
 
 
 def refuse_system(program: str) -> bool:
-    """Whether this system is none that the program runs on: that has been said then."""
+    """Whether the program does not run on this operating system. Prints a message then."""
     system: str = sys.platform
     if system != "win32":
         return False

@@ -1,9 +1,9 @@
 """The nodes that `kraft-node --workers N` starts on a machine, and their command lines. Pure.
 
-Worker i has the id and the port of the first one plus i, and a directory of its own. Without --voters and
---bootstrap-controllers the first three are the quorum too (the first, of one or two); with --voters those that are
-named there are; with --bootstrap-controllers none is. All others are brokers only. The machine's name is the rack of
-all, so that no two replicas of a partition are on it where the cluster has others.
+Worker i has the first worker's id and port plus i, and a directory of its own. Without --voters and
+--bootstrap-controllers the first three workers are controllers, too (of one or two workers, the first). With --voters
+the workers named there are; with --bootstrap-controllers none is. All others are only brokers. The machine's name is
+the rack of all, so that no two replicas of a partition are on one machine if the cluster has others.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ADVERTISED: Final = "advertised.listeners"
 
 
 class Worker(NamedTuple):
-    """`arguments` are those of `kraft-node`; `home` is where its directories are."""
+    """`arguments` are those of `kraft-node`; `home` is the parent of its directories."""
 
     node_id: int
     is_controller: bool
@@ -54,7 +54,7 @@ class Worker(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """What is the same for all: `directory` is the first data directory, `cluster_id` is None where each worker
+    """Settings that all workers share: `directory` is the first data directory; `cluster_id` is None if each worker
     learns it from the quorum."""
 
     workers: tuple[Worker, ...]
@@ -114,7 +114,7 @@ def plan_workers(
 def _voters(
     given: Mapping[str, str], ids: Sequence[int], address: str, port: int, problems: list[str]
 ) -> dict[int, str]:
-    """Addresses of the quorum by id; none where it is found by --bootstrap-controllers."""
+    """The addresses of the quorum by id; empty with --bootstrap-controllers."""
     if "--bootstrap-controllers" in given:
         return {}
     if "--voters" not in given:
@@ -131,12 +131,12 @@ def _voters(
 
 
 def _reached(address: str) -> str:
-    """An address that listens everywhere is reached on this machine."""
+    """The address for connections from this machine: that of a wildcard address is 127.0.0.1."""
     return "127.0.0.1" if address in ("0.0.0.0", "", "[::]") else address
 
 
 def _defaults(keys: Mapping[str, str], given: Mapping[str, str], ids: Sequence[int], host: str) -> list[str]:
-    """Settings of all workers that nobody gave."""
+    """Settings of all workers that were not given."""
     chosen = {"broker.rack": host}
     if "--voters" not in given and "--bootstrap-controllers" not in given:
         chosen |= internal_topic_settings(len(ids))
@@ -159,7 +159,7 @@ def _address(text: str, option: str, problems: list[str]) -> tuple[str, int]:
 
 
 def _shifted(listeners: str, index: int, problems: list[str]) -> str:
-    """Advertised listeners of worker `index`: the ports count up."""
+    """The advertised listeners of worker `index`, with ports increased by `index`."""
     found = []
     for each in listeners.split(","):
         head, separator, port = each.strip().rpartition(":")
@@ -171,7 +171,7 @@ def _shifted(listeners: str, index: int, problems: list[str]) -> str:
 
 
 def _without(arguments: Sequence[str], options: Sequence[str]) -> list[str]:
-    """The command line without these options, which have one text each, and without advertised listeners."""
+    """The command line without these options, which have one value each, and without advertised listeners."""
     kept: list[str] = []
     words = iter(arguments)
     for word in words:

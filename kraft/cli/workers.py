@@ -1,8 +1,8 @@
-"""`kraft-node --workers N`: several nodes on one machine, each a process of its own, under one that starts them again
-when they fail and ends with them.
+"""`kraft-node --workers N`: several nodes on one machine, each in its own process. A parent process restarts those that
+fail, and stops with them.
 
-The directory remembers which cluster it is and which of its workers have served (`workers.json`): a voter that has is
-never formatted again, since an empty disk may not vote as if it were the old one.
+The directory stores the cluster id and which workers have served (`workers.json`). A voter that has served is never
+formatted again, since with an empty disk it could vote twice.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ REMEMBERED: Final = "workers.json"
 
 
 def run_workers(invocation: Invocation, arguments: Sequence[str], count: int) -> int:
-    """Returns the exit code: 0 stopped as asked, 1 not all ended well, 2 unusable configuration."""
+    """Run the workers. Returns the exit code: 0 stopped as requested, 1 not all ended cleanly, 2 invalid
+    configuration."""
     given = dict(invocation.options)
     directory = Path(given.get("--data-dir", "./kraft-data").partition(",")[0])
     try:
@@ -68,7 +69,7 @@ def run_workers(invocation: Invocation, arguments: Sequence[str], count: int) ->
 
 
 def _recall(path: Path) -> dict[str, Any]:
-    """Raises ConfigurationError."""
+    """The content of `workers.json`. Raises ConfigurationError."""
     try:
         text = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         return {"cluster_id": str(text.get("cluster_id", "")), "served": [int(each) for each in text.get("served", [])]}
@@ -77,7 +78,7 @@ def _recall(path: Path) -> dict[str, Any]:
 
 
 def _check_files(paths: Sequence[str]) -> None:
-    """Raises ConfigurationError for keys that cannot be the same for several nodes."""
+    """Raises ConfigurationError for keys that several nodes cannot share."""
     files, problems = read_config_files(paths)
     for file in files:
         for entry in parse_properties(file.text):
@@ -91,7 +92,7 @@ def _check_files(paths: Sequence[str]) -> None:
 
 
 class _Memory:
-    """What `workers.json` holds."""
+    """The content of `workers.json`."""
 
     def __init__(self, path: Path, cluster_id: str, served: Sequence[int]) -> None:
         self._path = path
@@ -99,7 +100,7 @@ class _Memory:
         self.served = [*served]
 
     def note(self, node_id: int) -> None:
-        """It has served. Raises OSError."""
+        """Record that the worker has served. Raises OSError."""
         if node_id not in self.served:
             self.served = sorted([*self.served, node_id])
             prepared = self._path.with_suffix(".tmp")
@@ -109,7 +110,7 @@ class _Memory:
 
 
 class Workers:
-    """The processes of one machine. `formats`: whether their quorum is theirs alone, so that it is theirs to make."""
+    """The processes of one machine. `formats`: whether all voters are on this machine, so that it may format them."""
 
     def __init__(self, machine: Machine, memory: _Memory, *, formats: bool) -> None:
         self._machine = machine
@@ -133,7 +134,7 @@ class Workers:
         return self._code
 
     async def _watch_signals(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """The first signal has every worker stop in order, a second one at once."""
+        """Stop every worker cleanly at the first signal, immediately at the second."""
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             task_status.started()
             async for _ in signals:
@@ -147,7 +148,7 @@ class Workers:
             process.send_signal(number)
 
     async def _keep(self, worker: Worker) -> None:
-        """Start it, and again whenever it fails, until all stop."""
+        """Start the worker, and restart it whenever it fails, until all stop."""
         pause = PAUSE_SECONDS
         while not self._stopping.is_set():
             begun = trio.current_time()
@@ -167,7 +168,7 @@ class Workers:
             pause = min(2 * pause, PAUSE_SECONDS_MAX)
 
     async def _live(self, worker: Worker) -> int:
-        """One life of a worker; its exit code."""
+        """Run a worker once. Returns its exit code."""
         process = self._spawn(worker)
         self._running[worker.node_id] = process
         assert process.stdout is not None
@@ -210,5 +211,5 @@ class Workers:
 
 
 async def _in_thread(call: Callable[[], T]) -> T:
-    """One thread for each worker: they wait for as long as it lives."""
+    """Run a call in a thread of its own: it waits for as long as the worker lives."""
     return await trio.to_thread.run_sync(call, limiter=trio.CapacityLimiter(1))

@@ -1,7 +1,7 @@
 """`kraft`: the command that administers a cluster over Kafka's protocol.
 
-A module a noun (`topics`, `configs`, `groups`, ...), each with its verbs; `app` finds them without importing them.
-What all verbs share: `options`, `running` (ask a cluster, turn what went wrong into a sentence and an exit code),
-`output` (JSON, tables on a terminal, tab-separated columns elsewhere). Exit codes: 0 done, 1 failed, 2 wrong usage,
-3 what was named does not exist.
+There is a module for each noun (`topics`, `configs`, `groups`, ...) with its verbs; `app` finds them without importing
+them. All verbs share `options`, `running` (send a request to a cluster; errors become a message and an exit code) and
+`output` (JSON, tables on a terminal, tab-separated columns elsewhere). Exit codes: 0 done, 1 failed, 2 wrong usage, 3
+the named thing does not exist.
 """

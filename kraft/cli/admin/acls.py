@@ -83,7 +83,7 @@ def _word(name: str) -> str:
 
 
 def _one_of(text: str, names: dict[int, str], option: str, *, but: Sequence[int] = (UNKNOWN,)) -> int:
-    """Raises typer.BadParameter (exit 2)."""
+    """The id of a word. Raises typer.BadParameter (exit 2)."""
     found = {_word(name).lower(): value for value, name in names.items() if value not in but}
     value = found.get(text.replace("_", "").lower())
     if value is None:
@@ -95,7 +95,7 @@ def _one_of(text: str, names: dict[int, str], option: str, *, but: Sequence[int]
 def _resources(
     topics: Names, groups: Names, transactional_ids: Names, on_cluster: bool, tokens: Names, users: Names
 ) -> list[Resource]:
-    """Raises typer.BadParameter (exit 2)."""
+    """The resources of the options. Raises typer.BadParameter (exit 2)."""
     named = (
         (ResourceKind.TOPIC, topics),
         (ResourceKind.GROUP, groups),
@@ -115,13 +115,13 @@ def _principals(names: Names) -> list[str]:
 
 
 def _owners(names: Names) -> list[str]:
-    """Principals whose tokens are meant. `*` is everybody's. Raises typer.BadParameter (exit 2)."""
+    """The principals whose tokens are selected; `*` selects every principal's. Raises typer.BadParameter (exit 2)."""
     _principals([name for name in names or () if name != WILDCARD])
     return list(names or ())
 
 
 def _needed(kind: int, producer: bool, consumer: bool, operations: Names) -> list[int]:
-    """The operations on a resource of `kind` that are asked for."""
+    """The operations on a resource of `kind` that the options request."""
     if not producer and not consumer:
         return [_one_of(text, OPERATION_NAMES, "--operation", but=(UNKNOWN, ANY)) for text in operations or ("All",)]
     if operations:
@@ -145,7 +145,7 @@ def _entries(
     allowed: tuple[list[str], Names],
     denied: tuple[list[str], Names],
 ) -> list[AccessControlEntry]:
-    """Every combination."""
+    """The entries of every combination."""
     return [
         AccessControlEntry(kind, name, pattern, principal, host, operation, permission)
         for kind, name in resources
@@ -162,7 +162,7 @@ def _table(entries: Iterable[AccessControlEntry]) -> Table:
 
 
 def _document(entry: AccessControlEntry) -> dict[str, Any]:
-    """The words of Kafka's REST API."""
+    """The entry in the words of Kafka's REST API."""
     return {
         "resource_type": KIND_NAMES.get(entry.resource_type, KIND_NAMES[UNKNOWN]),
         "resource_name": entry.resource_name,
@@ -224,7 +224,7 @@ def add_acls(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Allow or deny operations to principals. What there is already stays as it is."""
+    """Allow or deny operations to principals. Existing entries stay as they are."""
     resources = _resources(topics, groups, transactional_ids, on_cluster, tokens, users)
     pattern = _one_of(pattern_type, PATTERN_NAMES, "--resource-pattern-type", but=(UNKNOWN, ANY, PatternType.MATCH))
     by_kind = {kind: _needed(kind, producer, consumer, operations) for kind, _ in resources}
@@ -262,7 +262,7 @@ def remove_acls(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Remove the entries that are named: as they were added, or without a principal all entries of the resources."""
+    """Remove entries: those with the given options, or without a principal all entries of the resources."""
     resources = _resources(topics, groups, transactional_ids, on_cluster, tokens, users)
     pattern = _one_of(pattern_type, PATTERN_NAMES, "--resource-pattern-type")
     if not resources:

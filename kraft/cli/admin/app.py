@@ -1,6 +1,6 @@
-"""The entry point of `kraft`: which nouns there are, and importing only the one that is asked for.
+"""The entry point of `kraft`: the list of nouns. Only the requested noun is imported.
 
-`kraft --help` must not cost the import of every noun (records, codecs, the formatter), so the root shows a table of
+`kraft --help` must not take the time to import every noun (records, codecs, the formatter), so the root has a table of
 its own and loads a noun when it is used.
 """
 
@@ -102,7 +102,7 @@ class _Nouns(TyperGroup):
 
 
 def load(noun: str) -> Any:
-    """The command of one noun. Its module holds `app`."""
+    """The command of one noun, from the `app` of its module."""
     module = importlib.import_module(f"kraft.cli.admin.{noun}")
     command = typer.main.get_command(module.app)
     command.name = noun
@@ -168,7 +168,7 @@ def root(
 
 
 def _use(profile: str, context: typer.Context) -> None:
-    """Have the environment say what the profile says, until the command is over: an option still wins."""
+    """Set the profile's values in the environment until the command ends. An option still wins."""
     from kraft.cli.admin.profile_file import profiles_path, read_profiles, variables_of
     from kraft.cli.admin.running import complain
 

@@ -62,7 +62,7 @@ def broker_document(broker: BrokerState) -> dict[str, Any]:
 
 
 def find_broker(brokers: tuple[BrokerState, ...], node_id: int) -> BrokerState:
-    """Raises NotFound."""
+    """The state of a broker. Raises NotFound."""
     for broker in brokers:
         if broker.node_id == node_id:
             return broker
@@ -115,8 +115,7 @@ def log_dirs(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Show the log directories of brokers: how much they hold, and how much room is left. Leaves with 1 if one
-    failed."""
+    """Show the log directories of brokers: their size, and the free space. Exits with 1 if one has failed."""
 
     async def question(cluster: Cluster) -> list[LogDirectory]:
         brokers = (await admin.describe_cluster(cluster)).brokers
@@ -176,7 +175,7 @@ def _directory(directory: LogDirectory) -> dict[str, Any]:
 
 
 async def _want(cluster: Cluster, node_id: int, state: str | None) -> None:
-    """Raises NotFound where there is no such broker."""
+    """Set the desired state of a broker. Raises NotFound if it does not exist."""
     find_broker((await admin.describe_cluster(cluster)).brokers, node_id)
     await members.want_state(cluster, node_id, state)
 
@@ -189,8 +188,8 @@ def maintenance(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Move leaders off a broker and keep them off. Its replicas stay, in sync; what nobody else can lead, it goes on
-    leading."""
+    """Move leaders off a broker and keep them off. Its replicas stay in sync. It keeps leading partitions that no other
+    replica can lead."""
     ask(bootstrap, timeout, lambda cluster: _want(cluster, node_id, None if end else MAINTENANCE))
     sentence = (
         "may lead again: `kraft elections preferred` gives it its leaders back at once"
@@ -209,8 +208,8 @@ def fence(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Keep a broker from leading, from in-sync sets and from clients although it runs. What nobody else in sync can
-    lead has no leader meanwhile."""
+    """Keep a broker fenced although it runs: it is no leader, in no in-sync set, and serves no clients. Partitions that
+    no other in-sync replica can lead have no leader meanwhile."""
     if not end:
         confirm(f"Partitions that only broker {node_id} can lead will have no leader. Go on?", yes)
     ask(bootstrap, timeout, lambda cluster: _want(cluster, node_id, None if end else FENCED))
@@ -249,8 +248,8 @@ def decommission(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Move everything off a broker, up or down; when it holds nothing and has stopped, the cluster forgets it.
-    Again: how far it is."""
+    """Move all replicas off a broker, which may be down. It is unregistered when it holds none and has stopped. Run it
+    again to see the progress."""
     _check_options(cancel=cancel, cancel_moves=cancel_moves, dry_run=dry_run)
     if dry_run:
         _show_plan(node_admin, node_id, throttle, output)
@@ -285,7 +284,7 @@ def decommission(
 
 
 def _check_options(*, cancel: bool, cancel_moves: bool, dry_run: bool) -> None:
-    """Raises typer.BadParameter (exit 2)."""
+    """Check that the options fit together. Raises typer.BadParameter (exit 2)."""
     if cancel_moves and not cancel:
         raise typer.BadParameter("goes with --cancel", param_hint="--cancel-moves")
     if dry_run and cancel:
@@ -293,7 +292,7 @@ def _check_options(*, cancel: bool, cancel_moves: bool, dry_run: bool) -> None:
 
 
 def _show_plan(node_admin: str, node_id: int, throttle: int | None, output: Output) -> None:
-    """What GET /v1/brokers/{id}/decommission/plan tells. Raises KraftError."""
+    """Show the plan from GET /v1/brokers/{id}/decommission/plan. Raises KraftError."""
     query = "" if throttle is None else f"?bytes_per_second={throttle}"
     path = f"/v1/brokers/{node_id}/decommission/plan{query}"
     with open_admin(node_admin, path, {"Accept": "application/json"}) as response:
@@ -322,7 +321,8 @@ def _text_of_left(found: dict[str, Any]) -> str:
 
 
 async def _blocked(cluster: Cluster, node_id: int) -> str | None:
-    """Why the broker cannot be emptied, and what to do; None where it can, and where no node tells, as in Kafka."""
+    """The reason why the broker cannot be emptied, with the remedy; None if it can, or if no node reports it, as with
+    Apache Kafka."""
     verdict = await status.cluster_health(cluster)
     reasons = verdict.get("reasons", ()) if isinstance(verdict, dict) else ()
     for reason in reasons:
@@ -332,7 +332,7 @@ async def _blocked(cluster: Cluster, node_id: int) -> str | None:
 
 
 async def _left(cluster: Cluster, node_id: int) -> dict[str, Any]:
-    """What a broker still holds."""
+    """The number of replicas and leaders that a broker still has."""
     partitions = [partition for topic in await topics.list_topics(cluster) for partition in topic.partitions]
     return {
         "node_id": node_id,
@@ -354,15 +354,14 @@ def unregister(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Have the cluster forget a broker that is down. Replicas assigned to it stay missing: `decommission` moves them
-    first."""
+    """Unregister a broker that is down. Replicas assigned to it stay missing: `decommission` moves them first."""
     confirm(f"Forget broker {node_id}?", yes)
     ask(bootstrap, timeout, lambda cluster: _unregister(cluster, node_id, force))
     say({"node_id": node_id}, f"broker {node_id} is unregistered", output)
 
 
 async def _unregister(cluster: Cluster, node_id: int, force: bool) -> None:
-    """Raises NotFound, Refused."""
+    """Unregister a broker. Raises NotFound, Refused."""
     broker = find_broker((await admin.describe_cluster(cluster)).brokers, node_id)
     if not broker.is_fenced and not force:
         raise Refused(

@@ -1,4 +1,4 @@
-"""`kraft bundle`: everything that somebody who helps would ask for next, in one file."""
+"""`kraft bundle`: a support bundle, everything needed to diagnose a cluster in one file."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ def bundle(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Gather what the cluster tells of itself, and what one node saw, in an archive to hand on.
+    """Collect the state of the cluster, and the view of one node, in an archive for diagnosis elsewhere.
 
-    It holds names of topics, groups, users and machines, and settings, but no record and no password. What cannot be
-    asked is named in it (errors.txt), and the rest is there.
+    It holds names of topics, groups, users and machines, and settings, but no record and no password. Requests that
+    failed are listed in it (errors.txt); the rest is complete.
     """
     target = file or Path("kraft-bundle.tar.gz")
     contents: dict[str, str] = {"version.txt": f"kraft {VERSION}\n"}
@@ -93,7 +93,7 @@ def bundle(
 
 
 def _run(arguments: list[str]) -> tuple[str, str]:
-    """What a verb prints, and what went wrong. A cluster that is not well is no failure of the question."""
+    """The output and the errors of a verb. An unhealthy cluster does not count as an error."""
     from kraft.cli.admin.app import main
 
     told, wrong = io.StringIO(), io.StringIO()
@@ -108,7 +108,7 @@ def _run(arguments: list[str]) -> tuple[str, str]:
 
 
 def _write(target: Path, contents: dict[str, str]) -> None:
-    """Raises OSError."""
+    """Write the archive. Raises OSError."""
     with tarfile.open(target, "w:gz") as archive:
         for name, text in sorted(contents.items()):
             data = text.encode()

@@ -36,7 +36,7 @@ LOOK_SECONDS = 0.2
 def describe(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT
 ) -> None:
-    """Show the cluster's id, its brokers, how much it holds, and its features."""
+    """Show the cluster's id, brokers, size and features."""
 
     async def question(cluster: Cluster) -> dict[str, Any]:
         found, quorum = await admin.describe_cluster(cluster), await admin.describe_quorum(cluster)
@@ -75,12 +75,12 @@ def health(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Tell whether the cluster is well. Leaves with 1 if it is not.
+    """Show whether the cluster is healthy. Exits with 1 if it is not.
 
-    The verdict is that of REST (/v1/cluster/health), with what to do about each finding: a quorum with a leader
-    and no voter behind, no broker down unless it was stopped on purpose, no decommissioning blocked, every partition
-    led, every replica in sync, no replica or election that waits, no records that cannot be read, and disks with room.
-    Members of consumer groups that are stuck or slow are warnings: the cluster is healthy with them.
+    The verdict is that of REST (/v1/cluster/health), with a remedy for each finding. A healthy cluster has a quorum
+    with a leader and no voter behind, no broker down unless it was stopped on purpose, no blocked decommissioning, a
+    leader for every partition, every replica in sync, no replica or election that waits, no unreadable records, and
+    disks with free space. Stuck or slow members of consumer groups are warnings: the cluster counts as healthy.
     """
 
     async def question(cluster: Cluster) -> dict[str, Any]:
@@ -161,11 +161,11 @@ def start(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Tell in one line of JSON where it serves.")] = False,
 ) -> None:
-    """Run a cluster on this machine, in the foreground, until Ctrl-C: a process a node. For development, tests, and
-    trying things out.
+    """Run a cluster on this machine, in the foreground, until Ctrl-C, with a process for each node. For development,
+    tests, and trying things out.
 
-    Leaves with 0 after Ctrl-C when every node stopped in order. With --ephemeral the end of the standard input, where
-    that is a pipe, is as Ctrl-C.
+    Exits with 0 after Ctrl-C if every node stopped cleanly. With --ephemeral the end of standard input, if that is a
+    pipe, has the effect of Ctrl-C.
     """
     if not ephemeral:
         _run(directory or Path("kraft-cluster"), nodes, port, sets, as_json=as_json)
@@ -185,8 +185,9 @@ def _run(
     as_json: bool,
     ephemeral: bool = False,
 ) -> None:
-    """Until a signal; with `ephemeral` also until whoever started us has gone, and nodes are killed then, since nobody
-    needs what they have. Leaves with 1 where a node does not start or stop in order, or all end by themselves."""
+    """Run the nodes until a signal; with `ephemeral` also until the process that started this one has ended, and then
+    kill the nodes, since their data is not needed. Exits with 1 if a node does not start or stop cleanly, or if all end
+    by themselves."""
     from kraft.cli.admin.local_cluster import (
         LocalNodes,
         caller_has_gone,

@@ -1,4 +1,4 @@
-"""`--command-config FILE`: how the nodes of a cluster are reached, in Kafka's client keys."""
+"""`--command-config FILE`: the connection settings for a cluster, in Kafka's client keys."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def _verb(
         ),
     ] = None,
 ) -> None:
-    """Has the option that `offer` gives to others."""
+    """A command with the option that `offer` adds to others."""
 
 
 def offer(command: Any) -> None:
-    """Give the option to every verb of a noun that asks a cluster."""
+    """Add the option to every verb of a noun that connects to a cluster."""
     carrier = typer.Typer(add_completion=False)
     carrier.command()(_verb)
     [option] = [each for each in typer.main.get_command(carrier).params if OPTION in each.opts]
@@ -58,12 +58,12 @@ def _offer(command: Any, option: Any) -> None:
 
 
 def _asks_cluster(parameter: Any) -> bool:
-    """Whether a parameter of a verb says where a node is asked: by Kafka's protocol, or over HTTP."""
+    """Whether a verb's parameter is the address of a node, for Kafka's protocol or HTTP."""
     return _BOOTSTRAP in getattr(parameter, "opts", ()) or getattr(parameter, "envvar", None) == _ADMIN
 
 
 def security_of_command() -> ClientSecurity:
-    """What the running command's file asks for. Raises ConfigurationError."""
+    """The security settings of the running command's file. Raises ConfigurationError."""
     from kraft.rpc_client.client_keys import ClientSecurity  # `--help` does not want it.
 
     path = _chosen.get()
@@ -71,14 +71,14 @@ def security_of_command() -> ClientSecurity:
 
 
 def read_client_security(path: str) -> ClientSecurity:
-    """Raises ConfigurationError with every problem."""
+    """The security settings of a file. Raises ConfigurationError with every problem."""
     from kraft.rpc_client.client_keys import security_of  # Likewise.
 
     return security_of(path, _values_in(path))
 
 
 def read_client_keys(path: str) -> dict[str, str]:
-    """The keys themselves, for clients of other processes. Raises ConfigurationError with every problem."""
+    """The keys of a file, for clients in other processes. Raises ConfigurationError with every problem."""
     from kraft.rpc_client.client_keys import security_of  # Likewise.
 
     values = _values_in(path)
@@ -87,7 +87,7 @@ def read_client_keys(path: str) -> dict[str, str]:
 
 
 def _values_in(path: str) -> dict[str, str]:
-    """Raises ConfigurationError."""
+    """The properties of a file. Raises ConfigurationError."""
     try:
         properties = parse_properties(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as problem:

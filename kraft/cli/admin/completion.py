@@ -1,8 +1,7 @@
-"""What the shell offers for a topic, a group or a broker: the names that the cluster has.
+"""Shell completion of topics, groups and brokers, with the names in the cluster.
 
-A shell asks by running the command (`_KRAFT_COMPLETE`), with what was typed so far; so the cluster of its
---bootstrap-server, its profile or its environment is asked. Where nobody answers soon nothing is offered, and nothing
-is said.
+A shell runs the command (`_KRAFT_COMPLETE`) with the words typed so far, so the cluster of its --bootstrap-server,
+profile or environment is used. If the cluster does not answer soon there is no completion and no message.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ NAMES: Final[dict[tuple[str, str], Names]] = {
 
 
 def offer_names(noun: str, verb: Any) -> None:
-    """Have the parameters of a verb that name things of a cluster offer them."""
+    """Add completion to the verb's parameters that name things of a cluster."""
     for parameter in verb.params:
         word = (parameter.metavar or "").strip("[].")
         names = NAMES.get(("*", word)) or NAMES.get((noun, word))
@@ -85,7 +84,7 @@ async def _ask(names: Names, context: Any) -> list[str]:
 
 
 def _environment_of(context: Any) -> dict[str, str]:
-    """What the environment would be for the command: with its profile, and the bootstrap servers that were typed."""
+    """The environment of the command: with its profile, and the bootstrap servers that were typed."""
     where = dict(os.environ)
     profile = context.find_root().params.get("profile")
     if profile:

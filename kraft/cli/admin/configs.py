@@ -38,7 +38,7 @@ Words = Annotated[
 
 
 def split_words(words: list[str]) -> tuple[Resource, list[str]]:
-    """`KIND [NAME] REST...`: only the cluster has no name. Raises typer.BadParameter (exit 2)."""
+    """Split `KIND [NAME] REST...`; only the cluster has no name. Raises typer.BadParameter (exit 2)."""
     kind = KINDS.get(words[0].lower())
     if kind is None:
         raise typer.BadParameter(f"{words[0]!r} is none of {WHAT}")
@@ -62,7 +62,7 @@ def describe(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Show configuration: what differs from the defaults, all of it, or some keys."""
+    """Show configuration: values that differ from the defaults, all values, or some keys."""
     resource, rest = split_words(words)
     if rest:
         raise typer.BadParameter(f"{rest[0]!r} is too much; --key KEY chooses keys")
@@ -86,8 +86,8 @@ def describe(
 
 
 async def _expect(cluster: Cluster, resource: Resource) -> None:
-    """Raises ApiError or NotFound when there is no such topic or broker, which Kafka's own answers do not always
-    say."""
+    """Raises ApiError or NotFound if the topic or broker does not exist, which Kafka's own responses do not always
+    show."""
     if resource.kind == configs.TOPIC:
         await topics.describe_topics(cluster, [resource.name])
     elif resource.node_id is not None:
@@ -124,7 +124,7 @@ def resource_document(resource: Resource) -> dict[str, Any]:
 def list_resources(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT
 ) -> None:
-    """Show what can be configured: topics, brokers, and groups and client-metrics subscriptions that have
+    """Show the resources that can be configured: topics, brokers, and the groups and client-metrics subscriptions with
     configuration."""
 
     async def question(cluster: Cluster) -> list[Resource]:
@@ -163,7 +163,7 @@ def delete_keys(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Take keys back to what they are by default."""
+    """Reset keys to their defaults."""
     resource, keys = split_words(words)
     if not keys:
         raise typer.BadParameter("nothing to delete: give keys")
@@ -171,7 +171,7 @@ def delete_keys(
 
 
 async def _unset(cluster: Cluster, resource: Resource, keys: list[str]) -> list[str]:
-    """Those of the keys that the resource itself does not set. Raises NotFound for a key that there is not."""
+    """The keys that the resource itself does not set. Raises NotFound for an unknown key."""
     own, told = configs.KIND_NAMES[resource.kind], resource
     if resource.kind == configs.BROKER and not resource.name:  # Nodes tell of it only what is set there.
         [node_id, *_] = await cluster.retrying(cluster.broker_ids)

@@ -69,7 +69,7 @@ def consume(
         ),
     ] = None,
 ) -> None:
-    """Print records as they come, until interrupted."""
+    """Print records as they arrive, until interrupted."""
     write = record_format.parse_format("json" if line_format(output) is OutputFormat.JSON else form)
     start = _choose_start(from_beginning, offset, group, partition)
     stop = _choose_end(exit_at_end, until, group)
@@ -102,7 +102,7 @@ def consume(
 
 
 def _choose_start(from_beginning: bool, offset: str | None, group: str | None, partition: list[int]) -> tuple[str, int]:
-    """What of the options fits together. Raises typer.BadParameter (exit 2)."""
+    """The start that the options select. Raises typer.BadParameter (exit 2)."""
     if offset is not None and (from_beginning or group is not None):
         raise typer.BadParameter("excludes --from-beginning and --group", param_hint="--offset")
     if group is not None and partition:
@@ -125,7 +125,7 @@ def parse_start(text: str) -> tuple[str, int]:
 
 
 def _choose_end(exit_at_end: bool, until: str | None, group: str | None) -> tuple[str, int] | None:
-    """Where to leave; None: nowhere. Raises typer.BadParameter (exit 2)."""
+    """The position at which to stop; None for never. Raises typer.BadParameter (exit 2)."""
     if until is None:
         return ("time", LATEST) if exit_at_end and group is None else None
     if exit_at_end or group is not None:
@@ -152,7 +152,7 @@ def _parse_place(text: str) -> tuple[str, int] | None:
 async def _ends(
     cluster: Cluster, partitions: list[TopicPartition], stop: tuple[str, int], isolation: int
 ) -> dict[TopicPartition, int]:
-    """Where to leave each partition, exclusive."""
+    """The offset at which to stop in each partition, exclusive."""
     kind, number = stop
     if kind == "offset":
         return dict.fromkeys(partitions, number)
@@ -175,8 +175,8 @@ async def _begin(
 
 
 def _within(partition: TopicPartition, offset: int, begin: int, end: int) -> int:
-    """The offset, or the end of a log that does not have it: where Kafka's console consumer goes as well. Nobody
-    shall take those records for these."""
+    """The offset, or the end of the log if the log does not have it, as in Kafka's console consumer. Warns, so that
+    those records are not mistaken for the requested ones."""
     if begin <= offset <= end:
         return offset
     sys.stderr.write(
@@ -187,7 +187,7 @@ def _within(partition: TopicPartition, offset: int, begin: int, end: int) -> int
 
 
 class _Printer:
-    """Writes records to stdout, as many as were asked for."""
+    """Writes records to stdout, up to the requested number."""
 
     def __init__(self, write: Write, count: int | None) -> None:
         self._write = write
@@ -198,7 +198,7 @@ class _Printer:
         return self._left == 0
 
     def print(self, records: list[ConsumedRecord]) -> list[ConsumedRecord]:
-        """What was written: all, or as many as were left to write."""
+        """Write records, and return those written: all, or as many as the requested number still permits."""
         if self._left is not None:
             records = records[: self._left]
             self._left -= len(records)
@@ -215,8 +215,8 @@ async def _read(
     patience: WaitOptions,
     whole: Sequence[str] = (),
 ) -> None:
-    """Until all are read to their `ends`; those without one have none. Without `ends` a topic that was deleted is
-    waited for, and partitions that are added to the topics in `whole` are read."""
+    """Read partitions to their `ends`; those without an end are read for ever. Without `ends` the command waits for a
+    deleted topic to be created again, and reads partitions that are added to the topics in `whole`."""
     clock = consumer.cluster.world.clock
     look_at = clock.now() + LOOK_SECONDS
     while not printer.is_done:
@@ -242,7 +242,8 @@ async def _read(
 async def _read_as_member(
     cluster: Cluster, member: GroupConsumer, printer: _Printer, exit_at_end: bool, patience: WaitOptions
 ) -> None:
-    """Positions are committed now and then and at the end; what was fetched and not printed (-c) is not."""
+    """Read as a group member. Positions are committed periodically and at the end; records that were fetched and not
+    printed (-c) are not committed."""
     clock = cluster.world.clock
     commit_at = clock.now() + COMMIT_SECONDS
 

@@ -42,22 +42,22 @@ def docs(
 
 
 def directory() -> Path:
-    """Where the pages are: a wheel has them in the package, a clone beside it."""
+    """The directory of the pages: in the package if installed from a wheel, else beside it."""
     package = Path(str(files("kraft")))
     inside = package / "docs"
     return inside if inside.is_dir() else package.parent / "docs"
 
 
 def find_pages(root: Path) -> dict[str, Path]:
-    """The pages below `root` by name, in order: the path without its ending. A folder's README has the name of the
-    folder."""
+    """The pages below `root` by name, sorted. The name is the path without its suffix; a folder's README has the name
+    of the folder."""
     found = {path.relative_to(root).with_suffix("").as_posix(): path for path in root.rglob("*.md")}
     named = {name.removesuffix("/README"): path for name, path in found.items()}
     return dict(sorted(named.items()))
 
 
 def choose_page(wanted: str, pages: Mapping[str, Path]) -> str:
-    """The name of the page that `wanted` means: its name, its path in the tree, or the last part of either. Raises
+    """The name of the page that `wanted` selects: by name, by path in the tree, or by the last part of either. Raises
     NotFound."""
     name = wanted.removeprefix("docs/").removesuffix(".md").removesuffix("/README")
     if name in pages:

@@ -1,7 +1,7 @@
-"""`kraft doctor`: why a client cannot get in, and what will hurt later, looked for from where the client stands.
+"""`kraft doctor`: why a client cannot connect, and which settings will cause trouble, as seen from this machine.
 
-`kraft cluster health` asks a cluster how it is. This asks whether it can be reached at all, at the addresses that it
-tells its clients, and whether its settings keep what people expect of them.
+`kraft cluster health` asks the cluster about its state. This checks whether the cluster can be reached at the addresses
+that it advertises, and whether its settings give the guarantees that users expect.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Tried(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """`remedy` is empty where there is nothing to do."""
+    """The result of one check. `remedy` is empty if nothing needs to be done."""
 
     check: str
     result: str
@@ -63,10 +63,10 @@ def doctor(
         float, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="How long each address may take to answer.")
     ] = 5.0,
 ) -> None:
-    """Find out why clients do not get in, or what will hurt later. Leaves with 1 if something is wrong.
+    """Find out why clients cannot connect, or what will cause trouble later. Exits with 1 if something is wrong.
 
-    Looks from here at every address given and at every address that the cluster tells its clients, at what
-    `kraft cluster health` says, and at releases, features and copies of topics.
+    Checks, from this machine, every given address and every address that the cluster advertises to clients, the verdict
+    of `kraft cluster health`, and releases, features and replication factors.
     """
     addresses = parse_bootstrap(bootstrap)
     try:
@@ -85,7 +85,7 @@ def doctor(
 
 
 async def examine(world: World, addresses: list[Address], timeout: float) -> list[Finding]:
-    """Everything that was found, in the order in which it was looked for."""
+    """All findings, in the order of the checks."""
     findings: list[Finding] = []
     tried = Tried([], [])
     for address in addresses:
@@ -118,8 +118,8 @@ async def _reach(
     check: str = "bootstrap address",
     told_by: int | None = None,
 ) -> Finding:
-    """Connect, encrypt, log in, and ask. `ask` tells what is wrong with who answers, or the empty text. `told_by` is
-    the broker that tells clients this address."""
+    """Connect, encrypt, authenticate, and call `ask`, which returns what is wrong with the node that answers, or an
+    empty text. `told_by` is the broker that advertises this address."""
     host, port = address
     began = world.clock.now()
     try:
@@ -149,8 +149,8 @@ def _remedy(problem: Exception, world: World, host: str, told_by: int | None) ->
 
 
 async def _addresses_told(cluster: Cluster, tried: Tried, timeout: float) -> list[Finding]:
-    """Clients leave the bootstrap address at once for those that brokers tell of themselves. What has failed as a
-    bootstrap address is told already."""
+    """Check every advertised address: clients switch to them after the bootstrap. Addresses that failed as bootstrap
+    addresses are already reported."""
     reached, failed = tried
     found = await admin.describe_cluster(cluster)
 
@@ -199,7 +199,7 @@ async def _health(cluster: Cluster, tried: Tried, timeout: float) -> list[Findin
 
 
 async def _releases(cluster: Cluster, tried: Tried, timeout: float) -> list[Finding]:
-    """Brokers that serve different requests are of different releases."""
+    """Check that all brokers serve the same requests: otherwise they are of different releases."""
     served: dict[str, list[int]] = {}
     for node_id in await cluster.broker_ids():
         versions = await cluster.versions(node_id)
@@ -224,7 +224,7 @@ async def _releases(cluster: Cluster, tried: Tried, timeout: float) -> list[Find
 
 
 async def _copies(cluster: Cluster, tried: Tried, timeout: float) -> list[Finding]:
-    """Topics whose settings promise less, or refuse more, than people expect."""
+    """Check for topics whose replication settings guarantee less, or reject more, than users expect."""
     from kraft.cli.admin.health import minima_of
 
     held = [topic for topic in await topics.list_topics(cluster) if topic.partitions]

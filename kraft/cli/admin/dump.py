@@ -1,4 +1,4 @@
-"""`kraft dump`: what Kafka's `kafka-dump-log` shows, without a JVM."""
+"""`kraft dump`: the content of log files as Kafka's `kafka-dump-log` shows it, without a JVM."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def dump(
     ] = False,
     output: Output = None,
 ) -> None:
-    """Show what files of a log directory hold: segments, metadata snapshots, indexes, producer snapshots.
+    """Show the content of files of a log directory: segments, metadata snapshots, indexes, producer snapshots.
 
-    The node may run. One line for each batch, record or entry; with -o json an object each. Leaves with 1 where a
-    file is damaged, and says from which byte on.
+    The node may be running. There is one line for each batch, record or entry, with -o json one object. Exits with 1 if
+    a file is damaged, and prints the position of the damage.
     """
     as_json = line_format(output) is OutputFormat.JSON
     code = 0
@@ -64,7 +64,7 @@ def _dump(path: str, records: bool, data: bool, as_json: bool) -> int:
 
 
 def line_of(thing: Thing) -> str:
-    """For a person: what is as usual is left out."""
+    """One line for a person, without default values."""
     usual: dict[str, Any] = {
         "codec": "none",
         "producer_id": -1,

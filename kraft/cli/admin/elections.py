@@ -42,7 +42,8 @@ def preferred(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Have the first replica of each partition lead, where it is in sync. Without partitions: wherever it does not."""
+    """Elect the first replica of each partition, if it is in sync. Without partitions: of every partition that it does
+    not lead."""
     wanted = _chosen(partitions, file)
     show_outcomes(
         ask(bootstrap, timeout, lambda cluster: moves.elect_leaders(cluster, moves.PREFERRED, wanted)), output
@@ -62,9 +63,9 @@ def unclean(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Have a replica lead that is not in sync, where nobody else can. The records that it lacks are lost.
+    """Elect a replica that is not in sync, if no other can lead. Records that it lacks are lost.
 
-    Without --yes it shows what the dry run shows, and asks. It needs --yes where no person can be asked.
+    Without --yes it shows the dry run and asks. Without a terminal --yes is required.
     """
     wanted = _chosen(partitions, file)
     if (wanted is None) != every:
@@ -83,8 +84,8 @@ def unclean(
 
 
 async def plan_unclean(cluster: Cluster, wanted: Sequence[TopicPartition] | None) -> list[dict[str, Any]]:
-    """What an unclean election of each partition, or of all that have no leader, would do, as the active controller
-    knows. `election`: whether it would hold one; `waiting`: what is known, null where it does not tell."""
+    """The effect of an unclean election of each partition, or of all without a leader, from the active controller.
+    `election`: whether it would be held; `waiting`: what the controller knows, null if it does not report it."""
     if wanted is None:
         held = await topics.list_topics(cluster)
     else:
@@ -139,8 +140,8 @@ def losses(
     admin: Admin = DEFAULT_ADMIN,
     output: Output = None,
 ) -> None:
-    """Show what unclean elections cost: the records that former replicas had and gave up, and who is awaited yet.
-    Any node knows."""
+    """Show the records that unclean elections lost: what former replicas had and truncated, and which replicas have not
+    returned yet. Any node has the reports."""
     try:
         path = "/v1/elections/unclean" + ("" if topic is None else f"?topic={quote(topic)}")
         document, rows = ask_admin(admin, path, lambda found: (found, _loss_rows(found)))
@@ -184,7 +185,7 @@ def _chosen(partitions: list[str] | None, file: Path | None) -> list[TopicPartit
 
 
 def parse_partition(text: str) -> TopicPartition:
-    """`topic-0`. Raises typer.BadParameter (exit 2)."""
+    """Parse `topic-0`. Raises typer.BadParameter (exit 2)."""
     topic, separator, index = text.rpartition("-")
     if not separator or not topic or not index.isdigit():
         raise typer.BadParameter(f"{text!r} is not TOPIC-PARTITION", param_hint="TOPIC-PARTITION")

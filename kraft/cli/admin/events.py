@@ -1,4 +1,4 @@
-"""`kraft events`: what happened in the cluster, from a node's HTTP admin."""
+"""`kraft events`: recent events of the cluster, from a node's HTTP admin."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def events(
     admin: Admin = DEFAULT_ADMIN,
     output: Output = None,
 ) -> None:
-    """Show leaders elected, in-sync sets changed, brokers come and gone, as one node saw it: the newest first."""
+    """Show elections, changes of in-sync sets and of brokers, as one node saw them, the newest first."""
     if follow:
         line_format(output)
     try:
@@ -74,7 +74,7 @@ def events(
 
 
 class _Kept(NamedTuple):
-    """What a node knows, oldest first. `missed`: events after the id asked for are no longer known."""
+    """The events that a node has, oldest first. `missed`: it no longer has some events after the requested id."""
 
     events: list[dict[str, Any]]
     missed: bool
@@ -82,7 +82,7 @@ class _Kept(NamedTuple):
 
 
 def _kept(admin: str, after: int | None) -> _Kept:
-    """Every event after `after` that the node keeps: it answers a page at a time. Raises KraftError."""
+    """Every event after `after` that the node has, fetched page by page. Raises KraftError."""
     events: list[dict[str, Any]] = []
     missed = False
     for _ in range(PAGES_MAX):
@@ -119,7 +119,7 @@ def _read_page(page: Any) -> dict[str, Any]:
 
 
 def _read_event(event: Any) -> dict[str, Any]:
-    """Raises ValueError, KeyError, TypeError for what is none."""
+    """Check one event. Raises ValueError, KeyError, TypeError if it is invalid."""
     kinds = {"id": int, "time": str, "kind": str, "fields": dict}
     if not all(isinstance(event[name], kind) for name, kind in kinds.items()):
         raise ValueError(f"{event} is no event")
@@ -128,8 +128,8 @@ def _read_event(event: Any) -> dict[str, Any]:
 
 
 def _followed(admin: str, after: int | None) -> Iterator[dict[str, Any]]:
-    """Events without end. A connection that is lost is made anew, from where it was. Raises KraftError if there
-    never was one."""
+    """Events without end. A lost connection is reopened and continues at the same position. Raises KraftError if the
+    first connection fails."""
     last, connected = after, False
     while True:
         try:
@@ -150,8 +150,8 @@ def _followed(admin: str, after: int | None) -> Iterator[dict[str, Any]]:
 
 
 def parse_stream(lines: Iterator[bytes] | http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
-    """The events of a text/event-stream; `missed` becomes one of its own. Raises ValueError, KeyError, TypeError for
-    what is none."""
+    """The events of a text/event-stream; `missed` is an event of its own. Raises ValueError, KeyError, TypeError for an
+    invalid event."""
     fields: dict[str, str] = {}
     for raw in lines:
         line = raw.decode().rstrip("\r\n")

@@ -84,7 +84,7 @@ def upgrade(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Raise levels, once every node runs a release that knows them: all that are named, or none."""
+    """Raise levels, after every node runs a release that supports them: all of them or none."""
     asked = _levels(pairs or [])
 
     async def question(cluster: Cluster) -> dict[str, int]:
@@ -109,8 +109,7 @@ def downgrade(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Lower levels, as before going back to an older release: all that are named, or none. Records that are there stay
-    readable."""
+    """Lower levels, as before a return to an older release: all of them or none. Existing records stay readable."""
     wanted = _levels(pairs)
     for name, level in wanted.items():
         for needed, loss in LOST_BELOW.get(name, ()):
@@ -131,7 +130,7 @@ def downgrade(
 
 
 def _levels(pairs: list[str]) -> dict[str, int]:
-    """Raises typer.BadParameter (exit 2)."""
+    """The levels of the arguments. Raises typer.BadParameter (exit 2)."""
     levels = {}
     for name, text in parse_pairs(pairs, "FEATURE=LEVEL").items():
         if not text.isascii() or not text.isdigit() or int(text) > LEVEL_MAX:

@@ -1,8 +1,8 @@
-"""What stands in a file of a log directory, one object for each thing that it holds: batches and records of segments
-and snapshots, entries of indexes and of producer snapshots.
+"""The content of a file of a log directory, one object for each element: batches and records of segments and snapshots,
+entries of indexes and of producer snapshots.
 
-Nothing is locked and nothing written, so the file may be one of a running node: what that is appending just now looks
-cut off. Files are read a batch at a time.
+Nothing is locked or written, so the file may belong to a running node: a batch that the node is appending looks
+truncated. Files are read a batch at a time.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Decode = Callable[[Record], Thing]
 
 
 class Damaged(KraftError):
-    """Here ends what can be read. `position` is where in the file."""
+    """Raised at the `position` in the file from which it cannot be read."""
 
     def __init__(self, path: str, position: int, what: str) -> None:
         super().__init__(f"{path}: damaged from byte {position} on: {what}")
@@ -58,11 +58,11 @@ class Damaged(KraftError):
 
 
 def things_of(path: str, *, with_records: bool, with_data: bool) -> Iterator[Thing]:
-    """Everything in the file, by its name: `.log`, `.checkpoint`, `.index`, `.timeindex`, `.txnindex`, `.snapshot`,
-    also with `.deleted` or `.cleaned` behind it.
+    """The elements of the file, by its suffix: `.log`, `.checkpoint`, `.index`, `.timeindex`, `.txnindex`, `.snapshot`,
+    also followed by `.deleted` or `.cleaned`.
 
-    `with_records`: not only batches; `with_data`: keys and values, too, decoded where the topic is Kafka's own.
-    Raises OSError; KraftError for a file of another name; Damaged after what comes before the damage.
+    `with_records` adds records to batches; `with_data` adds keys and values, decoded for Kafka's own topics. Raises
+    OSError; KraftError for another suffix; Damaged after the elements before the damage.
     """
     name = os.path.basename(path)
     for ending in (".deleted", ".cleaned", ".swap", ".part"):
@@ -84,7 +84,7 @@ def things_of(path: str, *, with_records: bool, with_data: bool) -> Iterator[Thi
 
 
 def decoder_for(path: str) -> Decode:
-    """How records of the file's topic are shown. The topic is told by the directory."""
+    """The decoder for records of the file's topic, which is taken from the directory's name."""
     topic = os.path.basename(os.path.dirname(os.path.abspath(path))).rpartition("-")[0]
     if topic == "__cluster_metadata":
         return _metadata_record
@@ -106,8 +106,8 @@ def _batches(path: str, decode: Decode, *, with_records: bool, with_data: bool) 
 
 
 def batches_of(path: str) -> Iterator[tuple[RecordBatch, int]]:
-    """Every batch of a segment or a snapshot, and where it begins. Their CRCs are not checked. Raises OSError;
-    Damaged after those before the damage."""
+    """Every batch of a segment or a snapshot, with its position. CRCs are not checked. Raises OSError; Damaged after
+    the batches before the damage."""
     position = 0
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
@@ -185,7 +185,7 @@ def _coordinator_record(records: CoordinatorRecords, record: Record) -> Thing:
 
 
 def plain(value: Any) -> Any:
-    """A message as JSON has it; bytes as text, or as base64 where they are none; ids as Kafka writes them."""
+    """A message in JSON's types; bytes as text, or as base64 if they are not UTF-8; ids in Kafka's form."""
     if isinstance(value, Fields):
         return {field.name: _field(field, getattr(value, field.name)) for field in fields_of(type(value))}
     if isinstance(value, list | tuple):
@@ -214,7 +214,7 @@ def _base_offset(name: str) -> int:
 
 
 def _rows(entry: Struct, content: bytes) -> Iterator[tuple[Any, ...]]:
-    """Whole entries. An index that a running node has open, or had when it died, ends with zeros."""
+    """The complete entries of an index. The index of a node that runs or was killed ends with zeros."""
     whole = len(content) - len(content) % entry.size
     yield from entry.iter_unpack(content[:whole])
 

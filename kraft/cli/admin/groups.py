@@ -73,7 +73,7 @@ def describe(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Show members, what they read, what is committed, and how far behind that is."""
+    """Show members, their partitions, committed offsets and lag."""
     _expect_names_or_all(names, every)
 
     async def question(cluster: Cluster) -> list[dict[str, Any]]:
@@ -86,8 +86,8 @@ def describe(
 
 
 def _tables(group: dict[str, Any]) -> list[Table]:
-    """The tables of one group: partitions, members that are stuck or slow, members without partitions or on their
-    way."""
+    """The tables of one group: partitions, stuck or slow members, members without partitions or that are still
+    moving."""
     tables = []
     facts = (
         f"type={group['type']}  state={group['state']}  assignor={group['assignor'] or '-'}  "
@@ -146,13 +146,13 @@ def _tables(group: dict[str, Any]) -> list[Table]:
 
 
 def _expect_names_or_all(names: list[str] | None, every: bool) -> None:
-    """Raises typer.BadParameter (exit 2)."""
+    """Check that names or --all-groups are given, not both. Raises typer.BadParameter (exit 2)."""
     if bool(names) == every:
         raise typer.BadParameter("name groups, or give --all-groups")
 
 
 async def _chosen(cluster: Cluster, names: list[str] | None) -> list[str]:
-    """Those that are named; without names every group."""
+    """The named groups; without names every group."""
     return names or sorted(each.group_id for each in await groups.list_groups(cluster))
 
 
@@ -218,7 +218,7 @@ def _places(partitions: Sequence[TopicPartition]) -> list[dict[str, Any]]:
 
 
 def _moving(group: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """Members that have to give up partitions, or wait for some."""
+    """The members that must still revoke partitions, or wait for some."""
 
     def told(partitions: list[dict[str, Any]], others: list[dict[str, Any]]) -> str:
         return ", ".join(f"{each['topic']}-{each['partition']}" for each in partitions if each not in others) or "-"
@@ -237,7 +237,7 @@ def _moving(group: dict[str, Any]) -> list[tuple[Any, ...]]:
 
 
 async def _bounds(cluster: Cluster, partitions: list[TopicPartition], which: int) -> dict[TopicPartition, int]:
-    """Where partitions begin or end; those of topics that are gone are left out."""
+    """The first or end offsets of partitions; those of deleted topics are left out."""
     found: dict[TopicPartition, int] = {}
     by_topic: dict[str, list[TopicPartition]] = {}
     for partition in partitions:
@@ -259,8 +259,8 @@ def delete(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Delete groups without members, with what they committed. One that cannot be deleted keeps no other; the exit
-    code is that of the first."""
+    """Delete groups without members, with their committed offsets. A failure does not stop the others; the exit code is
+    that of the first failure."""
     confirm(f"Delete {', '.join(names)} with all committed offsets?", yes)
 
     async def question(cluster: Cluster) -> tuple[list[str], Failures]:
@@ -300,10 +300,10 @@ def reset_offsets(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Let a group go on elsewhere. Shows what would happen, and does it with --execute.
+    """Set a group's offsets. Shows the change, and makes it with --execute.
 
-    Without --topic it moves every partition that the group has committed. Offsets outside the log become its begin
-    or end.
+    Without --topic it changes every partition for which the group has a committed offset. Offsets outside the log
+    become its first or end offset.
     """
     target = offset_reset.choose_target(
         to_earliest=to_earliest,
@@ -358,7 +358,7 @@ def export_offsets(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Print what groups have committed as a file for `kraft groups import`."""
+    """Print the committed offsets of groups as a file for `kraft groups import`."""
     _expect_names_or_all(names, every)
 
     async def question(cluster: Cluster) -> dict[str, Any]:
@@ -380,9 +380,9 @@ def import_offsets(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Commit for groups what a file of `kraft groups export` says. They must have no members.
+    """Commit the offsets in a file of `kraft groups export`. The groups must have no members.
 
-    All groups are planned before the first is changed. Offsets outside the log become its begin or end.
+    All groups are planned before the first is changed. Offsets outside the log become its first or end offset.
     """
     try:
         wanted = read_exported(file)
@@ -429,7 +429,7 @@ def delete_offsets(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Forget what a group has committed for topics that it does not read."""
+    """Delete a group's committed offsets of topics that it does not read."""
     wanted = [offset_reset.parse_topic(text) for text in topic]
     confirm(f"Forget what {name} committed for {', '.join(topic)}?", yes)
 

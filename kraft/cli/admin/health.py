@@ -1,5 +1,5 @@
-"""The verdict of `kraft cluster health`. A node of kraft gives it, as for REST and the page. A cluster of Apache
-Kafka's brokers alone is judged here, by what its protocol tells: `kraft_http.health.judge` gives that verdict too."""
+"""The verdict of `kraft cluster health`. A node of kraft computes it, as for REST and the console. For a cluster of
+Apache Kafka's brokers only, it is computed here from Kafka's protocol, by the same `kraft_http.health.judge`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUORUM_SECONDS_MAX: Final = 5.0
 
 
 async def cluster_health(cluster: Cluster) -> ClusterHealth:
-    """The verdict. Where that of the node cannot be read, as of another release, it is given here."""
+    """The verdict of a node. If it cannot be decoded, as of another release, it is computed here."""
     told = await status.cluster_health(cluster)
     with contextlib.suppress(ValidationError):
         if told is not None:
@@ -37,7 +37,7 @@ async def cluster_health(cluster: Cluster) -> ClusterHealth:
 
 
 async def _judged_here(cluster: Cluster) -> ClusterHealth:
-    """Without disks, waits, and who was stopped on purpose: nobody tells of those."""
+    """The verdict without disks, waits, and deliberate stops, which Kafka's protocol does not show."""
     found = await admin.describe_cluster(cluster)
     quorum = await _quorum(cluster)
     held = await topics.list_topics(cluster)
@@ -65,7 +65,7 @@ async def _judged_here(cluster: Cluster) -> ClusterHealth:
 
 
 async def _quorum(cluster: Cluster) -> admin.Quorum | None:
-    """None when there is no active controller, or it does not answer soon."""
+    """The quorum; None if there is no active controller, or if it does not answer soon."""
     found: admin.Quorum | None = None
     with (
         cluster.world.clock.move_on_after(QUORUM_SECONDS_MAX),
@@ -76,7 +76,7 @@ async def _quorum(cluster: Cluster) -> admin.Quorum | None:
 
 
 async def minima_of(cluster: Cluster, names: Sequence[str]) -> dict[str, int]:
-    """min.insync.replicas of each topic. A topic that is gone by now has none."""
+    """The min.insync.replicas of each topic. Deleted topics are left out."""
     minima: dict[str, int] = {}
     for start in range(0, len(names), TOPICS_PER_REQUEST):
         resources = [
@@ -101,8 +101,8 @@ def _impaired(topic: Topic) -> bool:
 
 
 def impaired_partitions(held: Iterable[Topic], minima: Mapping[str, int]) -> list[PartitionFacts]:
-    """Partitions without a leader, or with fewer in-sync replicas than replicas. `minima`: min.insync.replicas by
-    topic, 1 where there is none."""
+    """The partitions without a leader, or with replicas that are not in sync. `minima` is min.insync.replicas by topic;
+    1 for others."""
     return [
         PartitionFacts(
             topic=topic.name,

@@ -1,4 +1,4 @@
-"""What commands ask of a node's HTTP admin, where Kafka's protocol has no words for it."""
+"""Requests of commands to a node's HTTP admin, for what Kafka's protocol does not have."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ANSWER_BYTES_MAX: Final = 64 << 10
 
 
 def open_admin(admin: str, path: str, headers: dict[str, str]) -> http.client.HTTPResponse:
-    """Raises KraftError where nobody answers, or with no."""
+    """Send a GET request. Raises KraftError if the admin does not answer or rejects it."""
     try:
         address = urlsplit(admin if "//" in admin else f"//{admin}")
         host, port = address.hostname, address.port
@@ -64,7 +64,7 @@ def open_admin(admin: str, path: str, headers: dict[str, str]) -> http.client.HT
 
 
 def _beginning(response: http.client.HTTPResponse) -> str:
-    """The sentence of a refusal (application/problem+json), or how any other answer begins."""
+    """The message of an error response (application/problem+json), or the beginning of any other response."""
     try:
         text = response.read(ANSWER_BYTES_MAX).decode(errors="replace")
     except (OSError, http.client.HTTPException) as problem:
@@ -79,7 +79,7 @@ def _beginning(response: http.client.HTTPResponse) -> str:
 
 
 def _context(security: ClientSecurity) -> ssl.SSLContext | None:
-    """None: by the authorities that the operating system trusts. Raises KraftError."""
+    """The TLS context; None uses the operating system's trusted authorities. Raises KraftError."""
     if security.tls is None:
         return None
     try:
@@ -89,8 +89,8 @@ def _context(security: ClientSecurity) -> ssl.SSLContext | None:
 
 
 def _credentials(admin: str, host: str, security: ClientSecurity, *, is_encrypted: bool) -> dict[str, str]:
-    """The header by which the command logs in. Raises KraftError where others could read what its file has
-    encrypted."""
+    """The header with which the command authenticates. Raises KraftError if it would send credentials in clear text
+    that its file requires to be encrypted."""
     if security.login is None:
         return {}
     if security.tls is not None and not is_encrypted and not is_loopback(host):
@@ -102,7 +102,7 @@ def _credentials(admin: str, host: str, security: ClientSecurity, *, is_encrypte
 
 
 def _token(tokens: LoginTokens) -> str:
-    """Raises KraftError."""
+    """A token for the login. Raises KraftError."""
     try:
         return trio.run(tokens.token, RealWorld())
     except OSError as problem:
@@ -110,8 +110,8 @@ def _token(tokens: LoginTokens) -> str:
 
 
 def ask_admin(admin: str, path: str, read: Callable[[Any], T]) -> T:
-    """What `read` makes of the JSON at `path`. Raises KraftError as `open_admin`, and where the answer breaks off or
-    `read` can make nothing of it."""
+    """The result of `read` for the JSON at `path`. Raises KraftError as `open_admin` does, and if the response is
+    incomplete or invalid."""
     with open_admin(admin, path, {"Accept": "application/json"}) as response:
         try:
             return read(json.load(response))
@@ -122,7 +122,7 @@ def ask_admin(admin: str, path: str, read: Callable[[Any], T]) -> T:
 
 
 def senseless(admin: str, problem: Exception) -> KraftError:
-    """What is said of an answer that `problem` was found in."""
+    """The error for a response in which `problem` was found."""
     return KraftError(
         f"{admin} answers what no node does: {type(problem).__name__}: {problem}; is --admin the HTTP admin of a node?"
     )

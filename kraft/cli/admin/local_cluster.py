@@ -1,10 +1,9 @@
-"""A cluster of nodes on this machine, each a process of its own, for `kraft cluster start`.
+"""A cluster of nodes on this machine, each in its own process, for `kraft cluster start`.
 
-The directory remembers everything: `cluster.json` names the cluster and the ports of each node, and node N lives in
-`node-N`, with its log and the id of its process (`pid`) beside its data. So the same command over the same directory
-starts the same cluster again. A node that has served once is never formatted again: an empty disk may not vote as if
-it were the old one. Nodes are in a process group of their own: Ctrl-C reaches them through us alone, and each stops in
-order.
+The directory stores everything: `cluster.json` has the cluster id and the ports of each node; node N lives in `node-N`,
+with its log and its process id (`pid`) beside its data. So the same command with the same directory starts the same
+cluster again. A node that has served once is never formatted again: a voter with an empty disk could vote twice. Nodes
+are in process groups of their own, so that Ctrl-C does not reach them directly, and each is stopped cleanly.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class NodePorts:
-    """Where one node listens, on 127.0.0.1."""
+    """The ports of one node on 127.0.0.1."""
 
     node_id: int
     kafka: int
@@ -70,7 +69,7 @@ class NodePorts:
 
 @dataclass(frozen=True)
 class Layout:
-    """What `cluster.json` holds."""
+    """The content of `cluster.json`."""
 
     cluster_id: str
     nodes: tuple[NodePorts, ...]
@@ -82,7 +81,7 @@ class Layout:
 
     @property
     def initial_controllers(self) -> str:
-        """The first voters, as `kraft storage format --initial-controllers` takes them."""
+        """The first voters, in the form of `kraft storage format --initial-controllers`."""
         return ",".join(f"{node.node_id}@127.0.0.1:{node.controller}:{node.directory_id}" for node in self.nodes)
 
     @property
@@ -91,8 +90,8 @@ class Layout:
 
 
 def load_layout(directory: Path, count: int | None, first_port: int | None) -> tuple[Layout, bool]:
-    """The cluster in `directory`, and whether it is new. Raises ConfigurationError when it has another number of
-    nodes, or a port of a new one is taken."""
+    """The cluster in `directory`, and whether it is new. Raises ConfigurationError if it has another number of nodes,
+    or if a port of a new one is in use."""
     path = directory / "cluster.json"
     if path.exists():
         try:
@@ -120,8 +119,8 @@ def load_layout(directory: Path, count: int | None, first_port: int | None) -> t
 
 
 def plan_ports(count: int, first_port: int | None) -> tuple[NodePorts, ...]:
-    """Kafka's well-known ports, ten further for each node, or what the system gives (first_port 0). Raises
-    ConfigurationError when one is taken."""
+    """Kafka's well-known ports, increased by ten for each node, or ports chosen by the system (first_port 0). Raises
+    ConfigurationError if one is in use."""
     if first_port == 0:
         free = free_ports(3 * count)
         return tuple(
@@ -182,8 +181,8 @@ def format_node(layout: Layout, node: NodePorts, directory: str) -> None:
 
 
 def caller_has_gone() -> bool:
-    """Whether the standard input has ended, where it is a pipe or a socket: whoever started us holds the other end.
-    What comes there is dropped."""
+    """Whether standard input has ended, if it is a pipe or a socket: the process that started this one holds the other
+    end. Its data is discarded."""
     try:
         mode = os.fstat(STANDARD_INPUT).st_mode
         if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
@@ -198,7 +197,7 @@ def caller_has_gone() -> bool:
 
 
 class LocalNodes:
-    """The processes of one cluster. Use as a context manager: whatever happens, none is left behind."""
+    """The processes of one cluster. As a context manager it ends all of them on exit."""
 
     def __init__(self, directory: Path, layout: Layout, sets: list[str], say: Say) -> None:
         self._directory = directory
@@ -219,7 +218,7 @@ class LocalNodes:
                 process.stdout.close()
 
     def start(self) -> None:
-        """All at once: the first needs others for its quorum."""
+        """Start all nodes at the same time: the first needs others for its quorum."""
         for node in self._layout.nodes:
             self._processes[node.node_id] = self._spawn(node)
 
@@ -277,7 +276,7 @@ class LocalNodes:
         return ["--voters", voters, *([] if (home / SERVED).exists() else ["--format"])]
 
     def await_ready(self) -> bool:
-        """Until every node serves. False when one ended instead, or it took too long: that has been said then."""
+        """Wait until every node serves. Prints a message and returns False if one has ended, or on timeout."""
         deadline = time.monotonic() + READY_SECONDS_MAX
         with selectors.DefaultSelector() as selector:
             for node_id, process in self._processes.items():
@@ -301,12 +300,12 @@ class LocalNodes:
         return True
 
     def admin_urls(self) -> dict[int, str]:
-        """Where the HTTP admin of each node serves."""
+        """The URL of each node's HTTP admin."""
         scheme = "https" if any(text.startswith("kraft.admin.ssl.") for text in self._sets) else "http"
         return {node.node_id: f"{scheme}://127.0.0.1:{node.admin}" for node in self._layout.nodes}
 
     def document(self) -> dict[str, Any]:
-        """Where the cluster serves, as `kraft cluster start --json` tells it: a contract with other programs."""
+        """The addresses of the cluster, as `kraft cluster start --json` prints them: a contract with other programs."""
         admin_urls = self.admin_urls()
         return {
             "bootstrap": self._layout.bootstrap,
@@ -324,7 +323,7 @@ class LocalNodes:
         }
 
     def watch(self, seconds: float) -> list[int]:
-        """Wait so long; the nodes that have ended meanwhile, each told once."""
+        """Wait for `seconds`. Returns the nodes that have ended, each once."""
         time.sleep(seconds)
         ended = [node_id for node_id, process in self._processes.items() if process.poll() is not None]
         for node_id in ended:
@@ -348,7 +347,7 @@ class LocalNodes:
             self._say(f"  {line}")
 
     def stop(self) -> bool:
-        """SIGTERM to all, then wait. Whether all stopped in order."""
+        """Send SIGTERM to all, and wait. Returns whether all stopped cleanly."""
         for process in self._processes.values():
             if process.poll() is None:
                 os.kill(process.pid, signal.SIGTERM)

@@ -1,5 +1,5 @@
 """`kraft metadata`: the cluster's metadata from a node's disk, as Kafka's `kafka-metadata-shell` shows it, without a
-JVM; the node may run."""
+JVM. The node may be running."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def metadata(
     ] = None,
     output: Output = None,
 ) -> None:
-    """Show what the metadata log of a node says: brokers, topics, configs, users, as a tree.
+    """Show the content of a node's metadata log: brokers, topics, configs, users, as a tree.
 
-    The log is read to its end, of which the last records may not be committed. Passwords' keys and secret values are
-    not shown.
+    The log is read to its end; its last records may not be committed. Keys of passwords and secret values are not
+    shown.
     """
     try:
         tree, end = read_tree(directory, until)
@@ -63,7 +63,7 @@ def metadata(
 
 
 def _brief(value: Any) -> object:
-    """A value, or how much there is below a name."""
+    """A value, or the number of entries below a name."""
     if not isinstance(value, dict):
         return value
     if below := sum(isinstance(each, dict) for each in value.values()):
@@ -72,7 +72,7 @@ def _brief(value: Any) -> object:
 
 
 def find(tree: Tree, path: str) -> Any:
-    """The branch at `path`. Raises NotFound, which names what there is."""
+    """The branch at `path`. Raises NotFound with the names that exist."""
     branch: Any = tree
     passed: list[str] = []
     for name in filter(None, path.split("/")):
@@ -124,7 +124,7 @@ def _decoded(path: str) -> Iterator[tuple[list[Message], int]]:
 
 
 def tree_of(image: MetadataImage) -> Tree:
-    """The image as names within names, by its own records."""
+    """The image as a tree of names, from its own records."""
     tree: Tree = {name: {} for name in ("features", "brokers", "controllers", "topics", "configs", "quotas", "acls")}
     tree |= {"users": {}, "tokens": {}, "producer_ids": {}}
     names: dict[str, str] = {}

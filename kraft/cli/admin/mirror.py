@@ -1,4 +1,4 @@
-"""`kraft mirror`: topics of one cluster, kept in another, without Spark."""
+"""`kraft mirror`: copies topics from one cluster to another, without Spark."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def mirror(
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
     """Copy topics to another cluster: same partitions, keys, headers and timestamps, each record once. Run it again to
-    copy what has come since."""
+    copy later records."""
     topics = tuple(dict.fromkeys(names or ()))
     _check(topics, pattern, groups, rename, prefix, name)
     wish = MirrorConfig(
@@ -136,7 +136,7 @@ def mirror(
 async def _mirror(
     source: Cluster, target: Cluster, wish: MirrorConfig, say: _Sayer
 ) -> tuple[MirrorConfig, Outcome | None]:
-    """None when it was stopped."""
+    """Mirror the topics. The outcome is None if it was interrupted."""
     if not wish.name:
         cluster_id = (await source.metadata(())).cluster_id or source.bootstrap[0][0]
         facts = [cluster_id, sorted(wish.topics), wish.pattern, wish.prefix, wish.rename]
@@ -152,7 +152,7 @@ async def _mirror(
 def _check(
     topics: tuple[str, ...], pattern: str | None, groups: str | None, rename: str | None, prefix: str, name: str | None
 ) -> None:
-    """Raises typer.BadParameter (exit 2)."""
+    """Check that the options fit together. Raises typer.BadParameter (exit 2)."""
     if bool(topics) == (pattern is not None):
         raise typer.BadParameter("give topics, or --topics-pattern", param_hint="TOPIC / --topics-pattern")
     if rename is not None and (len(topics) != 1 or prefix):
@@ -181,7 +181,7 @@ def _security(path: str | None) -> ClientSecurity:
 
 
 class _Sayer:
-    """Says on stderr how far it is, now and then, and what is noticed at once."""
+    """Prints progress on stderr periodically, and notices immediately."""
 
     def __init__(self, source: Cluster, *, quiet: bool) -> None:
         self._clock = source.world.clock

@@ -44,7 +44,7 @@ Voters = Annotated[
 def read_config(
     paths: list[str], sets: list[str], options: Sequence[tuple[str, str]] = (), add_scram: Sequence[str] = ()
 ) -> NodeConfig:
-    """The configuration as `kraft-node` would read it, environment included. Exits with 2 when it is unusable."""
+    """The configuration as `kraft-node` would read it, environment included. Exits with 2 if it is invalid."""
     files, problems = read_config_files(paths)
     problems += refuse_secrets(sets)
     try:
@@ -64,14 +64,14 @@ def read_config(
 
 
 def directories_of(config: NodeConfig) -> tuple[str, ...]:
-    """log.dirs, and metadata.log.dir if it is another."""
+    """The log.dirs, and metadata.log.dir if it is not one of them."""
     return (
         config.log_dirs if config.metadata_log_dir in config.log_dirs else (*config.log_dirs, config.metadata_log_dir)
     )
 
 
 def controller_endpoints(node: NodeConfig) -> tuple[Endpoint, ...]:
-    """What other nodes are told: the advertised addresses of the controller's listeners."""
+    """The advertised addresses of the controller's listeners."""
     names = set(node.controller_listener_names)
     return tuple(
         Endpoint(endpoint.name, endpoint.host, endpoint.port) for endpoint in node.advertised if endpoint.name in names

@@ -1,4 +1,4 @@
-"""The file of `kraft groups export` and `kraft groups import`: what groups have committed, as JSON.
+"""The file of `kraft groups export` and `kraft groups import`: committed offsets of groups, as JSON.
 
 {"version": 1, "groups": [{"group_id": "etl", "offsets": [{"topic": "t", "partition": 0, "offset": 7}]}]}
 """
@@ -29,7 +29,7 @@ Offsets = Mapping[TopicPartition, int]
 
 
 def exported(groups: Mapping[str, Mapping[TopicPartition, Committed]]) -> dict[str, Any]:
-    """The file's document."""
+    """The document of the file."""
     return {
         "version": VERSION,
         "groups": [
@@ -46,7 +46,7 @@ def exported(groups: Mapping[str, Mapping[TopicPartition, Committed]]) -> dict[s
 
 
 def read_exported(path: Path) -> dict[str, Offsets]:
-    """What the file has committed for each group. Raises KraftError that names the file and what is wrong in it."""
+    """The committed offsets of each group in the file. Raises KraftError with the file and what is wrong in it."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as problem:
@@ -95,8 +95,8 @@ def _partition(path: Path, entry: object) -> TopicPartition:
 
 
 async def plan_import(cluster: Cluster, offsets: Offsets, committed: Mapping[TopicPartition, Committed]) -> list[Move]:
-    """What importing changes for one group, within what the partitions hold. Raises ApiError for a partition that is
-    not there."""
+    """The changes of an import for one group, limited to the partitions' logs. Raises ApiError for a partition that
+    does not exist."""
     begins = await offsets_at(cluster, offsets, EARLIEST)
     ends = await offsets_at(cluster, offsets, LATEST)
     return [

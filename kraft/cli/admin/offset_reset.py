@@ -1,4 +1,4 @@
-"""Where a group shall go on: which partitions, and which offset in each. Pure but for the questions it asks."""
+"""Plans a reset of a group's offsets: the partitions, and the new offset of each. Pure, except for its requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
 
 class Target(NamedTuple):
-    """One of: to_time (EARLIEST, LATEST, or ms since 1970), to_offset, shift, current."""
+    """The target of a reset: exactly one of a time (EARLIEST, LATEST, or ms since 1970), an offset, a shift, the
+    current offset."""
 
     time: int | None = None
     offset: int | None = None
@@ -33,7 +34,7 @@ Wanted = tuple[str, tuple[int, ...] | None]
 
 
 class Move(NamedTuple):
-    """What happens to one partition. `before` is None where the group had committed nothing."""
+    """The change of one partition. `before` is None without a committed offset."""
 
     partition: TopicPartition
     before: int | None
@@ -41,7 +42,7 @@ class Move(NamedTuple):
 
 
 def parse_topic(text: str) -> Wanted:
-    """`TOPIC` or `TOPIC:0,1,2`, as Kafka's tool takes it. Raises typer.BadParameter (exit 2)."""
+    """Parse `TOPIC` or `TOPIC:0,1,2`, as in Kafka's tool. Raises typer.BadParameter (exit 2)."""
     topic, separator, indexes = text.partition(":")
     if topic and not separator:
         return topic, None
@@ -51,8 +52,8 @@ def parse_topic(text: str) -> Wanted:
 
 
 def parse_datetime(text: str, option: str = "--to-datetime") -> int:
-    """RFC 3339 (UTC without an offset) in ms since 1970; 0 for what is earlier, as negative times have meanings of
-    their own (EARLIEST, LATEST). Raises typer.BadParameter (exit 2)."""
+    """Parse RFC 3339 (UTC without an offset) into ms since 1970; earlier times become 0, as negative ones have special
+    meanings (EARLIEST, LATEST). Raises typer.BadParameter (exit 2)."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -61,7 +62,7 @@ def parse_datetime(text: str, option: str = "--to-datetime") -> int:
 
 
 def parse_duration(text: str) -> int:
-    """`1d12h30m5s` in ms. Raises typer.BadParameter (exit 2)."""
+    """Parse `1d12h30m5s` into ms. Raises typer.BadParameter (exit 2)."""
     found = _DURATION.fullmatch(text)
     if not text or found is None:
         raise typer.BadParameter(f"{text!r} is no duration like 36h or 1d12h30m", param_hint="--by-duration")
@@ -80,7 +81,7 @@ def choose_target(
     by_duration: str | None,
     now_ms: int,
 ) -> Target:
-    """Exactly one of them must be given. Raises typer.BadParameter (exit 2)."""
+    """The target of the options, of which exactly one must be given. Raises typer.BadParameter (exit 2)."""
     given = [
         Target(time=EARLIEST) if to_earliest else None,
         Target(time=LATEST) if to_latest else None,
@@ -102,7 +103,7 @@ def choose_target(
 async def choose_partitions(
     cluster: Cluster, wanted: Sequence[Wanted], committed: Mapping[TopicPartition, Committed]
 ) -> list[TopicPartition]:
-    """Those of `wanted`; nothing wanted means all that the group has committed. Raises NotFound, ApiError."""
+    """The partitions of `wanted`; if empty, all with a committed offset. Raises NotFound, ApiError."""
     if not wanted:
         if not committed:
             raise NotFound("the group has committed no offsets", "--topic TOPIC names what to reset")
@@ -124,7 +125,7 @@ async def plan_moves(
     committed: Mapping[TopicPartition, Committed],
     target: Target,
 ) -> list[Move]:
-    """Every move, within what the partitions hold."""
+    """Every change, limited to the partitions' logs."""
     begins = await offsets_at(cluster, partitions, EARLIEST)
     ends = await offsets_at(cluster, partitions, LATEST)
     if target.time is not None:
@@ -141,7 +142,7 @@ async def plan_moves(
 
 
 def _offset(target: Target, committed: Committed | None, end: int) -> int:
-    """Nothing committed counts as the end, as in Kafka's tool."""
+    """The new offset of a partition. Without a committed offset the current one is the end, as in Kafka's tool."""
     if target.offset is not None:
         return target.offset
     return (end if committed is None else committed.offset) + (target.shift or 0)

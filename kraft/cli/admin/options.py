@@ -21,7 +21,7 @@ CLEAR = "\x1b[H\x1b[2J"
 
 
 class OutputFormat(StrEnum):
-    """`-o`: how a verb's answer is written. Without it: a table on a terminal, tab-separated columns elsewhere."""
+    """`-o`: the format of a verb's output. By default a table on a terminal, tab-separated columns elsewhere."""
 
     TABLE = "table"
     WIDE = "wide"
@@ -31,7 +31,7 @@ class OutputFormat(StrEnum):
 
     @property
     def is_document(self) -> bool:
-        """Whether the answer's document is written, and no tables."""
+        """Whether the document is written instead of tables."""
         return self in (OutputFormat.JSON, OutputFormat.YAML, OutputFormat.NAME)
 
 
@@ -85,14 +85,14 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask. Scripts have 
 
 
 def line_format(output: OutputFormat | None) -> OutputFormat | None:
-    """For what is printed as it comes, one line each. Raises typer.BadParameter (exit 2)."""
+    """The format of output that is printed line by line. Raises typer.BadParameter (exit 2)."""
     if output not in (None, OutputFormat.TABLE, OutputFormat.JSON):
         raise typer.BadParameter(f"what comes one by one is written as table or json, not {output}", param_hint="-o")
     return output
 
 
 def parse_bootstrap(text: str) -> list[tuple[str, int]]:
-    """`HOST:PORT,..`; the port may be left out, IPv6 addresses stand in brackets. Raises typer.BadParameter (exit
+    """Parse `HOST:PORT,..`; the port is optional, IPv6 addresses are in brackets. Raises typer.BadParameter (exit
     2)."""
     try:
         return bootstrap_addresses(text)
@@ -101,7 +101,7 @@ def parse_bootstrap(text: str) -> list[tuple[str, int]]:
 
 
 def parse_pairs(pairs: list[str], option: str) -> dict[str, str]:
-    """KEY=VALUE each. Raises typer.BadParameter (exit 2)."""
+    """Parse KEY=VALUE pairs. Raises typer.BadParameter (exit 2)."""
     found: dict[str, str] = {}
     for pair in pairs:
         key, separator, value = pair.partition("=")
@@ -114,8 +114,8 @@ def parse_pairs(pairs: list[str], option: str) -> dict[str, str]:
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Ask before something is destroyed. Leaves with 1 on no, and with 130 on Ctrl-C, as everywhere. Raises
-    typer.BadParameter (exit 2) without a terminal, since a script has to say that it means it."""
+    """Ask before something is destroyed. Exits with 1 on no, and with 130 on Ctrl-C. Without a terminal raises
+    typer.BadParameter (exit 2): a script must pass --yes."""
     if yes:
         return
     if not sys.stdin.isatty():
@@ -130,8 +130,8 @@ def confirm(question: str, yes: bool) -> None:
 
 
 def confirm_by_typing(question: str, expected: str, yes: bool, option: str) -> None:
-    """Ask for `expected` to be typed, before what cannot be taken back. Leaves with 1 for anything else. Raises
-    typer.BadParameter (exit 2) without a terminal, where `option` has to be given."""
+    """Ask the user to type `expected` before an irreversible change. Exits with 1 for anything else. Without a terminal
+    raises typer.BadParameter (exit 2): `option` is required then."""
     if yes:
         return
     if not sys.stdin.isatty():

@@ -1,8 +1,8 @@
-"""How answers are written: JSON or YAML that programs can rely on, tables for people, tab-separated columns for pipes.
+"""The output of commands: JSON or YAML as a contract for programs, tables for people, tab-separated columns for pipes.
 
 Every verb makes one document (a dict whose keys are a contract, see docs/cli.md) and the tables that show it. Tables
-are drawn only on a terminal or with `-o table` or `-o wide`; into a pipe go all columns, tab-separated, one header
-line, nothing cut off.
+are drawn only on a terminal or with `-o table` or `-o wide`. Into a pipe all columns are written, tab-separated, with
+one header line and without truncation.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 
 
 class Table(NamedTuple):
-    """`columns` are header texts; numbers are aligned right. A title is shown where there are several tables. The
-    columns in `wide` are left out of drawn tables unless `-o wide` asks for them, so that the others fit 80
-    characters."""
+    """`columns` are header texts; numbers are aligned right. A title is shown if there are several tables. The columns
+    in `wide` are drawn only with `-o wide`, so that the others fit 80 characters."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[object]]
@@ -33,7 +32,7 @@ class Table(NamedTuple):
 
 
 def show(document: Mapping[str, Any], tables: Sequence[Table], output: OutputFormat | None) -> None:
-    """Write one answer to stdout."""
+    """Write one result to stdout."""
     if output is not None and output.is_document:
         write(render(document, output))
     elif output is OutputFormat.WIDE:
@@ -45,12 +44,12 @@ def show(document: Mapping[str, Any], tables: Sequence[Table], output: OutputFor
 
 
 def say(document: Mapping[str, Any], sentence: str, output: OutputFormat | None) -> None:
-    """The outcome of a change: a sentence, or the document."""
+    """Write the result of a change: a sentence, or the document."""
     write(render(document, output) if output is not None and output.is_document else sentence + "\n")
 
 
 def render(document: Mapping[str, Any], output: OutputFormat) -> str:
-    """The document as JSON, as YAML, or as the names of what it is about."""
+    """The document as JSON, as YAML, or as the names of its subjects."""
     if output is OutputFormat.YAML:
         return "\n".join(_yaml_lines(document)) + "\n"
     if output is OutputFormat.NAME:
@@ -63,8 +62,8 @@ NAME_KEYS = ("name", "group_id", "topic", "node_id", "path", "uuid", "id", "code
 
 
 def names_in(document: Mapping[str, Any]) -> list[str]:
-    """The names of what a document is about: its own, or those in its first list, or that of its first object. A
-    partition is named TOPIC-PARTITION."""
+    """The names of a document's subjects: its own, or those in its first list, or that of its first object. A partition
+    is named TOPIC-PARTITION."""
     for value in (
         document,
         *(each for each in document.values() if isinstance(each, list)),
@@ -127,13 +126,12 @@ def _narrow(table: Table) -> Table:
 
 
 def write(text: str) -> None:
-    """Write to stdout. A reader that has gone (`| head -1`) is no failure: the command goes on and exits as it
-    would."""
+    """Write to stdout. A closed reader (`| head -1`) is no failure: the command continues and exits as usual."""
     _put(sys.stdout, text)
 
 
 def warn(line: str) -> None:
-    """A line on stderr, as far as somebody reads it."""
+    """Write a line to stderr. A closed reader is no failure."""
     _put(sys.stderr, line + "\n")
 
 
@@ -146,7 +144,7 @@ def _put(stream: TextIO, text: str) -> None:
 
 
 def abandon(stream: TextIO) -> None:
-    """Discard what is written to `stream` from here on, flushes at exit included: its reader has gone."""
+    """Discard further output to `stream`, including flushes at exit: its reader has closed it."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
@@ -187,7 +185,7 @@ def _separated(table: Table, *, titled: bool) -> str:
 
 
 def text(cell: object) -> str:
-    """A cell as text: nothing known is a dash."""
+    """A cell as text; an unknown value is a dash."""
     if cell is None or cell == "":
         return "-"
     if isinstance(cell, bool):
@@ -198,7 +196,7 @@ def text(cell: object) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes for a person: 4.2 MiB. Negative means not known."""
+    """A size for a person: 4.2 MiB. A negative one is unknown."""
     if count < 0:
         return "-"
     amount, unit = float(count), "B"
@@ -210,7 +208,7 @@ def size(count: int) -> str:
 
 
 def moment(timestamp_ms: int) -> str | None:
-    """Milliseconds since 1970 in UTC as RFC 3339; None for what is not known or lies beyond what can be written."""
+    """A time in ms since 1970 as RFC 3339 in UTC; None if it is unknown or out of range."""
     if not 0 <= timestamp_ms <= 253_402_300_799_999:
         return None
     return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""`kraft partitions`: those in trouble, and how far each replica is."""
+"""`kraft partitions`: partitions in trouble, and the lag of each replica."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def list_all(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Show the partitions in trouble: of the kinds given, or of any."""
+    """Show the partitions in trouble: of the given kinds, or of any."""
 
     async def question(cluster: Cluster) -> list[dict[str, Any]]:
         found = []
@@ -104,7 +104,7 @@ def lag(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Show where the log of each replica ends, and how far that is behind its leader."""
+    """Show the log end of each replica, and its lag behind the leader."""
 
     async def question(cluster: Cluster) -> list[dict[str, Any]]:
         found = await (topics.describe_topics(cluster, names) if names else topics.list_topics(cluster))

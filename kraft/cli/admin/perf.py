@@ -1,7 +1,7 @@
-"""`kraft perf`: how fast a cluster takes and gives records, as Kafka's perf tools measure it, without a JVM.
+"""`kraft perf`: the produce and fetch throughput of a cluster, as Kafka's perf tools measure it, without a JVM.
 
-The client is the small one of this package, written in Python: where it is the slower side, the figures are its own.
-`cpu_seconds` tells: as many as `seconds` means that the client was busy all the time.
+The client is the RPC client of this package, written in Python. If it is slower than the cluster, the figures are its
+own: `cpu_seconds` close to `seconds` means that the client was busy all the time.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ Acks = Annotated[str, typer.Option("--acks", metavar="all|1|0", help="Who must h
 
 
 class Latencies:
-    """Times from sending to the acknowledgement, each with how many records it is of."""
+    """Times from send to acknowledgement, each with its number of records."""
 
     def __init__(self) -> None:
         self._seconds: list[tuple[float, int]] = []
@@ -108,7 +108,7 @@ def produce(
     output: Output = None,
     timeout: DeliveryTimeout = None,
 ) -> None:
-    """Send records of random letters, and tell how many a second, and how long the acknowledgements took."""
+    """Send records of random letters, and print records per second and the latency of acknowledgements."""
     level = acks_of(acks)
     latencies = Latencies()
 
@@ -147,7 +147,7 @@ async def _send(
     latencies: Latencies,
     nursery: trio.Nursery,
 ) -> None:
-    """All records, evenly if there is a rate. A slice that is late is not made up for."""
+    """Send all records, evenly if there is a rate. A late slice is not made up for."""
     clock = producer.cluster.world.clock
     each = max(1, rate // SLICES_A_SECOND) if rate else max(1, SENT_AT_ONCE_BYTES // (len(values[0]) + 1))
     sent, due = 0, clock.now()
@@ -206,7 +206,7 @@ def consume(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Read records, and tell how many a second. Fails where no more come within --timeout."""
+    """Read records, and print records per second. Fails if none arrive within --timeout."""
 
     async def measure(cluster: Cluster) -> tuple[int, int, float, float]:
         consumer = await _consumer(cluster, [topic], LATEST if from_end else EARLIEST)
@@ -219,10 +219,9 @@ def consume(
 async def read_records(
     consumer: Consumer, clock: Clock, topic: str, records: int, timeout: float, *, is_from_end: bool
 ) -> tuple[int, int, float, float]:
-    """How many records were read, the bytes of their keys and values, and the seconds and CPU seconds that it took.
-    What is there already is read from the first request on; where only new records are (`is_from_end`), the wait for
-    the first of them is left out, but for FIRST_POLL_SECONDS at most. Raises KraftError where none come for `timeout`
-    seconds."""
+    """Read records. Returns their number, the bytes of keys and values, and the seconds and CPU seconds. Existing
+    records are timed from the first request. With `is_from_end` only new records count, and the wait for the first is
+    left out, except for FIRST_POLL_SECONDS. Raises KraftError if none arrive for `timeout` seconds."""
     count = size = 0
     began, cpu = clock.now(), time.process_time()
     heard = began
@@ -260,7 +259,7 @@ def end_to_end(
     output: Output = None,
     timeout: DeliveryTimeout = None,
 ) -> None:
-    """Send records one after the other, and tell how long each took to reach a reader."""
+    """Send records one after another, and print the time each took to reach a reader."""
     level = acks_of(acks)
     latencies = Latencies()
     patience = timeout or DELIVERY_SECONDS

@@ -36,7 +36,7 @@ PENDING_MAX = 100_000
 
 
 class Shape(NamedTuple):
-    """What a line becomes."""
+    """How a line becomes a record."""
 
     separator: bytes | None
     key: bytes | None
@@ -46,7 +46,7 @@ class Shape(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether a record is its value and nothing else."""
+        """Whether a record has only a value."""
         return self.separator is None and self.key is None and not self.headers and not self.empty_is_null
 
 
@@ -81,7 +81,7 @@ def produce(
     output: Output = None,
     timeout: DeliveryTimeout = None,
 ) -> None:
-    """Send each line of standard input as a record, and tell where they went."""
+    """Send each line of standard input as a record, and print the partitions and offsets."""
     if acks not in ("all", "-1", "0", "1"):
         raise typer.BadParameter(f"{acks!r} is none of all, 1, 0", param_hint="--acks")
     if separator == "" or (separator is not None and key is not None):
@@ -115,7 +115,7 @@ def produce(
 
 
 def _tell_part(report: _Report, topic: str, error: str, output: OutputFormat | None) -> None:
-    """What came of the records that were sent before a failure, or an interruption."""
+    """Print the results of records that were sent before a failure or an interruption."""
     if not report.sent_count:
         return
     report.collect_rest()
@@ -129,8 +129,8 @@ def _unescape(text: str) -> str:
 
 
 async def _send_lines(producer: Producer, topic: str, shape: Shape, report: _Report) -> None:
-    """Standard input, a chunk at a time, read beside the loop: a line ends with LF, CR before it is dropped, the
-    last needs none."""
+    """Send the lines of standard input, which a thread reads in chunks. A line ends with LF or CRLF; the last needs no
+    end."""
     rest = b""
     while True:
         chunk = await trio.to_thread.run_sync(os.read, sys.stdin.fileno(), CHUNK_BYTES, abandon_on_cancel=True)
@@ -151,7 +151,8 @@ async def _send_lines(producer: Producer, topic: str, shape: Shape, report: _Rep
 
 
 async def _keep_up(report: _Report) -> None:
-    """Take in what is acknowledged, and wait where too much is not. Raises what became of the first that failed."""
+    """Collect acknowledgements, and wait if too many are outstanding. Raises the error of the first record that
+    failed."""
     if len(report.pending) >= PENDING_MAX:
         await report.pending[0].wait()
     report.collect()
@@ -174,7 +175,7 @@ def split_line(line: bytes, shape: Shape) -> tuple[bytes | None, bytes | None]:
 
 
 class _Report:
-    """What has been acknowledged: records, first and last offset of each partition."""
+    """The acknowledged records: their number, and the first and last offset of each partition."""
 
     def __init__(self) -> None:
         self.pending: deque[Delivery] = deque()
@@ -190,12 +191,12 @@ class _Report:
         self.sent_count += sum(delivery.count for delivery in deliveries)
 
     def collect(self) -> None:
-        """Take in what is acknowledged, in order. Raises what became of the first record that was not."""
+        """Count acknowledged records, in order. Raises the error of the first record that failed."""
         while self.pending and self.pending[0].is_done:
             self._count(self.pending.popleft().outcome())
 
     def collect_rest(self) -> None:
-        """Take in all that is acknowledged, beyond those that are not too."""
+        """Count all acknowledged records, also those after unacknowledged ones."""
         while self.pending:
             delivery = self.pending.popleft()
             try:

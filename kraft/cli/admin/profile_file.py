@@ -1,4 +1,4 @@
-"""Profiles: how clusters are reached, by name, in one file of the user's (TOML).
+"""Profiles: connection settings of clusters by name, in one file of the user's (TOML).
 
 A profile holds no secrets itself: passwords are in the file that its `command-config` names.
 """
@@ -37,8 +37,8 @@ def profiles_path(environment: Mapping[str, str]) -> Path:
 
 
 def read_profiles(path: Path) -> Profiles:
-    """Empty where there is no file. Raises ConfigurationError for one that others may write to, or that says
-    something else than it may."""
+    """The profiles of the file; none if it does not exist. Raises ConfigurationError for an invalid file, or one that
+    other users may write to."""
     try:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_mode & (stat.S_IWGRP | stat.S_IWOTH):
@@ -68,7 +68,7 @@ def read_profiles(path: Path) -> Profiles:
 
 
 def write_profiles(path: Path, profiles: Profiles) -> None:
-    """Readable by its owner alone, and never half written. Raises ConfigurationError."""
+    """Write the file atomically, readable by its owner only. Raises ConfigurationError."""
     lines = []
     for name, settings in profiles.items():
         lines.append(f"[{_text(name)}]")
@@ -92,8 +92,8 @@ def _text(value: str) -> str:
 
 
 def variables_of(profiles: Profiles, name: str, path: Path) -> dict[str, str]:
-    """What the environment is to say under the profile; the empty text takes a variable away. Raises
-    ConfigurationError for one that there is not."""
+    """The environment variables of the profile; an empty text removes a variable. Raises ConfigurationError for an
+    unknown profile."""
     if name not in profiles:
         known = ", ".join(profiles) or "none yet; `kraft profiles set` makes one"
         raise ConfigurationError([f"--profile: there is no {name!r} in {path}, which has {known}"])

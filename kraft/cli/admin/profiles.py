@@ -1,4 +1,4 @@
-"""`kraft profiles`: names for clusters, so that nobody types addresses."""
+"""`kraft profiles`: names for clusters, in place of addresses."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _write(path: Path, profiles: Profiles) -> None:
 
 @app.command("list", epilog="Example: kraft profiles list")
 def list_profiles(output: Output = None) -> None:
-    """Show the profiles there are, and the file that has them."""
+    """Show the profiles, and the file that holds them."""
     path, profiles = _read()
     rows = [(name, *(settings.get(key, "") for key in VARIABLES)) for name, settings in profiles.items()]
     show(
@@ -57,7 +57,7 @@ def set_profile(
     ],
     output: Output = None,
 ) -> None:
-    """Make a profile, or change what is given. `kraft --profile NAME ...` uses it, and KRAFT_PROFILE=NAME."""
+    """Create a profile, or change the given settings. Use it with `kraft --profile NAME ...` or KRAFT_PROFILE=NAME."""
     given = parse_pairs(settings, "KEY=VALUE")
     for key in given:
         if key not in VARIABLES:
@@ -75,7 +75,7 @@ def set_profile(
 
 @app.command(epilog="Example: kraft profiles remove prod")
 def remove(name: Name, output: Output = None) -> None:
-    """Forget a profile."""
+    """Delete a profile."""
     path, profiles = _read()
     if profiles.pop(name, None) is None:
         raise typer.Exit(

@@ -38,7 +38,7 @@ DirectoryId = Annotated[
 def describe(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT
 ) -> None:
-    """Show who leads, who votes, who only follows, and how far behind each is."""
+    """Show the leader, voters and observers of the quorum, and their lag."""
 
     async def question(cluster: Cluster) -> tuple[str, Quorum]:
         return (await admin.describe_cluster(cluster)).cluster_id, await admin.describe_quorum(cluster)
@@ -130,7 +130,7 @@ def remove_voter(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Take a node's vote away, as before it is replaced. Needs kraft.version 1."""
+    """Remove a voter from the quorum, as before it is replaced. Needs kraft.version 1."""
     named = _parse_directory(directory_id)
     confirm(f"Take the vote of node {node_id} away?", yes)
 
@@ -144,7 +144,7 @@ def remove_voter(
 
 
 def parse_endpoint(text: str) -> tuple[str, str, int]:
-    """[NAME=]HOST:PORT. Raises typer.BadParameter (exit 2)."""
+    """Parse [NAME=]HOST:PORT. Raises typer.BadParameter (exit 2)."""
     name, separator, address = text.rpartition("=")
     host, colon, port = address.rpartition(":")
     if not host or not colon or not port.isdigit() or not 0 < int(port) < 65536 or (separator and not name):
@@ -162,7 +162,8 @@ def _parse_directory(text: str | None) -> bytes | None:
 
 
 async def _directory_of(cluster: Cluster, node_id: int, role: str) -> bytes:
-    """`_only_directory`, once it shows: one that was replaced a moment ago is waited for. Raises NotFound, ApiError."""
+    """The directory id of the node. If its disk was replaced just now, wait until the id is unambiguous. Raises
+    NotFound, ApiError."""
     clock = cluster.world.clock
     deadline = clock.now() + DOUBT_SECONDS
     while True:
@@ -178,7 +179,7 @@ async def _directory_of(cluster: Cluster, node_id: int, role: str) -> bytes:
 
 
 def _only_directory(replicas: tuple[QuorumReplica, ...], node_id: int, role: str) -> bytes:
-    """The directory id of that node. A disk that was replaced is remembered for a while: of several, the one that has
+    """The directory id of that node. The id of a replaced disk remains listed for a while: of several, the one that
     fetched last, by `FETCHES_STILL_MS` at least. Raises NotFound."""
     found = sorted((replica for replica in replicas if replica.node_id == node_id), key=lambda each: each.last_fetch_ms)
     if found and (len(found) == 1 or found[-1].last_fetch_ms - found[-2].last_fetch_ms >= FETCHES_STILL_MS):

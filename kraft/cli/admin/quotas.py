@@ -33,7 +33,7 @@ KEYS = ", ".join((*CLIENT_KEYS, *ADDRESS_KEYS))
 def entity_of(
     user: str | None, user_default: bool, client_id: str | None, client_default: bool, ip: str | None, ip_default: bool
 ) -> Entity:
-    """Raises typer.BadParameter (exit 2)."""
+    """The entity of the options. Raises typer.BadParameter (exit 2)."""
     entity: dict[str, str | None] = {}
     for kind, name, is_default in (
         (USER, user, user_default),
@@ -127,7 +127,7 @@ def delete_limits(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Remove limits. What is less specific holds then, or nothing."""
+    """Remove limits. A less specific quota applies then, or none."""
     entity = entity_of(user, user_default, client_id, client_id_default, ip, ip_default)
     _alter(entity, dict.fromkeys(keys), dry_run, bootstrap, output, timeout)
 

@@ -1,4 +1,4 @@
-"""What two looks at a cluster say of the time between them: records a second, lags, and where they go. Pure."""
+"""Rates between two samples of a cluster: records per second, lags, and changes of lag. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from kraft.common.ids import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """At one moment (seconds of a clock): where each partition ends, who leads it, and what groups have committed."""
+    """A sample at one moment (clock seconds): the end and the leader of each partition, and the committed offsets of
+    groups."""
 
     moment: float
     ends: Mapping[TopicPartition, int]
@@ -20,7 +21,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Records a second that came to something: a topic, a partition, all that a broker leads."""
+    """Records per second of a topic, a partition, or all partitions that a broker leads."""
 
     name: str
     records_per_second: float
@@ -30,7 +31,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class GroupRate:
-    """A group in one topic. `lag_change` is records a second: negative while it catches up."""
+    """A group in one topic. `lag_change` is in records per second: negative while it catches up."""
 
     group: str
     topic: str
@@ -40,12 +41,12 @@ class GroupRate:
 
     @property
     def caught_up_in(self) -> float | None:
-        """Seconds until nothing is left at this pace; None where it is not so."""
+        """The seconds until the lag is 0 at this rate; None if the lag does not shrink."""
         return 0.0 if not self.lag else -self.lag / self.lag_change if self.lag_change < 0 else None
 
 
 def partition_rates(before: Look, after: Look) -> list[Rate]:
-    """The busiest first. A partition that was not there before, or was made anew, has no rate yet."""
+    """The rates of partitions, the busiest first. A partition that is new or was recreated has no rate yet."""
     seconds = max(after.moment - before.moment, 1e-9)
     rates = [
         Rate(
@@ -59,7 +60,7 @@ def partition_rates(before: Look, after: Look) -> list[Rate]:
 
 
 def topic_rates(before: Look, after: Look) -> list[Rate]:
-    """The busiest first."""
+    """The rates of topics, the busiest first."""
     return _summed(before, after, [place.topic for place in after.ends])
 
 
@@ -81,7 +82,7 @@ def _summed(before: Look, after: Look, names: list[str]) -> list[Rate]:
 
 
 def group_rates(before: Look, after: Look) -> list[GroupRate]:
-    """The largest lag first. Only partitions whose end is known count."""
+    """The rates of groups, the largest lag first. Only partitions whose end is known count."""
     seconds = max(after.moment - before.moment, 1e-9)
     rates = []
     for group, places in after.commits.items():

@@ -59,7 +59,7 @@ File = Annotated[
 def list_all(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT
 ) -> None:
-    """Show the moves under way, and how far they are. Says if a throttle is left over."""
+    """Show the moves in progress. Prints a warning if a throttle is left over."""
 
     async def question(cluster: Cluster) -> tuple[list[dict[str, Any]], Throttle | None, dict[int, str]]:
         throttle = await visible_throttle(cluster)
@@ -107,8 +107,8 @@ def _throttle_document(throttle: Throttle | None) -> dict[str, Any] | None:
 
 
 async def _progress(cluster: Cluster, under_way: Sequence[Move], throttle: Throttle | None) -> list[dict[str, Any]]:
-    """With the most records that a replica being added has yet to copy, and the bytes that all of them lack; None where
-    that cannot be told. With what keeps a move from getting on."""
+    """Each move with the largest lag in records of a replica being added, and the bytes that all of them lack; None if
+    unknown. Also the reasons why a move does not make progress."""
     if not under_way:
         return []
     described = {
@@ -175,10 +175,10 @@ def plan(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Print a file that spreads topics evenly over brokers, moving as little as can be. `kraft reassignments start`
-    takes it.
+    """Print a file that spreads topics evenly over brokers with as few moves as possible, for `kraft reassignments
+    start`.
 
-    What has more replicas than there are brokers is left out, and said. Leaves with 1 if that is everything.
+    Partitions with more replicas than there are brokers are left out, with a message. Exits with 1 if those are all.
     """
     if undo is not None:
         _expect_writable(undo)
@@ -215,7 +215,8 @@ def plan(
 
 
 def _expect_writable(path: Path) -> None:
-    """A plan that cannot be taken back is not made. What is in the file stays. Raises typer.BadParameter (exit 2)."""
+    """Check that the undo file can be written, before the plan is made. Its content is kept. Raises typer.BadParameter
+    (exit 2)."""
     was_there = path.exists()
     try:
         path.open("ab").close()
@@ -226,7 +227,7 @@ def _expect_writable(path: Path) -> None:
 
 
 def _left_out(replica_counts: Mapping[Place, int], brokers: Sequence[int]) -> list[str]:
-    """A line for the partitions of a topic that have as many replicas."""
+    """A line for each group of a topic's partitions that have too many replicas."""
     alike: dict[tuple[str, int], list[int]] = {}
     for (topic, index), count in sorted(replica_counts.items()):
         alike.setdefault((topic, count), []).append(index)
@@ -256,7 +257,7 @@ def start(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Begin the moves of a file. Leaves with 1 if one is refused; the others begin."""
+    """Start the moves of a file. Exits with 1 if one is rejected; the others start."""
     targets = read_file(file)
     without = [str(partition) for partition, replicas in targets.items() if replicas is None]
     if without or not targets:
@@ -279,7 +280,7 @@ def cancel(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """End the moves under way: partitions stay where they were."""
+    """Cancel the moves in progress: partitions get back their former replicas."""
     named = None if file is None else list(read_file(file))
 
     show_outcomes(
@@ -302,7 +303,7 @@ def throttle(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Hold the moves under way to a rate, or show what they are held to. It stays until it is removed."""
+    """Set the throttle of the moves in progress, or show it. It stays until it is removed."""
     if remove and rate is not None:
         raise typer.BadParameter("takes no rate", param_hint="--remove")
 
@@ -319,8 +320,8 @@ def throttle(
 
 
 def show_outcomes(outcomes: Sequence[Outcome], output: Any) -> None:
-    """One row a partition. Leaves with 1 if something was refused, with 3 if that is because partitions do not exist.
-    That the right replica leads already is as good as an election."""
+    """Print one row for each partition. Exits with 1 if something was rejected, with 3 if because partitions do not
+    exist. An election that was not needed counts as a success."""
     document = {
         "partitions": [
             {**_place(each.partition), "error": each.error or None, "detail": each.sentence or None}

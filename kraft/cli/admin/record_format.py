@@ -1,4 +1,4 @@
-"""How `kraft consume` writes a record: a format as kcat takes it, or JSON, one object a line."""
+"""The output format of `kraft consume`: a format string as in kcat, or JSON, one object a line."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ HELP = (
 
 
 def parse_format(text: str) -> Write:
-    """`json`, or a format: %t topic, %p partition, %o offset, %k key, %s value, %K %S their lengths (-1 null), %T
-    timestamp, %h headers, %%.
+    """The writer for `json` or a format string: %t topic, %p partition, %o offset, %k key, %s value, %K %S their
+    lengths (-1 null), %T timestamp, %h headers, %%.
 
     Raises typer.BadParameter (exit 2).
     """
@@ -61,7 +61,7 @@ def _length(data: bytes | None) -> bytes:
 
 
 def _name(text: str) -> bytes:
-    """A header's name as the producer wrote it, UTF-8 or not."""
+    """A header's name in the producer's bytes, UTF-8 or not."""
     return text.encode("utf-8", HEADER_KEY_ERRORS)
 
 
@@ -82,7 +82,7 @@ _VERBS: dict[str, Write] = {
 
 
 def write_json(consumed: ConsumedRecord) -> bytes:
-    """One line; bytes that are not UTF-8 as base64, which the field beside says."""
+    """One line of JSON. Bytes that are not UTF-8 are written as base64; the field beside them gives the encoding."""
     return json.dumps(record_document(consumed), ensure_ascii=False).encode() + b"\n"
 
 

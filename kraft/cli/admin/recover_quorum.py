@@ -68,11 +68,12 @@ def recover_quorum(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what would be done, and do nothing.")] = False,
     output: Output = None,
 ) -> None:
-    """Make a quorum of one out of a stopped controller, where a majority of the voters' disks is lost for good.
+    """Make a quorum of one out of a stopped controller, after the disks of a majority of the voters are permanently
+    lost.
 
-    The node's metadata log is kept as it is, and gets a voter set of this node alone in an epoch far above. It is
-    refused while another voter answers, and on a log that is damaged. Nodes with wiped disks join again afterwards, as
-    `kraft docs lost-quorum` tells.
+    The node's metadata log is kept, and gets a voter set of this node only, in a much higher epoch. It is rejected
+    while another voter answers, and for a damaged log. Nodes with wiped disks join again afterwards: see `kraft docs
+    lost-quorum`.
     """
     given = {"--node-id": node_id, "--data-dir": data_dir, "--voters": voters}
     node = read_config(config, sets, [(option, text) for option, text in given.items() if text is not None])
@@ -91,8 +92,8 @@ def recover_quorum(
 
 def _locked(world: World, node: NodeConfig, locks: ExitStack) -> MetaProperties:
     """Lock the node's directories until `locks` closes, and return the identity of the metadata directory. Creates no
-    directory. Raises ConfigurationError where the node runs, or a directory is another node's or not formatted;
-    CorruptData, OSError."""
+    directory. Raises ConfigurationError if the node runs, or if a directory belongs to another node or is not
+    formatted; CorruptData, OSError."""
     files, found = world.files, list[tuple[str, MetaProperties]]()
     for path in directories_of(node):
         identity = read_meta_properties(files, path) if files.exists(path) else None

@@ -1,4 +1,4 @@
-"""`kraft storage remote`: the object store of tiered topics, beside what the cluster knows of it."""
+"""`kraft storage remote`: compares the object store of tiered topics with the cluster's metadata."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def verify(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Compare what the cluster knows with what is in the store; exit code 1 where they differ. Nothing is changed."""
+    """Compare the cluster's metadata with the content of the store. Exits with 1 if they differ. Nothing is changed."""
 
     async def question(cluster: Cluster) -> StoreVerification:
         try:
@@ -73,7 +73,7 @@ def verify(
 
 
 class _MetadataTopic:
-    """Implements `kraft.remote.metadata_manager.MetadataTopic` for one who reads alone."""
+    """A read-only implementation of `kraft.remote.metadata_manager.MetadataTopic`."""
 
     def __init__(self, cluster: Cluster, topic: Topic) -> None:
         self.partition_count = len(topic.partitions)

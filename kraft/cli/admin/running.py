@@ -1,4 +1,4 @@
-"""From a question for a cluster to an answer, or to a sentence on stderr and an exit code."""
+"""Runs a function against a cluster; an error becomes a message on stderr and an exit code."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ HINTS = {
 
 
 class NotFound(KraftError):
-    """What somebody named does not exist: exit code 3."""
+    """Raised if a named thing does not exist: exit code 3."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -64,10 +64,9 @@ class NotFound(KraftError):
 
 
 def ask(bootstrap: str, timeout: float, question: Callable[[Cluster], Awaitable[T]], *, at_once: bool = True) -> T:
-    """The answer of `question` about the cluster at `bootstrap`. What goes wrong is said on stderr and leaves with
-    its exit code.
+    """The result of `question` about the cluster at `bootstrap`. An error is printed on stderr and exits with its code.
 
-    With `at_once` somebody must be there from the beginning.
+    With `at_once` the cluster must answer from the beginning.
     """
     addresses = parse_bootstrap(bootstrap)
     try:
@@ -101,8 +100,8 @@ Failures = dict[str, KraftError | TimeoutError]
 
 
 async def each_of(names: Sequence[str], act: Callable[[str], Awaitable[None]]) -> tuple[list[str], Failures]:
-    """Those for which it was done, and why not for the others. One that is refused keeps no other; when the cluster
-    does not answer, no more are tried."""
+    """The names for which `act` succeeded, and the errors of the others. A failure does not stop the others, unless the
+    cluster does not answer."""
     done: list[str] = []
     failed: Failures = {}
     for position, name in enumerate(names):
@@ -120,7 +119,7 @@ async def each_of(names: Sequence[str], act: Callable[[str], Awaitable[None]]) -
 
 
 def tell_deleted(deleted: list[str], failed: Failures, output: OutputFormat | None) -> None:
-    """What was deleted on stdout, what was not on stderr. Leaves with the exit code of the first that was not."""
+    """Print what was deleted on stdout and the failures on stderr. Exits with the code of the first failure."""
     document = {"deleted": deleted, "failed": {name: str(problem) for name, problem in failed.items()}}
     if deleted or not failed or (output is not None and output.is_document):
         say(document, f"deleted {', '.join(deleted)}" if deleted else "nothing to delete", output)
@@ -130,8 +129,8 @@ def tell_deleted(deleted: list[str], failed: Failures, output: OutputFormat | No
 
 
 def _alone(problem: BaseException) -> BaseException:
-    """What went wrong, out of the groups that nurseries put around it: an interruption before all else, and of
-    failures that can be told the first."""
+    """The error to report from the exception groups of nurseries: an interruption before all else, then the first error
+    that has a message for users."""
     found = _within(problem)
     for each in found:
         if isinstance(each, KeyboardInterrupt):
@@ -149,7 +148,7 @@ def _within(problem: BaseException) -> list[BaseException]:
 
 
 def complain(problem: KraftError | TimeoutError) -> int:
-    """Say it on stderr, with a hint where there is one; returns the exit code."""
+    """Print the error on stderr, with a hint if there is one. Returns the exit code."""
     lines = problem.problems if isinstance(problem, ConfigurationError) else [str(problem)]
     for line in lines:
         warn(f"kraft: {line}")
@@ -166,7 +165,7 @@ def exit_code(problem: BaseException | None) -> int:
 
 
 def hint_for(problem: BaseException | None) -> str:
-    """What somebody may do about it; empty where we know nothing better than the sentence itself."""
+    """A hint on what the user can do; empty if there is none."""
     if isinstance(problem, NotFound):
         return problem.hint
     if isinstance(problem, ApiError):

@@ -1,6 +1,6 @@
-"""A record of which of a run of increasing numbers were seen: what is missing, what came twice, what came late. Pure.
+"""Records which numbers of an increasing run were seen: missing, duplicate and late ones. Pure.
 
-Numbers are kept as ranges, so a whole run costs one, however long it is.
+Numbers are kept as ranges, so a run without holes takes one range, however long it is.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ RANGES_MAX = 1_000_000
 
 
 class TooManyHoles(Exception):
-    """The run has more holes than are kept."""
+    """Raised if the run has more holes than can be kept."""
 
 
 class SeenNumbers:
-    """The numbers seen of one run. `count` records were seen, `twice` of them again, `late` after a greater one of
-    their partition."""
+    """The numbers seen of one run. `count` records were seen, `twice` of them were duplicates, `late` came after a
+    greater number in their partition."""
 
     def __init__(self) -> None:
         self.count = self.twice = self.late = 0
@@ -29,7 +29,7 @@ class SeenNumbers:
         self._last: dict[int, int] = {}
 
     def add(self, number: int, partition: int) -> None:
-        """One more, from a partition. Raises TooManyHoles."""
+        """Add a number of a partition. Raises TooManyHoles."""
         self.count += 1
         if number < self._last.get(partition, -1):
             self.late += 1
@@ -55,12 +55,12 @@ class SeenNumbers:
 
     @property
     def highest(self) -> int:
-        """-1 where none was seen."""
+        """The highest number seen; -1 if none."""
         return self._ends[-1] - 1 if self._ends else -1
 
     @property
     def missing(self) -> int:
-        """How many from 0 to the highest were not seen."""
+        """The count of numbers from 0 to the highest that were not seen."""
         return self.highest + 1 - sum(end - start for start, end in zip(self._starts, self._ends, strict=True))
 
     def holes(self) -> Iterator[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""`kraft spark`: pipelines over topics, run by Spark on this machine or on a cluster of yours."""
+"""`kraft spark`: pipelines over topics, run by Spark on this machine or on your cluster."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def ingest(
     quiet: Quiet = False,
     output: Output = None,
 ) -> None:
-    """Send the rows of files to a topic, each once. Run it again for files that have come since."""
+    """Send the rows of files to a topic, each once. Run it again for new files."""
     from kraft.spark.jobs.ingest import Ingest, check_ingest
     from kraft.spark.jobs.ingest import ingest as job
     from kraft.spark.jobs.plans import plan_ingest
@@ -142,8 +142,8 @@ def archive(
     quiet: Quiet = False,
     output: Output = None,
 ) -> None:
-    """Write topics to partitioned Parquet files or Delta tables, each record once. Run it again to add what has come
-    since; stopped at any point, it goes on. Several topics have a directory each, topic=NAME."""
+    """Write topics to partitioned Parquet files or Delta tables, each record once. Run it again to add later records;
+    an interrupted run is continued. Several topics have a directory each, topic=NAME."""
     from kraft.spark.jobs.archive import Archive, archive_many, check_archive
     from kraft.spark.jobs.archive import archive as job
     from kraft.spark.jobs.plans import plan_archive
@@ -190,8 +190,8 @@ def compact(
     quiet: Quiet = False,
     output: Output = None,
 ) -> None:
-    """Make few large files of the many small ones that `kraft spark archive` wrote. Stopped at any point, the next run
-    of either goes on."""
+    """Rewrite the many small files of `kraft spark archive` as few large ones. An interrupted run is continued by the
+    next run of either."""
     from kraft.spark.jobs.compact import Compact, check_compact
     from kraft.spark.jobs.compact import compact as job
     from kraft.spark.jobs.plans import plan_compact
@@ -243,8 +243,8 @@ def mirror(
     quiet: Quiet = False,
     output: Output = None,
 ) -> None:
-    """Copy topics to another cluster: same partitions, keys, headers and timestamps, each record once. Run it again
-    to copy what has come since."""
+    """Copy topics to another cluster: same partitions, keys, headers and timestamps, each record once. Run it again to
+    copy later records."""
     parse_bootstrap(bootstrap), parse_bootstrap(target)
     reading = reading_of(read_committed, read_uncommitted, skip_lost=skip_lost, replace_names=replace_names)
     names = tuple(dict.fromkeys(topics or ()))
@@ -325,10 +325,10 @@ def verify(
     quiet: Quiet = False,
     output: Output = None,
 ) -> None:
-    """Tell whether a topic agrees with another topic or an archive; where not, the first difference of each
-    partition. Leaves with 1 if they differ.
+    """Compare a topic with another topic or an archive, and show the first difference of each partition. Exits with 1
+    if they differ.
 
-    What retention has deleted from one side, or compaction, is left out and counted.
+    Records that retention or compaction has deleted from one side are left out and counted.
     """
     from kraft.spark.jobs.verify import Verify, check_verify
     from kraft.spark.jobs.verify import verify as job
@@ -372,7 +372,7 @@ def verdict_tables(summary: dict[str, Any]) -> list[Table]:
 
 
 def facts(summary: dict[str, Any]) -> Table:
-    """What of a summary is one value each."""
+    """The single values of a summary."""
     from kraft.mirror.topic_configs import shown
 
     rows = [

@@ -1,4 +1,4 @@
-"""The options of `kraft spark`, and what is made of them."""
+"""The options of `kraft spark`, and their conversion to settings of jobs."""
 
 from __future__ import annotations
 
@@ -130,14 +130,14 @@ DeadLetter = Annotated[
 
 
 def isolation(committed: bool, uncommitted: bool) -> bool | None:
-    """Return whether committed records alone are read; None: what the checkpoint says, or the default."""
+    """Whether only committed records are read; None: as the checkpoint says, or the default."""
     if committed and uncommitted:
         raise typer.BadParameter("--read-committed and --read-uncommitted exclude each other")
     return False if uncommitted else True if committed else None
 
 
 def reading_of(committed: bool, uncommitted: bool, *, skip_lost: bool, replace_names: bool) -> Reading:
-    """Leaves with 2 where both kinds of records are asked for."""
+    """The settings of a read. Exits with 2 if the options exclude each other."""
     from kraft.spark.jobs.reading import Reading
 
     return Reading(committed=isolation(committed, uncommitted), skip_lost=skip_lost, replace_names=replace_names)
@@ -153,7 +153,7 @@ def typed_of(form: ValueFormat | None, schema: str | None, bad_records: BadRecor
 
 
 def access(bootstrap: str, path: str | None) -> Access:
-    """The cluster, by the keys of the file. Leaves with 2 for a file that cannot be used."""
+    """The access to the cluster, with the keys of the file. Exits with 2 for an invalid file."""
     from kraft.cli.admin.command_config import OPTION, read_client_keys
     from kraft.spark.jobs.access import Access
 
@@ -166,14 +166,14 @@ def access(bootstrap: str, path: str | None) -> Access:
 
 
 def require_there(path: str) -> None:
-    """What a job reads is looked for before Spark is started, which takes seconds. Leaves with 3 if it is not there."""
+    """Check that the job's input exists before Spark is started, which takes seconds. Exits with 3 if it does not."""
     if not Path(path).exists():
         sys.stderr.write(f"kraft: {path} does not exist\n")
         raise typer.Exit(NOT_FOUND)
 
 
 def check_pattern(*patterns: str | None) -> None:
-    """Leaves with 2 for what is no regular expression."""
+    """Check regular expressions. Exits with 2 for an invalid one."""
     from kraft.common.java_pattern import java_pattern
 
     try:

@@ -1,4 +1,4 @@
-"""Run a job of `kraft spark`, and say how far it is."""
+"""Runs a job of `kraft spark`, and prints its progress."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STARTING: Final = "starting Spark"
 
 
 class Steps(NamedTuple):
-    """A job. `check` looks for what can be known to be wrong before Spark starts, `plan` tells what would be done."""
+    """A job. `check` finds errors that can be known before Spark starts; `plan` returns what the job would do."""
 
     check: Check
     job: Job
@@ -38,8 +38,8 @@ class Steps(NamedTuple):
 
 
 def run(master: str, conf: list[str], quiet: bool, steps: Steps, *, dry_run: bool = False) -> dict[str, Any]:
-    """The summary of a job; with `dry_run`, the plan, without Spark. What goes wrong is said on stderr and leaves with
-    its exit code."""
+    """The summary of a job; with `dry_run` the plan, without Spark. An error is printed on stderr and exits with its
+    code."""
     from kraft.spark.jobs.running import JobNotFound, Notice, Work
     from kraft.spark.jobs.session import spark_session
 
@@ -63,7 +63,7 @@ def run(master: str, conf: list[str], quiet: bool, steps: Steps, *, dry_run: boo
 
 
 class Printer:
-    """Says how far a job is, on stderr: by a bar on a terminal, and elsewhere by a line now and then. Used by several
+    """Prints the progress of a job on stderr: a bar on a terminal, elsewhere a line from time to time. Used by several
     threads. `now` is a clock in seconds."""
 
     def __init__(self, quiet: bool, is_terminal: bool = False, now: Callable[[], float] = time.monotonic) -> None:
@@ -86,7 +86,7 @@ class Printer:
                 self.note(told)
 
     def note(self, told: Progress | Work) -> None:
-        """Say it, unless it is as before, or there was a line of the same kind just now."""
+        """Print the progress, unless it is unchanged or a line of the same kind was printed just now."""
         from kraft.spark.jobs.running import Work
 
         is_other = isinstance(told, Work) and (self.work is None or told.what != self.work.what)
@@ -127,7 +127,7 @@ class Printer:
             self.bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def close(self) -> None:
-        """Take the bar away. Called again, it does nothing."""
+        """Remove the bar. Idempotent."""
         with self.lock:
             if self.bar is not None:
                 self.bar.stop()
@@ -135,7 +135,7 @@ class Printer:
 
 
 def share_of(progress: Progress | None, work: Work | None) -> tuple[float, float | None]:
-    """How much is done, and of how much: bytes of files, offsets, or tasks; None if it is not known."""
+    """The amount done and the total: bytes of files, offsets, or tasks; None if unknown."""
     if progress is None:
         return (0, None) if work is None or not work.of else (work.done, work.of)
     if progress.share is not None:
@@ -159,8 +159,8 @@ def shown(progress: Progress | None, work: Work | None, seconds: float) -> str:
 
 
 def left_seconds(progress: Progress, work: Work | None, seconds: float) -> int:
-    """How long the rest takes at the rate so far; 0 if that is not known. The first batch has no time of its own, so
-    the rate is that of those after it."""
+    """The remaining seconds at the rate so far; 0 if unknown. The first batch is not timed, so the rate is that of the
+    later ones."""
     done, total = share_of(progress, work)
     if total is None or progress.batches < 2 or not done or total <= done:
         return 0

@@ -1,5 +1,5 @@
-"""`kraft storage`: what Kafka's `kafka-storage` does, with its flags. Needs no node; must not be used on directories
-of one that runs."""
+"""`kraft storage`: the functions of Kafka's `kafka-storage`, with its flags. It needs no node, and must not be used on
+directories of a running one."""
 
 from __future__ import annotations
 
@@ -114,10 +114,10 @@ def format_directories(
     add_scram: AddScram = [],  # noqa: B006 - as above.
     output: Output = None,
 ) -> None:
-    """Give log directories their identity, before a node first starts.
+    """Format log directories, before the first start of a node.
 
-    `kraft-node` formats the empty directory of a quorum of one by itself; members of a quorum of several are
-    formatted with this, never by accident.
+    `kraft-node` itself formats the empty directory of a quorum of one. Members of a larger quorum are formatted with
+    this command only, never by accident.
     """
     given = {"--node-id": node_id, "--data-dir": data_dir, "--voters": voters}
     node = read_config(config, sets, [(option, text) for option, text in given.items() if text is not None], add_scram)
@@ -148,7 +148,7 @@ def format_directories(
 
 
 def _format(request: FormatRequest, node: NodeConfig, credentials: list[UserScramCredentialRecord]) -> FormatPlan:
-    """Plan it, do it, and return the plan. Raises ConfigurationError, CorruptData, OSError."""
+    """Plan and carry out the format, and return the plan. Raises ConfigurationError, CorruptData, OSError."""
     world = RealWorld()
     listener = node.controller_listener_names[0] if node.controller_listener_names else "CONTROLLER"
     plan = plan_format(request, find_formatted(world.files, request.directories), world.random, listener)
@@ -178,8 +178,7 @@ def _formatted(plan: FormatPlan) -> dict[str, Any]:
 
 @app.command()
 def info(config: Configs, sets: Sets = [], output: Output = None) -> None:  # noqa: B006 - as above.
-    """Show the log directories of a node, whose they are, and what is wrong with them. Leaves with 1 if something
-    is."""
+    """Show the log directories of a node, their identity, and problems. Exits with 1 if there are problems."""
     node = read_config(config, sets)
     files = RealWorld().files
     found: list[str] = []
@@ -276,11 +275,11 @@ def damaged(
     execute: Annotated[bool, typer.Option("--execute", help="Do it. Without it only a preview is shown.")] = False,
     output: Output = None,
 ) -> None:
-    """Show logs that were damaged in the middle, and end the wait of one that no other replica can mend.
+    """Show logs that were damaged in the middle, and release one that no other replica can repair.
 
-    Such a replica does not lead, so that nobody is told that records do not exist which were acknowledged. With
-    --accept it may lead again, with the records in front of the damage. Its node may run: it notices within
-    seconds. The damaged bytes stay in the folder `damaged` of the partition's directory.
+    Such a replica does not lead, so that clients do not miss acknowledged records unnoticed. With --accept it may lead
+    again, with the records before the damage. Its node may be running: it notices within seconds. The damaged bytes
+    stay in the folder `damaged` of the partition's directory.
     """
     files = RealWorld().files
     try:
@@ -340,6 +339,6 @@ def _show_damaged(found: list[tuple[TopicPartition, str, DamageReport]], output:
 
 @app.command("random-uuid")
 def print_random_uuid(output: Output = None) -> None:
-    """Make a cluster id, or a directory id."""
+    """Print a random cluster id or directory id."""
     made = random_uuid(RealWorld().random)
     say({"uuid": made}, made, output)

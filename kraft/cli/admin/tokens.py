@@ -36,7 +36,7 @@ def create(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Make a token. Who has its id and HMAC logs in by SCRAM as its owner: keep them as a password."""
+    """Create a token. A client with its id and HMAC authenticates by SCRAM as its owner: keep them like a password."""
     names = [_principal(each, "--renewer") for each in renewers or ()]
     whose = None if owner is None else _principal(owner, "--owner")
     lifetime = tokens.DEFAULT if hours is None else int(hours * HOUR_MS)
@@ -103,7 +103,7 @@ def renew(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Have a token last longer, though never beyond its longest life."""
+    """Renew a token, but not beyond its maximum lifetime."""
     period = tokens.DEFAULT if hours is None else int(hours * HOUR_MS)
     known = _hmac(hmac)
     _tell("renewed", ask(bootstrap, timeout, lambda cluster: tokens.renew_token(cluster, known, period)), output)
@@ -119,7 +119,7 @@ def expire(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Have a token expire. Who has logged in by it stays so until its session ends."""
+    """Expire a token. A client that has authenticated with it stays connected until its session ends."""
     period = tokens.DEFAULT if hours is None else int(hours * HOUR_MS)
     known = _hmac(hmac)
     _tell("expires", ask(bootstrap, timeout, lambda cluster: tokens.expire_token(cluster, known, period)), output)

@@ -1,5 +1,5 @@
-"""`kraft top`: what a cluster is busy with, looked at again and again. It asks by Kafka's protocol alone, so it works
-with any cluster."""
+"""`kraft top`: the load of a cluster, sampled periodically. It uses only Kafka's protocol, so it works with any
+cluster."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def top(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Show the busiest topics and partitions, what each broker leads, and which groups fall behind, live.
+    """Show the busiest topics and partitions, the load of each broker, and groups that fall behind, live.
 
-    With -o json one document a look, a line each.
+    With -o json it prints one document a line for each sample.
     """
     line_format(output)
 

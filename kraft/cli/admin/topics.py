@@ -59,7 +59,7 @@ def list_all(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Show every topic, or those that are named."""
+    """Show every topic, or the given ones."""
     found = [
         topic
         for topic in ask(bootstrap, timeout, topics.list_topics)
@@ -89,7 +89,7 @@ def _replication(topic: Topic) -> int:
 def describe(
     names: Names, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT
 ) -> None:
-    """Show partitions, leaders, replicas, offsets, and what is configured otherwise than by default."""
+    """Show partitions, leaders, replicas, offsets, and configs that differ from the defaults."""
 
     async def question(cluster: Cluster) -> list[dict[str, Any]]:
         return [await _describe(cluster, topic) for topic in await topics.describe_topics(cluster, names)]
@@ -169,7 +169,8 @@ def offsets(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Show the offset of each partition at a time: of the first record that is not older. Nothing where all are."""
+    """Show the offset of each partition at a time: that of the first record that is not older. None if all are
+    older."""
     time = _parse_time(at)
 
     async def question(cluster: Cluster) -> dict[TopicPartition, OffsetAtTime]:
@@ -198,7 +199,7 @@ NAMED_TIMES = {"earliest": EARLIEST, "latest": LATEST, "max-timestamp": MAX_TIME
 
 
 def _parse_time(text: str) -> int:
-    """What `--at` means to ListOffsets. Raises typer.BadParameter (exit 2)."""
+    """The ListOffsets timestamp of `--at`. Raises typer.BadParameter (exit 2)."""
     if text in NAMED_TIMES:
         return NAMED_TIMES[text]
     if text.startswith("@") and text[1:].isdigit():
@@ -289,10 +290,10 @@ def alter(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Grow a topic, change how often it is copied, or its configuration.
+    """Add partitions to a topic, change its replication factor or its configuration.
 
-    Copying goes on after the command has ended (`kraft reassignments list`). Where configuration is to change, too, the
-    command waits for the copies before it does that.
+    Replication continues after the command has ended (`kraft reassignments list`). If configs change, too, the command
+    waits for the new replicas first.
     """
     changes = [(key, configs.SET, value) for key, value in parse_pairs(config, "--config").items()]
     changes += [(key, configs.DELETE, None) for key in delete_config]  # type: ignore[misc]  # None is what deletion takes.
@@ -321,7 +322,7 @@ app.command("grow", hidden=True)(alter)
 async def _alter(
     cluster: Cluster, name: str, partitions: int | None, copies: int | None, changes: Changes, dry_run: bool
 ) -> None:
-    """All of it, or nothing: what can be refused is checked first."""
+    """Make all changes or none: whatever can be rejected is checked first."""
     resource = configs.Resource(configs.TOPIC, name)
     if copies is not None:
         if changes and not dry_run:
@@ -336,7 +337,8 @@ async def _alter(
 
 
 async def _copy(cluster: Cluster, name: str, count: int, *, wait: bool, dry_run: bool) -> None:
-    """Begin to copy the topic as often. Raises KraftError where that is refused, or not done in time."""
+    """Start moves to `count` replicas for each partition. Raises KraftError if they are rejected, or not done in
+    time."""
     targets = await moves.plan_copies(cluster, name, count)
     if dry_run or not targets:
         return
@@ -351,8 +353,8 @@ async def _copy(cluster: Cluster, name: str, count: int, *, wait: bool, dry_run:
 
 
 async def _finish_moves(cluster: Cluster, topic: str) -> None:
-    """Wait until no partition of the topic moves. Raises ApiError, and DeadlinePassed if that takes longer than an
-    operation of the cluster may."""
+    """Wait until no partition of the topic is moving. Raises ApiError, and DeadlinePassed after the cluster's operation
+    timeout."""
     clock, moving = cluster.world.clock, -1
     with clock.move_on_after(cluster.operation_seconds):
         while moving:
@@ -374,8 +376,8 @@ def delete(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Delete topics with all their records. One that cannot be deleted keeps no other; the exit code is that of the
-    first."""
+    """Delete topics with all their records. A failure does not stop the others; the exit code is that of the first
+    failure."""
     confirm(f"Delete {', '.join(names)} with all records?", yes)
 
     async def question(cluster: Cluster) -> tuple[list[str], Failures]:
@@ -409,8 +411,8 @@ def delete_records_command(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Delete the oldest records of a topic. A partition where that fails keeps no other; the exit code is that of the
-    first."""
+    """Delete the oldest records of a topic. A partition's failure does not stop the others; the exit code is that of
+    the first failure."""
     if before != "end" and not before.isdigit():
         raise typer.BadParameter("give an offset, or end", param_hint="--before")
     confirm(f"Delete records of {name} before {before}?", yes)

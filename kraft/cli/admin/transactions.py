@@ -68,7 +68,7 @@ def describe(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Show whose a transactional id is, and which partitions its open transaction has."""
+    """Show the producer of a transactional id, and the partitions of its open transaction."""
 
     async def question(cluster: Cluster) -> list[Transaction]:
         return [await transactions.describe_transaction(cluster, each) for each in ids]
@@ -112,7 +112,7 @@ def producers(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Show the producers that a partition knows, and where their open transactions begin."""
+    """Show the producers of a partition, and the first offsets of their open transactions."""
     partition = parse_partition(place)
     found = ask(bootstrap, timeout, lambda cluster: transactions.active_producers(cluster, partition))
     document = {
@@ -157,10 +157,10 @@ def find_hanging(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Find transactions that hold back readers of committed records: those that no coordinator knows of any more
-    (they hang for ever), and those that are open at theirs, as of a producer that died.
+    """Find transactions that block readers of committed records: those that no coordinator has (they hang for ever),
+    and those that are open at their coordinator, as of a producer that died.
 
-    Shows what ends each.
+    Shows how to end each.
     """
 
     async def question(cluster: Cluster) -> list[OpenTransaction]:
@@ -213,7 +213,8 @@ def _open_document(found: OpenTransaction) -> dict[str, Any]:
 
 
 def _ends_by_itself(found: OpenTransaction) -> int | None:
-    """When the coordinator aborts it, in ms since 1970; None where its outcome is decided already."""
+    """The time in ms since 1970 at which the coordinator aborts the transaction; None if its outcome is already
+    decided."""
     known = found.coordinated
     if known is None or known.state != ONGOING or known.started_ms is None:
         return None
@@ -253,8 +254,8 @@ def abort(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Abort an open transaction. One that hangs is ended in this partition. One that is open at its coordinator is
-    ended there, in all of its partitions, and its producer is fenced. Its records are never read as committed."""
+    """Abort an open transaction. A hanging one is aborted in this partition. One that is open at its coordinator is
+    aborted there, in all of its partitions, and its producer is fenced. Its records are never read as committed."""
     partition = parse_partition(place)
 
     async def find(cluster: Cluster) -> OpenTransaction:

@@ -1,4 +1,4 @@
-"""Why a node cannot be reached, and what to do about each cause. Pure: it goes by what went wrong."""
+"""The causes why a node cannot be reached, and the remedy for each. Pure: it works on the exception."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ HANGS_UP_ON_TLS: Final = (
 
 
 def cause_of(problem: BaseException) -> str:
-    """One of the words above."""
+    """The cause: one of the words above."""
     found = list(_chain(problem))
     if any(isinstance(each, LoginFailed) for each in found):
         return LOGIN
@@ -72,7 +72,7 @@ def cause_of(problem: BaseException) -> str:
 
 
 def remedy_of(problem: BaseException, *, is_encrypted: bool) -> str:
-    """What somebody may do who cannot reach a node. `is_encrypted` is our side."""
+    """The remedy if a node cannot be reached. `is_encrypted` says whether this client uses TLS."""
     remedy = REMEDIES.get(cause_of(problem))
     if remedy is not None:
         return remedy
@@ -80,7 +80,7 @@ def remedy_of(problem: BaseException, *, is_encrypted: bool) -> str:
 
 
 def _chain(problem: BaseException) -> Iterator[BaseException]:
-    """The problem with all that led to it."""
+    """The problem with its causes."""
     seen: list[BaseException] = []
     waiting: list[BaseException] = [problem]
     while waiting:

@@ -1,4 +1,4 @@
-"""`kraft users`: who logs in by SCRAM (KIP-554)."""
+"""`kraft users`: users who authenticate by SCRAM (KIP-554)."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def add(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Give a user a password, also in the place of an earlier one. It is asked for on a terminal, else read from the
-    first line of standard input. No option takes it: everybody on this machine can read those."""
+    """Set a user's password, replacing an earlier one. It is asked for on a terminal, else read from the first line of
+    standard input. There is no option for it: every user of this machine can read command lines."""
     wanted = _mechanisms(mechanisms) or [MECHANISMS["SCRAM-SHA-512"]]
     if not name or name.startswith("User:"):
         raise typer.BadParameter(f"{name!r} is not a name to log in by; leave out User:", param_hint="NAME")
@@ -53,7 +53,7 @@ def add(
 
 
 def _mechanisms(names: list[str] | None) -> list[ScramMechanism]:
-    """Raises typer.BadParameter (exit 2)."""
+    """The mechanisms of the names. Raises typer.BadParameter (exit 2)."""
     for name in names or ():
         if name.upper() not in MECHANISMS:
             raise typer.BadParameter(f"{name!r} is none of {', '.join(MECHANISMS)}", param_hint="--mechanism")
@@ -61,7 +61,7 @@ def _mechanisms(names: list[str] | None) -> list[ScramMechanism]:
 
 
 def _password(user: str, variable: str | None) -> str:
-    """Raises typer.BadParameter (exit 2) where there is none."""
+    """The password. Raises typer.BadParameter (exit 2) if there is none."""
     if variable is not None:
         password = os.environ.get(variable, "")
         where = f"the variable {variable}"
@@ -87,7 +87,7 @@ def list_users(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Show who logs in by SCRAM. Users of PLAIN are in the configuration of the nodes."""
+    """Show the users of SCRAM. Users of PLAIN are in the configuration of the nodes."""
     found = ask(bootstrap, timeout, lambda cluster: users.describe_users(cluster, names or ()))
     rows = [(each.name, mechanism, str(count)) for each in found for mechanism, count in each.iterations.items()]
     document = {"users": [{"user": each.name, "iterations": dict(each.iterations)} for each in found]}
@@ -103,7 +103,7 @@ def remove(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Take a user's password, of all mechanisms or of some. Who has logged in stays so until the session ends."""
+    """Delete a user's password, of all mechanisms or of some. Open sessions continue until they end."""
     chosen = _mechanisms(mechanisms)
     confirm(f"Remove the user {name}?", yes)
 

@@ -1,7 +1,7 @@
-"""`kraft verify`: numbers into a topic, and whether all of them come out again, each once.
+"""`kraft verify`: writes numbers to a topic, and checks that each is read exactly once.
 
-It writes what Apache Kafka's verifiable producer and consumer write, a JSON object a line, so that harnesses that read
-those can read these; `consume` adds a verdict on each run of numbers.
+The output is that of Apache Kafka's verifiable producer and consumer, a JSON object a line, so that test harnesses for
+those can read it; `consume` adds a verdict on each run of numbers.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def produce(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Send 0, 1, 2 ... and tell of each whether it was acknowledged. Leaves with 1 if one was not."""
+    """Send 0, 1, 2 ... and print for each whether it was acknowledged. Exits with 1 if one was not."""
     level = acks_of(acks)
     run = _Run(topic, prefix, keys, rate)
 
@@ -87,7 +87,7 @@ def produce(
 
 
 class _Run:
-    """The numbers of one producer. What is acknowledged is told in the order in which it was sent."""
+    """The numbers of one producer. Acknowledgements are printed in the order of sending."""
 
     def __init__(self, topic: str, prefix: str | None, keys: int | None, rate: int | None) -> None:
         self.sent = self.acked = 0
@@ -99,7 +99,7 @@ class _Run:
         self._under_way: list[tuple[str, str | None, Delivery]] = []
 
     async def send(self, producer: Producer, records: int | None) -> None:
-        """Raises ApiError for a topic that cannot be written to."""
+        """Send the numbers. Raises ApiError for a topic that cannot be written to."""
         clock = producer.cluster.world.clock
         begun = clock.now()
         for number in islice(count(), records):
@@ -116,7 +116,7 @@ class _Run:
         await producer.flush()
 
     async def settle(self, *, everything: bool = False) -> None:
-        """Tell what has come of the oldest; wait for all, or while there are too many."""
+        """Print the results of the oldest records; wait for all of them, or while too many are outstanding."""
         done = 0
         for value, key, delivery in self._under_way:
             if not delivery.is_done:
@@ -158,8 +158,8 @@ def consume(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Read what `produce` has sent, from the beginning, and judge it: numbers that are missing, that came twice, or
-    late within their partition. Leaves with 1 if there are such. Records of aborted transactions are skipped."""
+    """Read the records of `produce` from the beginning, and check for missing and duplicate numbers, and for late ones
+    within a partition. Exits with 1 if there are any. Records of aborted transactions are skipped."""
     check = _Check()
 
     async def question(cluster: Cluster) -> None:
@@ -215,7 +215,7 @@ def _by_partition(found: Sequence[ConsumedRecord]) -> list[dict[str, Any]]:
 
 
 class _Check:
-    """Runs by their prefix. What is no number of a run is counted by itself."""
+    """The runs by prefix. Records that belong to no run are counted separately."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -236,7 +236,7 @@ class _Check:
                 self._lost_count[prefix] = None
 
     def verdict(self) -> bool:
-        """Tell it. Whether all is well."""
+        """Print the verdict. Returns whether every run is complete."""
         is_well = not self._lost_count
         for prefix, run in self._runs.items():
             holes = [[first, last] for first, last in islice(run.holes(), HOLES_SHOWN)]
@@ -257,7 +257,7 @@ class _Check:
 
 
 def tell(name: str, **facts: object) -> None:
-    """One line, at once."""
+    """Print one line immediately."""
     line = {"timestamp": time.time_ns() // 1_000_000, "name": name, **facts}
     sys.stdout.write(json.dumps(line, separators=(",", ":")) + "\n")
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Going on where trying again may help, for as long as somebody wants to wait, and saying what is waited for."""
+"""Retries for as long as the user wants to wait, and prints the reason."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ PAUSE_SECONDS = 0.5
 
 
 class WaitOptions:
-    """`seconds` bound the time in which nothing succeeds; None is for ever. Of each such time the reason is said
-    once, unless it is the same as before."""
+    """`seconds` limits the time without a success; None is for ever. The reason is printed once for each such time,
+    unless it is the same as before."""
 
     def __init__(self, cluster: Cluster, seconds: float | None) -> None:
         self._cluster = cluster
@@ -31,8 +31,8 @@ class WaitOptions:
         self._said = ""
 
     async def keep(self, attempt: Callable[[], Awaitable[T]], *, for_topics: bool = False) -> T:
-        """What `attempt` returns when it succeeds. Raises at once what trying again cannot help, and the last
-        failure when the time is over. With `for_topics` one that was deleted is waited for, too."""
+        """The result of `attempt` when it succeeds. Raises an error that a retry cannot help immediately, and the last
+        error after the timeout. With `for_topics` it also waits for a topic that does not exist."""
         may_help = is_worth_waiting if for_topics else may_pass
         clock = self._cluster.world.clock
         while True:
@@ -54,14 +54,15 @@ class WaitOptions:
             await clock.sleep(PAUSE_SECONDS)
 
     def tell(self, reason: str) -> None:
-        """Say what is waited for, unless that was said last."""
+        """Print the reason for waiting, unless it was printed last."""
         if reason != self._said:
             warn(f"kraft: waiting: {reason}")
         self._said = reason
 
 
 async def until_signalled(scope: trio.CancelScope) -> None:
-    """Ctrl-C and SIGTERM are how one stops reading: groups are left in order, and it is no failure."""
+    """Cancel `scope` on Ctrl-C or SIGTERM, the usual end of reading: groups are left cleanly, and the command does not
+    fail."""
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async for _ in signals:
             scope.cancel()

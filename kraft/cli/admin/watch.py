@@ -1,4 +1,4 @@
-"""`kraft --watch SECONDS ...`: a command again and again, on a cleared screen where there is one."""
+"""`kraft --watch SECONDS ...`: repeats a command, on a cleared screen if there is one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SECONDS_MIN = 0.5
 
 
 def split_watch(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
-    """The text behind the option, where it stands before the noun, and the command without it."""
+    """The value of the option, if it precedes the noun, and the command without it."""
     rest = list(arguments)
     for position, word in enumerate(rest):
         name, equals, value = word.partition("=")
@@ -27,7 +27,8 @@ def split_watch(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
 
 
 def watch(seconds_text: str, run: Callable[[], int]) -> int:
-    """Run until interrupted, or until wrong usage (2), which does not mend itself. Returns the exit code."""
+    """Repeat the command until interrupted, or until it reports wrong usage (2), which a repetition cannot fix. Returns
+    the exit code."""
     try:
         seconds = float(seconds_text)
     except ValueError:
