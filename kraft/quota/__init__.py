@@ -1,1 +1,1 @@
-"""Client quotas (KIP-13, KIP-124, KIP-546, KIP-599, KIP-612): how much a user, a client id or an address may take."""
+"""Client quotas (KIP-13, KIP-124, KIP-546, KIP-599, KIP-612): the limits of users, client ids and addresses."""

@@ -1,7 +1,7 @@
-"""What clients use of a node, and how long they wait when it was more than their quota.
+"""Measures clients' use of a node, and computes their throttle times.
 
-As in Kafka the answer leaves at once and tells the wait (KIP-219); the connection then reads nothing more until that
-is over. A quota counts on each broker for itself.
+As in Kafka, the response is sent immediately with the throttle time (KIP-219), and the connection is muted for that
+time. Each broker applies the quotas by itself.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ M = TypeVar("M")
 
 
 class _Kept(Generic[K, M]):
-    """Measures by whose use they count, within a bound."""
+    """A bounded cache of measures by share."""
 
     __slots__ = ("_by_key", "_make")
 
@@ -63,7 +63,7 @@ class _Kept(Generic[K, M]):
         return measure
 
     def known(self, key: K) -> M | None:
-        """None where nothing is remembered."""
+        """The measure; None if it is not cached."""
         return self._by_key.get(key)
 
     def all(self) -> Iterable[M]:
@@ -71,8 +71,7 @@ class _Kept(Generic[K, M]):
 
 
 class _Use:
-    """What one share has used, and until when it was told to wait. A rate forgets after its windows; a wait that was
-    told may be longer."""
+    """The use of one share, and the end of its last throttle time, which may lie after the rate's windows."""
 
     __slots__ = ("owed_until", "rate")
 
@@ -94,15 +93,15 @@ class RateQuota:
         self._uses: _Kept[Share, _Use] = _Kept(lambda: _Use(samples, window_seconds))
 
     def take_limits(self, limits: QuotaLimits) -> bool:
-        """What was used so far counts against the new limits; waits that were told by the old ones are owed no more.
-        Whether there is any."""
+        """Apply new limits. Use so far counts against them; throttle times under the old ones are cancelled. Returns
+        whether there is any limit."""
         self._limits = limits
         for use in self._uses.all():
             use.owed_until = 0.0
         return bool(limits)
 
     def use(self, user: str, client_id: str, value: float) -> float:
-        """Count `value`; how many seconds the client has to wait."""
+        """Count `value`. Returns the client's throttle time in seconds."""
         found = self._limits.find(user, client_id)
         if found is None:
             return 0.0
@@ -115,14 +114,14 @@ class RateQuota:
         return seconds
 
     def owed(self, user: str, client_id: str) -> float:
-        """How many seconds the client's share still has to wait for what it used before, by whatever connection."""
+        """The seconds for which the client's share is still throttled, for use on any connection."""
         found = self._limits.find(user, client_id)
         use = None if found is None else self._uses.known(found[0])
         return 0.0 if use is None else max(0.0, use.owed_until - self._clock.now())
 
     def use_if_within(self, user: str, client_id: str, value: float) -> tuple[float, bool]:
-        """Use the quota like `use`, and say whether the client gets what it asked for. A client that is still throttled
-        does not, and nothing is counted. A request for more than the quota ever allows is granted once the client is no
+        """Count `value` as `use` does, and return whether the request is granted. While the client is throttled it is
+        not, and nothing is counted. A request for more than the quota ever allows is granted once the client is no
         longer throttled."""
         found = self._limits.find(user, client_id)
         if found is None:
@@ -138,7 +137,7 @@ class RateQuota:
         return seconds, False
 
     def largest(self, user: str, client_id: str) -> float | None:
-        """What a client may use at once, if it has used nothing before, without waiting; None where it has no limit."""
+        """The largest use that causes no throttling after no earlier use; None without a limit."""
         found = self._limits.find(user, client_id)
         return None if found is None else self._largest(found[1])
 
@@ -150,7 +149,7 @@ class ClientQuotas:
     """The quotas of a broker's clients. Owned by the node's loop."""
 
     def __init__(self, config: NodeConfig, clock: Clock, report: Report = ignore) -> None:
-        """`report` hears of clients that have to wait."""
+        """`report` is called for each throttled client."""
         samples, seconds = config.integer("quota.window.num"), config.integer("quota.window.size.seconds")
         nothing = ClientQuotasImage()
 
@@ -178,33 +177,33 @@ class ClientQuotas:
         self.connections.take_limits(AddressLimits(image))
 
     def produced(self, user: str, client_id: str, size: int) -> float:
-        """Count the bytes of a Produce; how many seconds the client has to wait."""
+        """Count the bytes of a Produce. Returns the client's throttle time in seconds."""
         return self._producer.use(user, client_id, size)
 
     def producer_owes(self, user: str, client_id: str, size: int) -> float:
-        """How many seconds the first Produce of a connection, of `size` bytes, waits before it is served: whoever
-        connects anew owes what its share owes."""
+        """The seconds by which a connection's first Produce, of `size` bytes, is delayed: a new connection inherits the
+        throttle time of its share."""
         if self.held_bytes + size > HELD_BYTES_MAX:
             return 0.0
         return min(self._producer.owed(user, client_id), HELD_SECONDS_MAX)
 
     def fetched(self, user: str, client_id: str, size: int) -> tuple[float, bool]:
-        """Count the bytes of an answer to Fetch: how many seconds the client has to wait, and whether the answer goes
-        with its records. Without them nothing is counted."""
+        """Count the bytes of a Fetch response. Returns the client's throttle time in seconds, and whether the response
+        includes its records. Without them nothing is counted."""
         return self._consumer.use_if_within(user, client_id, size)
 
     def fetch_bytes_max(self, user: str, client_id: str) -> int | None:
-        """More than this in one answer always comes too early; None where there is no limit."""
+        """The largest response that the quota ever allows without throttling; None without a limit."""
         largest = self._consumer.largest(user, client_id)
         return None if largest is None else int(largest)
 
     def use_time(self, user: str, client_id: str, seconds: float) -> float:
-        """Count time of the node's loop; how many seconds the client has to wait."""
+        """Count time on the event loop. Returns the client's throttle time in seconds."""
         return min(self._time.use(user, client_id, seconds * PERCENT), REQUEST_WAIT_SECONDS_MAX)
 
 
 class ConnectionQuota:
-    """How fast an address may connect, and how many connections are taken a second (KIP-612)."""
+    """Limits the rate of connections of an address, and of all connections (KIP-612)."""
 
     __slots__ = ("_all", "_by_listener", "_clock", "_limits", "_rates", "_report", "_samples", "_window_seconds")
 
@@ -218,8 +217,8 @@ class ConnectionQuota:
         self._rates: _Kept[str, WindowedRate] = _Kept(lambda: WindowedRate(samples, window_seconds))
 
     def delay(self, listener: str, limits: ConnectionLimits) -> float:
-        """See `kraft.network.limits.ConnectionPace`. One window at most, as in Kafka. What comes to a protected
-        listener is not counted with the others."""
+        """See `kraft.network.limits.ConnectionPace`. At most one window, as in Kafka. Connections to a protected
+        listener do not count with the others."""
         own = self._by_listener.get(listener)
         if own is None:
             own = self._by_listener[listener] = WindowedRate(self._samples, self._window_seconds)
@@ -256,15 +255,15 @@ class ConnectionQuota:
 
 
 def connection_quota(config: NodeConfig, clock: Clock) -> ConnectionQuota:
-    """For listeners of a controller, where no address has a quota of its own."""
+    """The quota for listeners of a controller, where addresses have no quotas."""
     return ConnectionQuota(config.integer("quota.window.num"), config.integer("quota.window.size.seconds"), clock)
 
 
 class MutationQuotas:
-    """How many partitions clients may have made and deleted, on the active controller (KIP-599)."""
+    """Limits the partitions that clients create and delete, on the active controller (KIP-599)."""
 
     def __init__(self, config: NodeConfig, clock: Clock, report: Report = ignore) -> None:
-        """`report` hears of clients that have to wait."""
+        """`report` is called for each throttled client."""
         self.report = report
         self._clock = clock
         self._burst_seconds = config.integer("controller.quota.window.num") * config.integer(
@@ -280,8 +279,8 @@ class MutationQuotas:
             self._limits = QuotaLimits(image, CONTROLLER_MUTATION_RATE)
 
     def of_request(self, user: str, client_id: str, *, is_strict: bool) -> MutationCharge:
-        """What one request is charged with. A strict one is refused while there is nothing left; any other is carried
-        out, and its client waits."""
+        """The charge of one request. A strict request is rejected while no credits are left; any other is carried out,
+        and its client is throttled."""
         found = self._limits.find(user, client_id) if self._limits else None
         if found is None:
             return MutationCharge(None, 0.0, self._clock, is_strict=is_strict)
@@ -297,7 +296,7 @@ class MutationQuotas:
 
 
 class MutationCharge:
-    """One request's use of its client's mutations."""
+    """One request's charge of its client's quota."""
 
     __slots__ = ("_bucket", "_clock", "_is_strict", "_limit", "_wait")
 
@@ -309,8 +308,8 @@ class MutationCharge:
         self._wait = 0.0
 
     def charge(self, partitions: int) -> None:
-        """Count partitions that are made or deleted. Raises ApiError THROTTLING_QUOTA_EXCEEDED, and counts nothing,
-        where the request is strict and its client has none left."""
+        """Count partitions that are created or deleted. Raises ApiError THROTTLING_QUOTA_EXCEEDED, and counts nothing,
+        if the request is strict and no credits are left."""
         if self._bucket is None:
             return
         now = self._clock.now()
@@ -324,5 +323,5 @@ class MutationCharge:
 
     @property
     def wait_ms(self) -> int:
-        """How long the client has to wait, as the answer tells it."""
+        """The client's throttle time in ms."""
         return round(min(self._wait * 1000, WAIT_MS_MAX))

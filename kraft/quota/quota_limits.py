@@ -13,14 +13,14 @@ _DEFAULT: Final = (False, "")
 
 
 class Share(NamedTuple):
-    """The clients whose use is counted together: those of one user, of one client id, or of both. "" stands for all."""
+    """The clients whose use is counted together: those of one user, of one client id, or of both. "" means all."""
 
     user: str
     client_id: str
 
 
 class QuotaLimits:
-    """The limits of one key for users and client ids, as of one image."""
+    """The limits of one key for users and client ids, from one image."""
 
     __slots__ = ("_limits",)
 
@@ -38,8 +38,8 @@ class QuotaLimits:
         return bool(self._limits)
 
     def find(self, user: str, client_id: str) -> tuple[Share, float] | None:
-        """The limit of the most specific entity, and whose use counts together under it; None where there is no
-        limit. The eight levels are tried in Kafka's order (KIP-55)."""
+        """The share and the limit of the most specific entity; None without a limit. The eight levels are tried in
+        Kafka's order (KIP-55)."""
         limits, named_user, named_client = self._limits, (True, user), (True, client_id)
         for user_part, client_part in (
             (named_user, named_client),
@@ -58,7 +58,7 @@ class QuotaLimits:
 
 
 class AddressLimits:
-    """The limits of connections made from an address (KIP-612), as of one image."""
+    """The limits of connections from an address (KIP-612), from one image."""
 
     __slots__ = ("_by_address", "_default")
 

@@ -1,4 +1,4 @@
-"""Has quotas follow the metadata."""
+"""Applies quotas from the metadata."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from kraft.metadata.publisher import MetadataUpdate
 
 class QuotaHolder(Protocol):
     def take_image(self, image: ClientQuotasImage) -> None:
-        """These quotas hold from now on."""
+        """Apply the quotas of the image."""
 
 
 class QuotaPublisher:
-    """A metadata publisher."""
+    """A metadata publisher that applies changed quotas."""
 
     def __init__(self, quotas: QuotaHolder) -> None:
         self._quotas = quotas

@@ -1,4 +1,4 @@
-"""How fast something is used: the two measures that Kafka's quotas are held against. Times are in seconds."""
+"""The two measures of Kafka's quotas. Times are in seconds."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ WINDOW_SECONDS_MIN: Final = 0.001
 class WindowedRate:
     """A rate over the last samples of equal length (Kafka's Rate over a SampledStat).
 
-    A sample begins with the first value behind the one before, and takes values for `sample_seconds`. It counts until
-    its last value is `samples` times that old. While there are fewer samples, the time that is missing counts as quiet,
-    so a client that begins with a burst is held to the rate over the whole span.
+    A sample begins with the first value after the previous sample's end, and covers `sample_seconds`. It counts until
+    its last value is older than `samples` times that. With fewer samples the missing time counts as idle, so a client
+    that begins with a burst is measured over the whole span.
     """
 
     __slots__ = ("_sample_seconds", "_samples", "_sum", "_taken")
@@ -26,7 +26,7 @@ class WindowedRate:
         self._sum = 0.0
 
     def record(self, value: float, now: float) -> None:
-        """Count `value`, which is negative to take a value back."""
+        """Count `value`; a negative one takes back an earlier value."""
         if not self._taken or now - self._taken[-1][0] >= self._sample_seconds:
             self._taken.append([now, now, 0.0])
         newest = self._taken[-1]
@@ -36,7 +36,7 @@ class WindowedRate:
         self._drop_old(now)
 
     def seconds_over(self, limit: float, now: float) -> float:
-        """How long nothing may be used until the rate is back at `limit` (above 0) a second; 0 if it is not above."""
+        """The seconds without use until the rate is back at `limit` (above 0) per second; 0 if it is not above."""
         self._drop_old(now)
         if not self._taken:
             return 0.0
@@ -57,9 +57,9 @@ class WindowedRate:
 
 
 class TokenBucket:
-    """Credits that come back at the rate of the limit, up to what it allows in `burst_seconds` (KIP-599).
+    """Credits that are refilled at the limit's rate, up to its amount in `burst_seconds` (KIP-599).
 
-    Something may be used as long as credits are not below zero, and may then take more of them than there are.
+    Use is permitted while the credits are not below zero, and may then take more than there are.
     """
 
     __slots__ = ("_at", "_burst_seconds", "_tokens")
@@ -70,12 +70,12 @@ class TokenBucket:
         self._at = now
 
     def take(self, count: float, limit: float, now: float) -> None:
-        """Use `count`, whether or not there are credits."""
+        """Take `count` credits, even if there are fewer."""
         self._refill(limit, now)
         self._tokens -= count
 
     def seconds_short(self, limit: float, now: float) -> float:
-        """How long until credits are back at zero, at `limit` (above 0) a second; 0 while they are not below."""
+        """The seconds until the credits are back at zero, at `limit` (above 0) per second; 0 if they are not below."""
         self._refill(limit, now)
         return -self._tokens / limit if self._tokens < 0 else 0.0
 

@@ -1,4 +1,4 @@
-"""A client that had to wait for a quota, as it is told to who keeps account of it."""
+"""The event that a client was throttled by a quota."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ WAIT_MS_MAX: Final = (1 << 31) - 1
 
 
 class Throttle(NamedTuple):
-    """One wait. `principal` and `client_id` are empty where a connection came too early: nobody has said yet who
-    connects."""
+    """One throttle. `principal` and `client_id` are empty for a throttled connection: its client is not known yet."""
 
     quota: str
     """The key of the quota, as in `kraft.metadata.quota_keys`."""
@@ -26,4 +25,4 @@ Report = Callable[[Throttle], None]
 
 
 def ignore(throttle: Throttle) -> None:
-    """For quotas of which nobody wants to hear."""
+    """The report function that does nothing."""

@@ -1,7 +1,8 @@
-"""The index of access control entries by which the authorizer decides: an immutable value, part of the metadata image.
+"""The index of access control entries with which the authorizer decides: an immutable value, part of the metadata
+image.
 
-A decision looks at the literal pattern of a name, at the wildcard and at the prefixes whose lengths occur. It costs
-what these hold for one principal, whatever else there is.
+A decision reads the literal pattern of a name, the wildcard, and the prefixes of existing lengths. Its cost depends
+only on the entries that these hold for one principal.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ Pattern = tuple[int, int, str]
 
 
 class Decision(NamedTuple):
-    """`entry` is the rule that decided; without one `is_allowed` is False. `has_rules`: an entry of somebody names the
-    resource."""
+    """`entry` is the entry that decided; without one `is_allowed` is False. `has_rules`: some entry, of any principal,
+    names the resource."""
 
     is_allowed: bool
     entry: AccessControlEntry | None
@@ -50,7 +51,7 @@ class AclRules:
         return AclRules(draft.by_pattern, draft.by_principal, draft.prefix_lengths)
 
     def decide(self, principal: str, host: str, operation: int, kind: int, name: str) -> Decision:
-        """What the entries say of an operation on one resource. A deny beats every allow."""
+        """The decision about an operation on one resource. A deny beats every allow."""
         allowed: AccessControlEntry | None = None
         has_rules = False
         for rules in self._patterns(kind, name):
@@ -115,7 +116,7 @@ class _Draft:
         self.prefix_lengths = base.prefix_lengths
 
     def count(self, entry: AccessControlEntry, step: int) -> None:
-        """One more id of `entry`, or one less."""
+        """Add `step` (1 or -1) to the number of ids of `entry`."""
         key = (entry.resource_type, entry.principal)
         counts: Map[AccessControlEntry, int] = self.by_principal.get(key, Map())
         before = counts.get(entry, 0)

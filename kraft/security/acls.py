@@ -15,7 +15,7 @@ CLUSTER_NAME: Final = "kafka-cluster"
 
 
 class ResourceKind:
-    """What an entry is about."""
+    """The type of an entry's resource."""
 
     TOPIC: Final = 2
     GROUP: Final = 3
@@ -26,7 +26,7 @@ class ResourceKind:
 
 
 class PatternType:
-    """How an entry names its resources. MATCH is for filters only."""
+    """How an entry's resource name is matched. MATCH is for filters only."""
 
     MATCH: Final = 2
     LITERAL: Final = 3
@@ -34,7 +34,7 @@ class PatternType:
 
 
 class Operation:
-    """What somebody does to a resource."""
+    """An operation on a resource."""
 
     ALL: Final = 2
     READ: Final = 3
@@ -53,7 +53,7 @@ class Operation:
 
 
 class Permission:
-    """What an entry says about an operation."""
+    """Whether an entry allows or denies an operation."""
 
     DENY: Final = 2
     ALLOW: Final = 3
@@ -89,14 +89,14 @@ class AccessControlEntry(NamedTuple):
     permission_type: int
 
     def is_about(self, host: str) -> bool:
-        """Whether the rule is about that host, an address. One of IPv6 may be written in any way: Java's programs write
-        all of it out (`0:0:0:0:0:0:0:1`), and so do entries that were made for them."""
+        """Whether the entry applies to that host, an address. IPv6 addresses match in any notation: Java writes them in
+        full (`0:0:0:0:0:0:0:1`), as do existing entries."""
         if self.host in (WILDCARD, host):
             return True
         return ":" in host and ":" in self.host and address_of(self.host) == address_of(host)
 
     def concerns(self, host: str, operation: int) -> bool:
-        """Whether the rule is about that operation from that host. Only what is allowed implies more."""
+        """Whether the entry applies to that operation from that host. Only an allowed operation implies others."""
         if not self.is_about(host):
             return False
         if self.operation in (Operation.ALL, operation):
@@ -105,7 +105,7 @@ class AccessControlEntry(NamedTuple):
 
 
 class AclFilter(NamedTuple):
-    """A filter of ACL entries. None and ANY stand for all; MATCH for every pattern that applies to the name."""
+    """A filter of entries. None and ANY match everything; MATCH matches every pattern that applies to the name."""
 
     resource_type: int
     resource_name: str | None
@@ -117,7 +117,7 @@ class AclFilter(NamedTuple):
 
     @property
     def is_unknown(self) -> bool:
-        """Whether a field has a value that is none of ours."""
+        """Whether a field has an unknown value."""
         return (
             self.resource_type not in KIND_NAMES
             or self.pattern_type not in PATTERN_NAMES

@@ -1,6 +1,6 @@
-"""The authorizer of a node (KIP-801): who may do what, by the access control entries of the newest metadata image.
+"""The authorizer of a node (KIP-801): decides by the access control entries of the newest metadata image.
 
-Answers are kept per connection. They are dropped when the rules or the connection's principal change.
+Decisions are cached for each connection. They are dropped when the entries or the connection's principal change.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ REFUSALS: Final = {
 
 class AuditListener(Protocol):
     def handle_denied(self, principal: str, host: str, operation: int, kind: int, name: str) -> None:
-        """Somebody asked for what they may not do."""
+        """Handle a denied operation."""
 
     def handle_changed(self, principal: str, host: str, entry: AccessControlEntry, is_added: bool) -> None:
-        """Somebody added or removed an entry."""
+        """Handle an entry that was added or removed."""
 
 
 class AskingPeer(Protocol):
-    """The connection that a request came by. `access` is kept there."""
+    """The connection of a request. `access` caches its permissions."""
 
     host: str
     access: Access | None
 
 
 class AskingContext(Protocol):
-    """A request, as far as the authorizer looks at it."""
+    """The part of a request that the authorizer reads."""
 
     principal: str
 
@@ -50,21 +50,22 @@ class AskingContext(Protocol):
 
 
 class Authorizer:
-    """One a node. `take_rules` gives it the rules of each new image."""
+    """The authorizer of one node. `take_rules` sets the entries of each new image."""
 
     def __init__(self, super_users: frozenset[str], *, allows_without_rules: bool, listener: AuditListener) -> None:
-        """`super_users` may do everything. `allows_without_rules`: so may all, on resources that no entry names."""
+        """`super_users` are allowed everything. With `allows_without_rules` so is everyone on resources that no entry
+        names."""
         self.super_users = super_users
         self.allows_without_rules = allows_without_rules
         self.listener = listener
         self.rules: AclRules | None = None
 
     def take_rules(self, rules: AclRules) -> None:
-        """These hold from now on."""
+        """Decide by these entries from now on."""
         self.rules = rules
 
     def access_of(self, context: AskingContext) -> Access:
-        """What the request's principal may do. Kept with the connection."""
+        """The permissions of the request's principal, cached with the connection."""
         peer = context.peer
         access = peer.access
         if access is None or access.rules is not self.rules or access.principal != context.principal:
@@ -72,13 +73,13 @@ class Authorizer:
         return access
 
     def check(self, context: AskingContext, operation: int, kind: int, name: str) -> None:
-        """Raises ApiError with the code of `kind` for what is denied."""
+        """Raises ApiError with the authorization error of `kind` if the operation is denied."""
         if not self.access_of(context).allows(operation, kind, name):
             raise ApiError(REFUSALS[kind])
 
 
 class Access:
-    """What one principal may do from one host, by one version of the rules."""
+    """The permissions of one principal from one host, by one version of the entries."""
 
     __slots__ = ("_answers", "_authorizer", "_some", "host", "is_super", "principal", "rules")
 
@@ -92,15 +93,15 @@ class Access:
         self.host = host
 
     def allows(self, operation: int, kind: int, name: str = CLUSTER_NAME) -> bool:
-        """Whether the operation is allowed. A denial is told to the listener."""
+        """Whether the operation is allowed. A denial is reported to the listener."""
         if self.may(operation, kind, name):
             return True
         self._authorizer.listener.handle_denied(self.principal, self.host, operation, kind, name)
         return False
 
     def may(self, operation: int, kind: int, name: str = CLUSTER_NAME) -> bool:
-        """The same for what nobody asked for: filters and lists of operations. Raises ApiError NOT_CONTROLLER, on
-        which nodes try again, while no metadata is loaded."""
+        """Whether the operation is allowed, without reporting a denial: for filters and lists of operations. Raises
+        ApiError NOT_CONTROLLER, which nodes retry, while no metadata is loaded."""
         key = (operation, kind, name)
         answer = self._answers.get(key)
         if answer is None:
@@ -128,7 +129,7 @@ class Access:
         return self._authorizer.allows_without_rules
 
     def explain(self, operation: int, kind: int, name: str) -> tuple[bool, str, AccessControlEntry | None]:
-        """Whether the operation would be allowed, why, and by which entry. Told to nobody."""
+        """Whether the operation would be allowed, the reason, and the deciding entry. Not reported to the listener."""
         if self.is_super:
             return True, "SUPER_USER", None
         decision = self._loaded().decide(self.principal, self.host, operation, kind, name)

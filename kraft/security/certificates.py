@@ -1,4 +1,4 @@
-"""When a certificate ends: the one field that a node reads of it (RFC 5280, section 4.1.2.5)."""
+"""The expiry of a certificate, the one field of it that a node reads (RFC 5280, section 4.1.2.5)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ _SEQUENCE, _VERSION, _UTC_TIME, _GENERALIZED_TIME = 0x30, 0xA0, 0x17, 0x18
 
 
 def first_expiry(pem: str) -> int | None:
-    """When the first of these certificates to end does, in seconds since 1970; None where there is none that can be
-    read."""
+    """The earliest expiry of these certificates, in seconds since 1970; None if none can be read."""
     ends = [end for match in _PEM.finditer(pem) if (end := _not_after(match[1])) is not None]
     return min(ends, default=None)
 
@@ -44,7 +43,7 @@ def _not_after(text: str) -> int | None:
 
 
 def _value(data: bytes, position: int, tag: int) -> tuple[bytes, int]:
-    """The content of the DER value of that tag at `position`, and where the next one begins. Raises ValueError,
+    """The content of the DER value of that tag at `position`, and the position after it. Raises ValueError,
     IndexError."""
     if data[position] != tag:
         raise ValueError(f"tag {data[position]} instead of {tag}")

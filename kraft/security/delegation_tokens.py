@@ -1,8 +1,8 @@
-"""Delegation tokens (KIP-48): what a client that has logged in hands to another one, which logs in by it.
+"""Delegation tokens (KIP-48): an authenticated client passes one to another client, which authenticates with it.
 
-A token's password is an HMAC of its id under a secret that all nodes are configured with
-(delegation.token.secret.key). So nothing of it is in the metadata log, and whoever holds a token logs in by SCRAM,
-with the token's id as name, the password in base64, and the extension `tokenauth=true`.
+A token's password is an HMAC of its id under a secret in the configuration of all nodes (delegation.token.secret.key).
+So the metadata log does not hold it. A client with a token authenticates by SCRAM, with the token's id as the name, the
+password in base64, and the extension `tokenauth=true`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CREDENTIALS_MAX: Final = 10_000
 
 
 class Token(Protocol):
-    """What the metadata tell of a token, as far as a login needs it. Times are ms since 1970."""
+    """The token's fields in the metadata that a login needs. Times are ms since 1970."""
 
     @property
     def owner(self) -> str: ...
@@ -31,7 +31,7 @@ class Token(Protocol):
 
 
 class TokenCredential(NamedTuple):
-    """What a server needs to know of a token's password for SCRAM."""
+    """The SCRAM credential of a token's password."""
 
     salt: bytes
     stored_key: bytes
@@ -40,7 +40,7 @@ class TokenCredential(NamedTuple):
 
 
 class TokenLogin(NamedTuple):
-    """What a login by a token comes to: it is the owner's, and lasts as long as the token."""
+    """The result of a login by a token: it authenticates as the owner, until the token expires."""
 
     user: str
     credential: TokenCredential
@@ -48,17 +48,17 @@ class TokenLogin(NamedTuple):
 
 
 def hmac_of(secret: str, token_id: str) -> bytes:
-    """The 64 bytes that clients know a token by."""
+    """The token's HMAC, 64 bytes, which clients use as its password."""
     return hmac.digest(secret.encode(), token_id.encode(), _HASH)
 
 
 def is_expired(token: Token, now_ms: int) -> bool:
-    """Whether it is of no use any more, though it may still be there."""
+    """Whether the token has expired, though it may still exist."""
     return token.max_timestamp < now_ms or token.expiration_timestamp < now_ms
 
 
 class TokenCredentials:
-    """A node's credentials of tokens, made when somebody logs in by one first."""
+    """A node's credentials of tokens, each computed at the first login with it."""
 
     __slots__ = ("_known", "_secret")
 
@@ -67,7 +67,8 @@ class TokenCredentials:
         self._known: OrderedDict[tuple[str, int], TokenCredential] = OrderedDict()
 
     def login(self, token_id: str, token: Token | None, mechanism: ScramMechanism, now_ms: int) -> TokenLogin | None:
-        """`token` is what the metadata tell of that id. None where that is nothing, or has expired."""
+        """The login with a token; None if it does not exist or has expired. `token` is the metadata's entry of that
+        id."""
         if token is None or is_expired(token, now_ms):
             return None
         user = token.owner.partition(":")[2]
@@ -84,7 +85,8 @@ class TokenCredentials:
         return known
 
     def _compute(self, token_id: str, mechanism: ScramMechanism) -> TokenCredential:
-        """The salt is the same on every node and follows from the secret, so that nobody can foretell it."""
+        """Compute the credential. The salt is derived from the secret: the same on every node, and unpredictable to
+        clients."""
         salt = hmac_of(self._secret, f"salt {mechanism.number} {token_id}")[:SALT_BYTES]
         password = base64.b64encode(hmac_of(self._secret, token_id)).decode()
         keys = keys_of(mechanism, salted_password(mechanism, password, salt, mechanism.iterations_min))

@@ -1,8 +1,8 @@
-"""`ssl.principal.mapping.rules`: from the name in a TLS client's certificate to its principal, as Kafka's
+"""`ssl.principal.mapping.rules`: maps the name in a TLS client's certificate to its principal, as Kafka's
 SslPrincipalMapper.
 
-Patterns and replacements are Java's: a rule whose pattern matches the whole name replaces every occurrence of the
-pattern, so `RULE:.*/x/` gives `xx`, since it also matches the empty text at the end.
+Patterns and replacements have Java's semantics. A rule whose pattern matches the whole name replaces every occurrence
+of the pattern, so `RULE:.*/x/` gives `xx`, since it also matches the empty text at the end.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class _Rule:
         return replaced.lower() if self.case == "L" else replaced.upper() if self.case == "U" else replaced
 
     def _replaced(self, pattern: re.Pattern[str], name: str) -> str:
-        """The name with every occurrence replaced. Behind an empty one Java looks on at the next character; Python's
-        `sub` would look for a longer one at the same."""
+        """The name with every occurrence replaced. After an empty occurrence Java continues at the next character;
+        Python's `sub` would look for a longer one at the same position."""
         parts, copied, position = [], 0, 0
         while position <= len(name) and (match := pattern.search(name, position)) is not None:
             parts += [name[copied : match.start()], self._expand(match)]
@@ -57,12 +57,12 @@ class _Rule:
 
 
 class PrincipalMapping:
-    """The first rule whose pattern matches the whole name gives the principal's name. Empty rules are passed over."""
+    """The first rule whose pattern matches the whole name gives the principal's name. Empty rules are ignored."""
 
     __slots__ = ("_rules",)
 
     def __init__(self, text: str) -> None:
-        """Raises ValueError with a sentence."""
+        """Parse the rules. Raises ValueError with a message."""
         rules, position = [], 0
         text = text.strip() or DEFAULT_RULE
         while position < len(text):
@@ -94,8 +94,8 @@ class PrincipalMapping:
 
 
 def _parse_replacement(text: str, pattern: re.Pattern[str]) -> tuple[str | int, ...]:
-    """Java's `$1`, `${name}` and `\\x`. A number that no group has stays as it is written, as in Kafka, where the
-    pattern has groups at all. Raises ValueError."""
+    r"""Parse Java's `$1`, `${name}` and `\x`. As in Kafka, the number of a group that does not exist stays as it is if
+    the pattern has groups. Raises ValueError."""
     parts: list[str | int] = []
     position = 0
     while position < len(text):

@@ -1,7 +1,7 @@
-"""What a server keeps of a password for SCRAM (RFC 5802, KIP-84): salt, iterations and two keys that prove the
-password without holding it.
+"""SCRAM credentials (RFC 5802, KIP-84): salt, iterations and two keys with which a server checks a password without
+storing it.
 
-Kafka takes the UTF-8 bytes of a password as they are (no SASLprep), and so does this.
+As in Kafka, the UTF-8 bytes of a password are used as they are (no SASLprep).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ScramKeys(NamedTuple):
 
 
 def salted_password(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> bytes:
-    """Hi() of RFC 5802. Costs milliseconds: not for the loop of a serving node."""
+    """Hi() of RFC 5802. Takes milliseconds: do not call it on the loop of a node."""
     return hashlib.pbkdf2_hmac(mechanism.hash_name, password.encode(), salt, iterations)
 
 

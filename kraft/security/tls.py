@@ -1,8 +1,8 @@
-"""From Kafka's `ssl.*` keys to the value that connections are encrypted by.
+"""TLS settings of connections, from Kafka's `ssl.*` keys.
 
-Keys and certificates may be PEM files, PEM texts in the configuration itself, or PKCS#12 files; what a file is, its
-content tells, whatever `ssl.keystore.type` says. JKS files are refused with the command that converts them. Nothing
-here touches a disk but by the `read` that it is given.
+Keys and certificates may be PEM files, PEM texts in the configuration itself, or PKCS#12 files. A file's type is
+detected from its content, whatever `ssl.keystore.type` says. JKS files are rejected with the command that converts
+them. Files are read only through the given `read`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ KEYS: Final = (
 
 
 class TlsProblem(ValueError):
-    """A setting that cannot be used. The sentence names the key."""
+    """Raised for an unusable setting. The message names the key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class TlsSettings:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Paths whose content matters: when one changes, the keys have to be read again."""
+        """The paths of the key files: when one changes, the keys must be reloaded."""
         return tuple(path for key in (KEYSTORE, TRUSTSTORE) if (path := self.text(key)))
 
     def text(self, key: str) -> str:
@@ -75,7 +75,7 @@ class TlsSettings:
 
 
 def load_tls(settings: TlsSettings, read: Callable[[str], bytes]) -> Tls:
-    """`read` gives a file's content. Raises TlsProblem with a sentence."""
+    """Load the keys. `read` returns a file's content. Raises TlsProblem with a message."""
     key, chain, password = _own_keys(settings, read)
     trusted = _trusted(settings, read)
     client_auth = settings.text("ssl.client.auth") or "none"
@@ -105,7 +105,7 @@ def load_tls(settings: TlsSettings, read: Callable[[str], bytes]) -> Tls:
 
 
 def _own_keys(settings: TlsSettings, read: Callable[[str], bytes]) -> tuple[str, str, str | None]:
-    """Private key, chain and the key's password; empty where there are none."""
+    """The private key, the chain and the key's password; empty if there are none."""
     key_text, chain_text = settings.text("ssl.keystore.key"), settings.text("ssl.keystore.certificate.chain")
     location, password = settings.text(KEYSTORE), settings.text("ssl.key.password") or None
     if location and (key_text or chain_text):
@@ -183,7 +183,7 @@ class _Store:
         return text
 
     def pkcs12(self) -> str:
-        """What is in the file, as PEM."""
+        """The content of the file as PEM."""
         try:
             from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
         except ImportError as problem:

@@ -1,9 +1,9 @@
-"""How a client gets the token that it logs in by (OAUTHBEARER, KIP-768): where from, in what words, and how long it is
-kept.
+"""How a client gets the token for its login (OAUTHBEARER, KIP-768): the source, the request, and the time for which it
+is kept.
 
-An authority is asked by the client credentials grant (RFC 6749, section 4.4), or the token lies in a file that
-somebody else renews. A client reads of its token until when it holds and whom it names; that it is genuine is for
-nodes to check. Keys and options are those of Kafka's clients.
+The source is an authority with the client credentials grant (RFC 6749, section 4.4), or a file that another program
+renews. A client reads only the expiry and the subject of its token; nodes check that it is genuine. Keys and options
+are those of Kafka's clients.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class RefreshRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenEndpoint:
-    """Where tokens come from."""
+    """The source of tokens."""
 
     url: str
     """https, http, or file."""
@@ -92,14 +92,14 @@ class TokenEndpoint:
 
     @property
     def path(self) -> str | None:
-        """The file that holds the token; None where an authority is asked."""
+        """The file that holds the token; None if the source is an authority."""
         parts = urlsplit(self.url)
         return unquote(parts.path) if parts.scheme == "file" else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientToken:
-    """What a client reads of its own token. Times are ms since the Unix epoch."""
+    """A client's own token, with the claims that it reads. Times are ms since the Unix epoch."""
 
     text: str = field(repr=False)
     subject: str
@@ -108,17 +108,17 @@ class ClientToken:
 
 
 class NoToken(Exception):
-    """No token could be had. The sentence tells why, and nothing that is secret."""
+    """Raised if no token is available. The message has the reason, and no secret."""
 
     def __init__(self, message: str, *, is_final: bool = False) -> None:
-        """`is_final`: asking the same again will not help."""
+        """`is_final`: a retry will not help."""
         super().__init__(message)
         self.is_final = is_final
 
 
 def read_endpoint(text: Text, options: Mapping[str, str], trust: Mapping[str, Any]) -> TokenEndpoint:
-    """Where tokens come from, by Kafka's keys and the options of the JAAS text, of which keys come first. `trust`: TLS
-    where the options have none of their own. Raises ValueError with a sentence that shows no secret."""
+    """The source of tokens, from Kafka's keys and the options of the JAAS text; the keys take precedence. `trust` are
+    the TLS settings if the options have none. Raises ValueError with a message that shows no secret."""
     handler = text(HANDLER_KEY)
     if handler not in (None, LOGIN_HANDLER):
         raise ValueError(f"{HANDLER_KEY}: only {LOGIN_HANDLER} is known here; tokens that nobody signed are not made")
@@ -160,7 +160,7 @@ def read_endpoint(text: Text, options: Mapping[str, str], trust: Mapping[str, An
 
 
 def is_usable(url: str) -> bool:
-    """Whether a document can be read from there: http, https, or a file of this machine."""
+    """Whether the URL is http, https, or a file of this machine."""
     try:
         parts = urlsplit(url)
         _ = parts.port
@@ -172,7 +172,7 @@ def is_usable(url: str) -> bool:
 
 
 def _extensions(options: Mapping[str, str]) -> dict[str, str]:
-    """Raises ValueError."""
+    """The SASL extensions among the options. Raises ValueError."""
     found = {name.removeprefix(_EXTENSION): value for name, value in options.items() if name.startswith(_EXTENSION)}
     for name, value in found.items():
         if name == "auth" or not _EXTENSION_NAME.fullmatch(name) or not _EXTENSION_VALUE.fullmatch(value):
@@ -183,7 +183,7 @@ def _extensions(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _number(text: Text, name: str, default: float, low: float = 1, high: float = math.inf) -> float:
-    """Raises ValueError."""
+    """The number in a key, or `default`. Raises ValueError."""
     told = text(name)
     try:
         value = default if told is None or not told.strip() else float(told)
@@ -212,7 +212,7 @@ def request_body(endpoint: TokenEndpoint) -> bytes:
 
 
 def token_in_answer(status: int, body: bytes) -> str:
-    """The token that an authority answers with. Raises NoToken, which quotes of a refusal its `error` alone."""
+    """The token in an authority's response. Raises NoToken, which quotes only the `error` of a rejection."""
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):
@@ -230,7 +230,7 @@ def token_in_answer(status: int, body: bytes) -> str:
 
 
 def read_token(text: str, subject_claim: str, now_ms: int) -> ClientToken:
-    """What a token says, which nobody has checked. Raises NoToken."""
+    """The claims of a token, unverified. Raises NoToken."""
     text = text.strip()
     parts = text.split(".")
     if len(text) > TOKEN_CHARACTERS_MAX or len(parts) != 3 or not all(parts):
@@ -252,14 +252,14 @@ def read_token(text: str, subject_claim: str, now_ms: int) -> ClientToken:
 
 
 def _ms(seconds: Any) -> int | None:
-    """None for what is no time."""
+    """The time in ms; None for an invalid one."""
     is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
     return int(seconds * 1000) if is_number and 0 <= seconds < 2**53 else None
 
 
 def due_at_ms(token: ClientToken, rules: RefreshRules, now_ms: int, chance: float) -> int:
-    """When a token is to be replaced, as Kafka reckons: after a share of its life, but not within `buffer_seconds` of
-    its end, and not at once, as far as it lives long enough for that. `chance` is from 0 to 1."""
+    """The time at which to replace a token, as Kafka computes it: after a share of its lifetime, but not within
+    `buffer_seconds` of its end, and not immediately, if it lives long enough for that. `chance` is from 0 to 1."""
     start = now_ms if token.issued_at_ms is None else min(token.issued_at_ms, now_ms)
     share = rules.window_factor + rules.window_jitter * chance
     proposed = start + int((token.expires_at_ms - start) * share)

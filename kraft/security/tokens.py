@@ -1,8 +1,8 @@
-"""JSON Web Tokens (RFC 7519) that an authority has signed, and the keys that it publishes (JWKS, RFC 7517).
+"""JSON Web Tokens (RFC 7519) signed by an authority, and the keys that it publishes (JWKS, RFC 7517).
 
-What Kafka's BrokerJwtValidator takes (KIP-768), this takes: a signature by one of the keys, `exp` and `iat`, the
-expected issuer and audience, a subject. Unsigned tokens and those signed by a shared secret are refused. Signatures
-are checked by PyJWT (`pip install 'kraft-node[oauth]'`), claims here, by the node's own clock.
+A token is accepted as by Kafka's BrokerJwtValidator (KIP-768): it needs a signature by one of the keys, `exp` and
+`iat`, the expected issuer and audience, and a subject. Unsigned tokens and those signed by a shared secret are
+rejected. PyJWT (`pip install 'kraft-node[oauth]'`) checks signatures; claims are checked here, by the node's own clock.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ PACKAGE_MISSING: Final = (
 
 
 class TokenRefused(KraftError):
-    """A token that nobody may log in by. The sentence is for the node's log, and quotes nothing of the token."""
+    """Raised for an invalid token. The message is for the node's log, and quotes nothing of the token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """What a token that was taken says."""
+    """The claims of a valid token."""
 
     subject: str
     expires_at_ms: int
@@ -61,7 +61,7 @@ class TokenRules:
 
 @dataclass(frozen=True, slots=True)
 class SigningKey:
-    """One key of an authority, and the algorithms that it signs by."""
+    """One key of an authority, and its signature algorithms."""
 
     key_id: str | None
     key: RSAPublicKey | EllipticCurvePublicKey
@@ -69,8 +69,8 @@ class SigningKey:
 
 
 def parse_jwks(text: bytes) -> tuple[SigningKey, ...]:
-    """The keys that can check signatures; others are passed over. Raises ValueError with a sentence, also where there
-    are none."""
+    """The keys that can verify signatures; others are ignored. Raises ValueError with a message, also if there are
+    none."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as problem:
@@ -115,7 +115,7 @@ def _signing_key(entry: Mapping[str, Any]) -> SigningKey | None:
 
 
 def key_id_of(token: str) -> str | None:
-    """The key that a token names, if it can be read."""
+    """The key id that a token names, if it can be read."""
     import jwt
 
     try:
@@ -126,14 +126,14 @@ def key_id_of(token: str) -> str | None:
 
 
 def check_token(token: str, keys: Sequence[SigningKey], rules: TokenRules, now_ms: int) -> Token:
-    """What `token` says. Raises TokenRefused."""
+    """Verify `token`, and return its claims. Raises TokenRefused."""
     if len(token) > TOKEN_CHARACTERS_MAX:
         raise TokenRefused(f"the token has more than {TOKEN_CHARACTERS_MAX} characters")
     return _checked(_claims(token, keys), rules, now_ms / 1000)
 
 
 def _claims(token: str, keys: Sequence[SigningKey]) -> dict[str, Any]:
-    """What somebody has signed. Raises TokenRefused."""
+    """The claims of a token with a valid signature. Raises TokenRefused."""
     import jwt
 
     try:
@@ -184,7 +184,7 @@ def _checked(claims: Mapping[str, Any], rules: TokenRules, now: float) -> Token:
 
 
 def _check_audience(told: object, expected: Sequence[str]) -> None:
-    """A token that is meant for somebody is taken by nobody else, also where no audience is expected, as in Kafka."""
+    """Check the audience. As in Kafka, a token with an audience is rejected if no audience is expected."""
     audiences = [told] if isinstance(told, str) else told if isinstance(told, list) else []
     if told is None and not expected:
         return

@@ -1,5 +1,5 @@
-"""SASL: who a client is, by a password (KIP-43, KIP-84, KIP-152, KIP-368).
+"""SASL authentication (KIP-43, KIP-84, KIP-152, KIP-368).
 
-Pure state machines: `plain` and `scram` judge the messages of one login, `authentication` the requests that carry
-them. Nothing here knows a socket; the work of PBKDF2 (`scram.ScramClient`) is left to a thread by its caller.
+Pure state machines: `plain`, `scram` and `oauthbearer` process the messages of one login, `authentication` the requests
+that carry them. Nothing here uses a socket; callers run PBKDF2 (`scram.ScramClient`) in a thread.
 """

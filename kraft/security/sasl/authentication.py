@@ -1,10 +1,10 @@
-"""The requests by which a client of a SASL listener logs in, and what may be asked before it has.
+"""The requests with which a client of a SASL listener authenticates, and the requests permitted before that.
 
-A session is one connection's. Its states:
+A session belongs to one connection. Its states:
 
     versions -> handshake -> messages (of SaslAuthenticate, or raw after a handshake of version 0) -> authenticated
 
-An authenticated session goes back to `messages` by a handshake where sessions end (connections.max.reauth.ms).
+A handshake of an authenticated session returns it to `messages` if sessions expire (connections.max.reauth.ms).
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ SERVED_MECHANISMS: Final = (*PASSWORD_MECHANISMS, OAUTHBEARER)
 
 
 class MechanismServer(Protocol):
-    """One login by one mechanism. `user` is who has logged in, None until then."""
+    """One login by one mechanism. `user` is the authenticated user, None until then."""
 
     user: str | None
 
     @property
     def expires_at_ms(self) -> int | None:
-        """Until when the login holds, in ms since 1970; None: the listener alone says."""
+        """The expiry of the login in ms since 1970; None: only the listener's limit applies."""
 
     @property
     def by_token(self) -> bool:
-        """Whether it was one by a delegation token."""
+        """Whether the login was by a delegation token."""
 
     def evaluate(self, message: bytes) -> bytes:
-        """The answer to a message. Raises SaslRefused."""
+        """The response to a message. Raises SaslRefused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +67,12 @@ Tokens = Callable[[str, ScramMechanism], TokenLogin | None]
 
 
 def no_tokens(token_id: str, mechanism: ScramMechanism) -> TokenLogin | None:
-    """Where there are no delegation tokens."""
+    """The token lookup of a node without delegation tokens."""
     return None
 
 
 class SaslSession:
-    """One connection's logins. Raises SaslRefused where a login fails: the connection has to end then."""
+    """The logins of one connection. Raises SaslRefused if a login fails: the connection must be closed then."""
 
     __slots__ = (
         "_credentials",
@@ -122,7 +122,7 @@ class SaslSession:
         return self._is_raw and self._server is not None
 
     def begin(self, mechanism: str, version: int) -> bool:
-        """A handshake. False for a mechanism that is not served. Raises SaslRefused."""
+        """Process a handshake. Returns False for an unsupported mechanism. Raises SaslRefused."""
         if mechanism not in self._settings.mechanisms:
             return False
         if self.user is not None and mechanism != self.mechanism:
@@ -147,8 +147,8 @@ class SaslSession:
         return True
 
     def evaluate(self, message: bytes, now: float, wall_ms: int) -> tuple[bytes, int]:
-        """The answer to a mechanism's message, and for how many ms the session lasts if that ended the login (0: for
-        ever). `now` is the node's clock, `wall_ms` the time of day. Raises SaslRefused."""
+        """The response to a mechanism's message, and the session's lifetime in ms if that completed the login (0:
+        unlimited). `now` is the node's clock, `wall_ms` the wall clock. Raises SaslRefused."""
         server = self._server
         assert server is not None
         answer = server.evaluate(message)

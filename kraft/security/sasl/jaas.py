@@ -33,7 +33,7 @@ class JaasLogin(NamedTuple):
 
 
 def parse_jaas(text: str) -> JaasLogin:
-    """Raises ValueError with a sentence that shows nothing of the text, which holds passwords."""
+    """Parse the text. Raises ValueError with a message that quotes nothing of the text, which holds passwords."""
     if len(text) > JAAS_CHARACTERS_MAX:
         raise ValueError(f"it has more than {JAAS_CHARACTERS_MAX} characters")
     tokens = _tokens(text.strip())
@@ -54,7 +54,7 @@ def parse_jaas(text: str) -> JaasLogin:
 
 
 def _tokens(text: str) -> list[str]:
-    """Words, `=` and `;`. A quoted word begins with a NUL, so that a quoted `;` is none."""
+    """Words, `=` and `;`. A quoted word is marked by a leading NUL, so that a quoted `;` is not a separator."""
     tokens, position = [], 0
     while position < len(text):
         match = _TOKEN.match(text, position)

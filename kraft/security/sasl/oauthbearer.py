@@ -1,7 +1,7 @@
-"""OAUTHBEARER (RFC 7628, KIP-255): who brings a signed token is whom it names. Both sides of one login.
+"""OAUTHBEARER (RFC 7628, KIP-255): a client authenticates as the subject of a signed token. Both sides of one login.
 
-A token that is refused is answered with a JSON document, upon which the client sends a single ^A and has its login
-refused, as in Kafka. The document tells no reason; the node's log does.
+A rejected token is answered with a JSON document; the client then sends a single ^A, and its login fails, as in Kafka.
+The document has no reason; the node's log has it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def bearer_message(token: str, extensions: Mapping[str, str]) -> bytes:
 
 
 class OAuthBearerServer:
-    """One login: a message, and ^A where it was refused."""
+    """The server's side of one login: one message, and ^A if it was rejected."""
 
     __slots__ = ("_check", "_reason", "expires_at_ms", "user")
 
@@ -51,7 +51,7 @@ class OAuthBearerServer:
         """When the token ends, since the Unix epoch."""
 
     def evaluate(self, message: bytes) -> bytes:
-        """The answer to the client's message. Raises SaslRefused."""
+        """The response to the client's message. Raises SaslRefused."""
         if self._reason is not None:
             raise SaslRefused(INVALID_TOKEN, reason=self._reason)
         match = _FIRST.fullmatch(message.decode("latin-1"))

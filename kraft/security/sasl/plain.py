@@ -1,4 +1,4 @@
-"""PLAIN (RFC 4616): name and password in one message. Texts of refusals are Kafka's."""
+"""PLAIN (RFC 4616): name and password in one message. Error texts are Kafka's."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PlainServer:
         """Who has logged in."""
 
     def evaluate(self, message: bytes) -> bytes:
-        """The answer to the client's only message. Raises SaslRefused."""
+        """The response to the client's only message. Raises SaslRefused."""
         try:
             tokens = message.decode().split("\0")
         except UnicodeDecodeError as problem:

@@ -1,8 +1,7 @@
-"""The users of PLAIN on one listener: who they are, from the listener's `sasl.jaas.config`, and how they change while
-the node runs.
+"""The users of PLAIN on one listener, from the listener's `sasl.jaas.config`, and their changes while the node runs.
 
-Kafka stores a changed `sasl.jaas.config` of a broker and takes it up when the broker starts again. Here it holds for
-the logins that begin after it.
+Kafka stores a changed `sasl.jaas.config` of a broker and applies it at the broker's next start. Here it applies to all
+later logins.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ _OWN: Final = ("username", "password")
 
 
 class PlainUsers(Mapping[str, str]):
-    """Passwords by name. Whoever holds this sees the newest; `version` tells whether they are still the same."""
+    """Passwords by name. The object always has the newest; `version` changes with them."""
 
     def __init__(self, users: Mapping[str, str]) -> None:
         self._users = dict(users)
         self.version = 0
 
     def take(self, users: Mapping[str, str]) -> None:
-        """These from now on, and no others."""
+        """Replace the users."""
         if users != self._users:
             self._users = dict(users)
             self.version += 1
@@ -57,11 +56,12 @@ def listener_of(name: str) -> str | None:
 
 
 def changed_users(static: NodeConfig, listener: str, text: str) -> dict[str, str]:
-    """Users from a `sasl.jaas.config` that is set while the node runs. `static` is what the node began with.
+    """The users of a `sasl.jaas.config` that is set while the node runs. `static` is the configuration at the node's
+    start.
 
-    Raises ValueError with a sentence that shows nothing of the text, where it cannot be used: the listener takes no
-    PLAIN, the text or what it names elsewhere cannot be read, or the node would have to log in at others by another
-    name or password, which it reads when it starts.
+    Raises ValueError, with a message that quotes nothing of the text, if it cannot be used: the listener has no PLAIN,
+    the text or a value of a config provider cannot be read, or it changes the node's own name or password, which are
+    read only at the start.
     """
     name = next((each.name for each in static.listeners if each.name.lower() == listener.lower()), None)
     if name is None or PLAIN not in _mechanisms(static, name):
@@ -78,7 +78,7 @@ def changed_users(static: NodeConfig, listener: str, text: str) -> dict[str, str
 
 
 def _mechanisms(config: NodeConfig, listener: str) -> tuple[str, ...]:
-    """Those of a listener, none where nobody logs in."""
+    """The SASL mechanisms of a listener; none without SASL."""
     if config.security_protocols.get(listener) not in ("SASL_PLAINTEXT", "SASL_SSL"):
         return ()
     key = "sasl.enabled.mechanisms"

@@ -1,7 +1,8 @@
-"""SCRAM (RFC 5802, RFC 7677): a password is proven without being sent. Both sides of one login, pure.
+"""SCRAM (RFC 5802, RFC 7677): a client proves that it knows a password without sending it. Both sides of one login,
+pure.
 
-Kafka's rules on top: no channel binding, no authorization id but the user's own name, at least 4096 iterations, and
-the UTF-8 bytes of a password as they are.
+With Kafka's rules: no channel binding, no authorization id but the user's own name, at least 4096 iterations, and the
+UTF-8 bytes of a password as they are.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ _SERVER_FINAL: Final = re.compile(r"(?:e=(?P<error>[^,]*)|v=(?P<verifier>[A-Za-z
 
 
 def new_nonce(randomness: Randomness) -> str:
-    """Nobody can foretell it: a server that could be made to repeat one would take an old proof."""
+    """An unpredictable nonce: a server that repeated one would accept a replayed proof."""
     return _base64(randomness.uuid("sasl-nonce") + randomness.uuid("sasl-nonce"))
 
 
 class Credential(Protocol):
-    """What is kept of a password."""
+    """The SCRAM credential of a password."""
 
     @property
     def salt(self) -> bytes: ...
@@ -80,7 +81,7 @@ class ScramServer:
         own_nonce: str,
         tokens: Callable[[str], TokenLogin | None] = _no_token,
     ) -> None:
-        """`lookup` gives what is kept of a user's password, `tokens` what a delegation token's id stands for."""
+        """`lookup` returns the credential of a user, `tokens` the login of a delegation token's id."""
         self._mechanism = mechanism
         self._lookup = lookup
         self._tokens = tokens
@@ -97,7 +98,7 @@ class ScramServer:
         """Who has logged in."""
 
     def evaluate(self, message: bytes) -> bytes:
-        """The answer to the client's next message. Raises SaslRefused."""
+        """The response to the client's next message. Raises SaslRefused."""
         try:
             text = message.decode()
         except UnicodeDecodeError as problem:
@@ -105,7 +106,7 @@ class ScramServer:
         return (self._begin(text) if self._credential is None else self._finish(text)).encode()
 
     def _refused(self) -> SaslRefused:
-        """One text for every reason, as Kafka: it does not tell which names there are."""
+        """The same error for every reason, as in Kafka: it does not reveal which names exist."""
         return SaslRefused(
             "Authentication failed during authentication due to invalid credentials with SASL mechanism "
             f"{self._mechanism.name}",
@@ -162,7 +163,7 @@ class ScramServer:
 
 
 class Challenge(NamedTuple):
-    """What a server asks to be proven."""
+    """The server's challenge."""
 
     salt: bytes
     iterations: int
@@ -171,7 +172,7 @@ class Challenge(NamedTuple):
 class ScramClient:
     """The client's side of one login: `first`, `challenge`, `final`, `finish`, in that order.
 
-    Between the last two lies `salt`, which takes milliseconds of a processor: not for the loop of a node.
+    `salt`, between `challenge` and `final`, takes milliseconds of CPU time: do not call it on the loop of a node.
     """
 
     __slots__ = ("_bare", "_mechanism", "_nonce", "_server_first", "_verifier")
@@ -188,7 +189,7 @@ class ScramClient:
         return f"n,,{self._bare}".encode()
 
     def challenge(self, message: bytes) -> Challenge:
-        """Raises SaslRefused for an answer that no server of good will gives."""
+        """The challenge in the server's first message. Raises SaslRefused for an invalid one."""
         self._server_first = message.decode("utf-8", "replace")
         match = _SERVER_FIRST.fullmatch(self._server_first)
         if match is None:
@@ -220,7 +221,7 @@ class ScramClient:
         return f"{unproven},p={_base64(proof)}".encode()
 
     def finish(self, message: bytes) -> None:
-        """Check that the node knows the password too. Raises SaslRefused."""
+        """Check that the server knows the password, too. Raises SaslRefused."""
         match = _SERVER_FINAL.fullmatch(message.decode("utf-8", "replace"))
         if match is None or match["error"] is not None:
             raise SaslRefused(f"the node refused the SCRAM proof: {match['error'] if match else 'unreadable answer'}")
@@ -250,7 +251,7 @@ def _escape(name: str) -> str:
 
 
 def _unescape(name: str) -> str | None:
-    """None for a name that is not escaped as RFC 5802 says."""
+    """The name without RFC 5802's escapes; None for an invalid one."""
     if re.search(r"=(?!2C|3D)", name):
         return None
     return name.replace("=2C", ",").replace("=3D", "=")
