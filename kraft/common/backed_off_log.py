@@ -1,7 +1,6 @@
-"""The same complaint again and again: one line at once, the next ones at growing intervals, with how many were left
-out.
+"""Logs a repeated complaint at growing intervals, with the number of repetitions left out.
 
-For work that is tried again several times a second: on a full disk its lines would take the room that is made.
+For work that is retried several times a second: on a full disk its log lines would fill the space that is freed.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ class _Series:
 
 
 class Repetitions:
-    """Decides which of the complaints that are made again and again are told. One that was not made for a minute begins
-    anew."""
+    """Decides which repetitions of a complaint are logged. A complaint that was not repeated for a minute starts
+    over."""
 
     __slots__ = ("_clock", "_series")
 
@@ -38,8 +37,8 @@ class Repetitions:
         self._series: dict[str, _Series] = {}
 
     def take(self, about: str) -> int | None:
-        """Return how many complaints `about` this were left out since the last one that was told, or None if this one
-        is left out, too."""
+        """The number of complaints `about` this subject left out since the last logged one; None if this one is left
+        out, too."""
         now = self._clock.now()
         series = self._series.get(about)
         if series is None or now > series.last + SECONDS_MAX:
@@ -63,8 +62,8 @@ class Repetitions:
 
 
 class BackedOffLog:
-    """`about` tells one complaint from another with the same event: what failed, and why. The number of those left out
-    is the field `left_out`."""
+    """`about` distinguishes complaints with the same event: what failed, and why. The field `left_out` has the number
+    left out."""
 
     __slots__ = ("_log", "_repetitions")
 

@@ -1,5 +1,5 @@
-"""What an operator wants of a broker. It is a dynamic key of that broker, so it is in the metadata log: no fail-over
-forgets it, and any node can show it."""
+"""The state that an operator wants a broker to be in. It is a dynamic config of that broker, so it is in the metadata
+log: it survives fail-overs, and any node can show it."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def where(belongs: Callable[[str], bool]) -> CharacterSet:
 
 @cache
 def category(prefix: str) -> CharacterSet:
-    """Characters whose general category begins so: `L`, `Lu`."""
+    """The characters whose general category has this prefix: `L`, `Lu`."""
     return where(lambda character: unicodedata.category(character).startswith(prefix))
 
 
@@ -155,7 +155,7 @@ _JAVA: Final[dict[str, Callable[[], CharacterSet]]] = {
 
 
 def named(name: str) -> CharacterSet | None:
-    """What `\\p{name}` means to Java; None for a name that is not known here."""
+    r"""The characters of Java's `\p{name}`; None for an unknown name."""
     key, assigned, value = name.partition("=")
     if assigned:
         kind = key.lower()

@@ -1,9 +1,8 @@
-"""Modules of typed Python that also run as machine code, where a C compiler was at hand when they were installed.
+"""Modules of typed Python that also run as machine code, if a C compiler was available when they were installed.
 
-`compiled` gives the machine code of such a module if there is any, and else the module as it is. The file of the
-machine code bears the hash of the source that it was made from, and the one looked for is that of the source which
-lies there now: a checkout that went on, and a source that was patched, are interpreted until they are compiled anew.
-`kraft._tools.compile_modules` compiles.
+`compiled` returns the machine code of such a module if there is any, else the module itself. The file name of the
+machine code has the hash of its source, and only that of the present source is loaded. So after an update or a patch
+the source is interpreted until it is compiled again. `kraft._tools.compile_modules` compiles.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ DIGITS = 16
 
 
 def compiled(module: ModuleType) -> ModuleType:
-    """The machine code of `module`, or `module`."""
+    """The machine code of `module` if there is any, else `module`."""
     try:
         source = Path(str(module.__file__))
         path = compiled_path(source, source.read_bytes())
@@ -35,7 +34,7 @@ def compiled(module: ModuleType) -> ModuleType:
 
 
 def compiled_path(source: Path, content: bytes) -> Path:
-    """Where the machine code of the file `source` with this content belongs, for this Python on this kind of
+    """The path of the machine code for the file `source` with this content, for this Python and this kind of
     machine."""
     digest = hashlib.sha256(content).hexdigest()[:DIGITS]
     return source.with_name(f"_{source.stem}_{digest}{EXTENSION_SUFFIXES[0]}")

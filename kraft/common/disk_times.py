@@ -1,7 +1,7 @@
-"""How long the disks of a node take for what waits for them: which one is slow.
+"""Measures how long the disks of a node take for syncs, and finds slow ones.
 
-A disk that is slow and does not fail holds up whatever is synced to it, and no error tells of it. Each directory's
-syncs are timed: of its logs, its checkpoints and its metadata log.
+A slow disk that does not fail delays everything that is synced to it, without any error. The syncs of each directory
+are timed: those of its logs, its checkpoints and its metadata log.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KEPT_MAX: Final = 1_000
 
 
 class SlowDisk(NamedTuple):
-    """A directory whose disk is slow. `seconds` is the longest sync of late, `slow` and `syncs` count within the
+    """A directory whose disk is slow. `seconds` is the longest recent sync; `slow` and `syncs` are counts within the
     window."""
 
     path: str
@@ -46,7 +46,7 @@ class DiskTimes:
 
     @contextmanager
     def measure(self, path: str) -> Iterator[None]:
-        """Time what the body waits for in this directory."""
+        """Time the body as a sync of this directory."""
         begun = self._clock.now()
         running = self._under_way.setdefault(path, [])
         running.append(begun)

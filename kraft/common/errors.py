@@ -1,5 +1,4 @@
-"""The error types, by whose fault an error is. `kraft/handlers/errors.py` is the only table from these to Kafka's wire
-codes."""
+"""The error types, by cause. `kraft/handlers/errors.py` is the only mapping from these to Kafka's error codes."""
 
 from __future__ import annotations
 
@@ -9,12 +8,11 @@ class KraftError(Exception):
 
 
 class ProtocolError(KraftError):
-    """The peer did wrong: malformed bytes. The connection closes with one log line."""
+    """The peer sent malformed bytes. Its connection is closed, with one log line."""
 
 
 class ApiError(KraftError):
-    """A request is refused with one of Kafka's error codes (`kraft.protocol.error_codes`) and a sentence for a
-    person."""
+    """A request is rejected with one of Kafka's error codes (`kraft.protocol.error_codes`) and a message."""
 
     def __init__(self, code: int, message: str = "") -> None:
         super().__init__(message or f"Kafka error code {code}")
@@ -23,7 +21,8 @@ class ApiError(KraftError):
 
 
 class NotLeader(KraftError):
-    """The cluster moved on: the client refreshes and retries. Carries the leader we know, for KIP-951 hints."""
+    """This broker is not the leader: the client refreshes its metadata and retries. Carries the known leader, for
+    KIP-951."""
 
     def __init__(self, message: str, leader_id: int = -1, leader_epoch: int = -1) -> None:
         super().__init__(message)
@@ -32,20 +31,20 @@ class NotLeader(KraftError):
 
 
 class StorageError(KraftError):
-    """The disk did wrong: the log directory goes offline; other directories go on."""
+    """The disk failed: its log directory goes offline; other directories continue."""
 
 
 class OutOfResources(StorageError):
-    """No space, descriptors or memory were left. What was wanted did not happen, nothing is in doubt: the directory
-    stays online, and it may be tried again."""
+    """Disk space, file descriptors or memory are exhausted. The operation had no effect, so the directory stays online
+    and the operation may be retried."""
 
 
 class CorruptData(StorageError):
-    """Bytes on disk are not what was written: names the file and the position."""
+    """Data on disk is corrupt. The message names the file and the position."""
 
 
 class ConfigurationError(KraftError):
-    """The configuration is unusable. `problems` lists every one found, each a sentence naming place, key and remedy."""
+    """The configuration is invalid. `problems` has every problem found, each a message with place, key and remedy."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("; ".join(problems))

@@ -1,6 +1,6 @@
-"""The features this release can run, and what a new cluster finalizes.
+"""The features that this release supports, and their levels in a new cluster.
 
-Only what is served is advertised: share groups and the rest join when they are built.
+Only supported features are advertised.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ SUPPORTED_FEATURES: Final[dict[str, tuple[int, int]]] = {
 
 
 def finalized_at_format(asked: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-    """What a new cluster finalizes: every feature at its highest level unless another was asked for,
-    metadata.version first, the others by name.
+    """The levels of a new cluster: every feature at its highest level unless another was requested; metadata.version
+    first, the others by name.
 
-    kraft.version is the Raft layer's own, and level 0 is the same as not finalized.
+    kraft.version belongs to the Raft layer; level 0 means not finalized.
     """
     levels = {
         name: asked.get(name, highest)

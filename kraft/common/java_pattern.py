@@ -1,8 +1,9 @@
-"""Java's regular expressions for Python's `re`: patterns of topics in Spark's options, rules for names of certificates.
+r"""Translates Java's regular expressions to Python's `re`: for patterns of topics in Spark's options, and for mapping
+rules of certificates.
 
-What Java has and Python has not is rewritten: `\\p{Lower}`, `\\Q...\\E`, `\\z`, `\\h`, `\\R`, `\\x{2d}`, names of
-groups, flags in the middle, and classes within classes. What both have and mean differently, too: `\\w`, `\\d`, `\\s`
-and `(?i)` are about ASCII alone, and `.` stops at more ends of lines.
+Syntax that Python lacks is rewritten: `\p{Lower}`, `\Q...\E`, `\z`, `\h`, `\R`, `\x{2d}`, names of groups, flags in the
+middle, and nested classes. So is syntax with another meaning: in Java `\w`, `\d`, `\s` and `(?i)` are limited to ASCII,
+and `.` excludes more line ends.
 https://docs.oracle.com/en/java/javase/17/docs/api/java.base/java/util/regex/Pattern.html
 """
 
@@ -48,7 +49,7 @@ _JAVA_FLAGS: Final = frozenset("idmsux")
 
 
 def java_pattern(text: str) -> re.Pattern[str]:
-    """Raises ValueError for what is no regular expression of Java, or has no counterpart."""
+    """The Python pattern. Raises ValueError for an invalid expression, or one that cannot be translated."""
     try:
         rewriter = _Rewriter(text)
         rewritten = rewriter.whole()
@@ -68,7 +69,7 @@ class _Group:
 
 
 class _Rewriter:
-    """Goes through a pattern once."""
+    """Translates one pattern in a single pass."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -1,6 +1,6 @@
-"""The numbers that answer a question about offsets (ListOffsets, and the clients that pass it on). Pure.
+"""Validity of offsets in responses to ListOffsets, also through other clients. Pure.
 
-A client whose connection broke may report no error and a number that is not an offset: librdkafka gives -1001
+A client whose connection broke may report no error and a number that is not an offset: librdkafka returns -1001
 (RD_KAFKA_OFFSET_INVALID). Two of them, as the start and the end of a partition, look like an empty partition.
 """
 
@@ -18,6 +18,6 @@ MAY_BE_NONE: Final = frozenset((MAX_TIMESTAMP, LATEST_TIERED, EARLIEST_PENDING_U
 
 
 def is_offset_answer(offset: int, asked: int) -> bool:
-    """Whether `offset` answers the question for `asked`, a time in ms or a sentinel of ListOffsets. A log always has a
-    start and an end, so -1 answers neither."""
+    """Whether `offset` is a valid response for `asked`, a time in ms or a sentinel of ListOffsets. A log always has a
+    start and an end, so -1 is no valid response for these."""
     return offset >= 0 or (offset == NO_OFFSET and (asked >= 0 or asked in MAY_BE_NONE))

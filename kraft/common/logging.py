@@ -1,11 +1,9 @@
-"""Log events: a name and fields, handed to the node's sink as a mapping. No text is made here unless somebody reads
-it.
+"""Log events: a name and fields, passed to the node's sink as a mapping. Text is rendered only on output.
 
-A node owns one `Loggers`; parts get a `Logger` from it. A level check is one comparison, so debug events may stand
-where they are useful. The sink (`World.log_sink`) belongs to the world: the simulator keeps the mappings, the
-command line renders them (`render_console`, `render_json`). Keys of every event: `event`; from a Logger also
-`level`, `logger` and `time_ms`. Whoever writes to a sink directly may leave those out: a renderer takes it for
-information.
+A node owns one `Loggers`; parts get a `Logger` from it. A level check is one comparison, so debug events are cheap. The
+sink (`World.log_sink`) belongs to the world: the simulator keeps the mappings, the command line renders them
+(`render_console`, `render_json`). Every event has the key `event`; those of a Logger also `level`, `logger` and
+`time_ms`. Events written directly to a sink may lack these: a renderer treats them as information.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ class WallClock(Protocol):
 
 
 class _Threshold:
-    """The level of one logger, shared by all that carry its name."""
+    """The level of one logger, shared by all loggers of its name."""
 
     __slots__ = ("inherited", "level")
 
@@ -44,7 +42,7 @@ class _Threshold:
 
 
 class Logger:
-    """Writes events of one part of a node, with fields that all of them carry. Cheap to make; keep it anyway."""
+    """Writes events of one part of a node, with fields common to all of them. Cheap to create, but keep it."""
 
     __slots__ = ("_clock", "_fields", "_sink", "_threshold", "name")
 
@@ -93,10 +91,10 @@ class Logger:
 
 
 class RateLimitedLog:
-    """Warnings that a peer can cause as often as it likes: of one period, the first `events_max` are written.
+    """Warnings that a peer can cause without limit: in each period, only the first `events_max` are written.
 
-    The number of those left out is the field `left_out` of the next one that is written. `tell_left_out` writes the
-    number by itself; its caller calls it at times, so that the end of a flood is told too.
+    The next written warning has the number of those left out in the field `left_out`. `tell_left_out` writes that
+    number by itself; call it periodically, so that the end of a flood is logged, too.
     """
 
     __slots__ = ("_few", "_log")
@@ -166,7 +164,7 @@ class Loggers:
 
 
 def render_json(line: LogLine, now_ms: int) -> str:
-    """One JSON object, time and level first."""
+    """The event as one JSON object, time and level first."""
     import json  # A node that logs for a person never needs it.
 
     head = {"time": format_time_ms(line.get("time_ms", now_ms)), "level": line.get("level", "info")}
@@ -180,8 +178,8 @@ _RESET: Final = "\033[0m"
 
 
 def render_console(line: LogLine, now_ms: int, *, colour: bool = False) -> str:
-    """A line for a person: time, level, event, then fields as key=value. What a terminal would obey is escaped: clients
-    choose their names."""
+    """The event as a line for a person: time, level, event, then fields as key=value. Control characters are escaped,
+    since clients choose their names."""
     level = _printable(str(line.get("level", "info")))
     time = format_time_ms(line.get("time_ms", now_ms))[11:23]
     shown = [

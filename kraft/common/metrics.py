@@ -1,9 +1,9 @@
-"""Counters of one node: plain integers in slots, read from outside when somebody scrapes.
+"""The metrics of one node: plain integers in slots, read at a scrape.
 
 A hot path keeps the `Counter` it needs and adds to `.value`; nothing is looked up, locked or timed there. Gauges are
 functions called at a scrape. Histograms count into fixed buckets. A `MetricsRegistry` belongs to a node, never to a
-module. `render_prometheus` writes the text format in pieces, so that the caller may rest between them (a scrape of
-many series must not hold up the loop).
+module. `render_prometheus` writes the text format in pieces, so that the caller can yield between them (a scrape of
+many series must not block the loop).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9._/-]*", re.ASCII)
 
 
 class Counter:
-    """Only rises. `counter.value += n` is the whole interface of the hot path."""
+    """A counter that only rises. `counter.value += n` is the whole interface of the hot path."""
 
     __slots__ = ("value",)
 
@@ -33,7 +33,7 @@ class Counter:
 
 
 class Histogram:
-    """Counts of values at most as large as each bound, with their sum. Bounds are shared by a family."""
+    """The number of values up to each bound, and their sum. A family's histograms share the bounds."""
 
     __slots__ = ("_bounds", "buckets", "count", "sum")
 
@@ -49,14 +49,14 @@ class Histogram:
         self.sum += value
 
     def add(self, other: Histogram) -> None:
-        """Take in what another of the same bounds has counted."""
+        """Add the counts of another histogram with the same bounds."""
         for index, count in enumerate(other.buckets):
             self.buckets[index] += count
         self.count += other.count
         self.sum += other.sum
 
     def quantile(self, share: float) -> float:
-        """The bound below which `share` of the values lie; the largest bound for what lies above all."""
+        """The smallest bound that at least `share` of the values do not exceed; the largest bound if there is none."""
         wanted, seen = share * self.count, 0
         for bound, bucket in zip(self._bounds, self.buckets, strict=False):
             seen += bucket
@@ -101,8 +101,8 @@ class Family:
 
 
 class MetricsRegistry:
-    """All metrics of one node, by name. Asking twice for the same name gives the same family; another kind or other
-    labels under it are a mistake of ours."""
+    """All metrics of one node, by name. Requests for the same name return the same family; a different kind or labels
+    are a programming error."""
 
     __slots__ = ("_families",)
 
@@ -117,7 +117,7 @@ class MetricsRegistry:
         return family
 
     def counter(self, name: str, help_text: str, labels: tuple[str, ...] = (), values: LabelValues = ()) -> Counter:
-        """The counter of these label values, made on first use; keep it."""
+        """The counter of these label values, created on first use; keep it."""
         family = self._family(name, "counter", help_text, labels)
         child = family.children.get(values)
         if child is None:
@@ -134,13 +134,13 @@ class MetricsRegistry:
         return child
 
     def take_histogram(self, name: str, help_text: str, histogram: Histogram, bounds: tuple[float, ...]) -> None:
-        """Show a histogram that somebody else keeps. `bounds` are those that it was made with."""
+        """Register a histogram that is kept elsewhere. `bounds` are those of the histogram."""
         family = self._family(name, "histogram", help_text, ())
         family.bounds = bounds
         family.children[()] = histogram
 
     def gauge(self, name: str, help_text: str, read: Callable[[], float]) -> None:
-        """A number that is read at a scrape."""
+        """Register a number that is read at each scrape."""
         self.gauges(name, help_text, (), lambda: [((), read())])
 
     def gauges(
@@ -150,7 +150,7 @@ class MetricsRegistry:
         labels: tuple[str, ...],
         read: Callable[[], Iterable[tuple[LabelValues, float]]],
     ) -> None:
-        """Numbers with labels that are read at a scrape."""
+        """Register numbers with labels that are read at each scrape."""
         self._family(name, "gauge", help_text, labels).read = read
 
     def counters(
@@ -160,11 +160,11 @@ class MetricsRegistry:
         labels: tuple[str, ...],
         read: Callable[[], Iterable[tuple[LabelValues, float]]],
     ) -> None:
-        """Numbers with labels that only rise, kept by somebody else and read at a scrape."""
+        """Register counters with labels that are kept elsewhere and read at each scrape."""
         self._family(name, "counter", help_text, labels).read = read
 
     def drop(self, name: str, values: LabelValues) -> None:
-        """Forget one child, as of a deleted topic."""
+        """Remove the series of these label values, as of a deleted topic."""
         family = self._families.get(name)
         if family is not None:
             family.children.pop(values, None)
@@ -173,7 +173,7 @@ class MetricsRegistry:
         return [self._families[name] for name in sorted(self._families)]
 
     def value(self, name: str, values: LabelValues = ()) -> float:
-        """One number, for tests and the status page. Raises KeyError."""
+        """The value of one series, for tests and the status page. Raises KeyError."""
         family = self._families[name]
         if family.read is not None:
             return dict(family.read())[values]

@@ -1,11 +1,11 @@
-"""Items of background work that failed in a way that nobody foresaw.
+"""Quarantine of items whose background work failed unexpectedly.
 
-A loop over many items (transactions that took too long, logs to clean up, deadlines) does not end with one of them:
-that one is set aside, told in the log and in the node's health, and counted; the others go on. Where the work comes
-to the item again and succeeds, it is forgotten.
+A loop over many items (transactions that time out, logs to clean, deadlines) does not end with one of them: that item
+is quarantined, reported in the log and in the node's health, and counted; the others continue. When the work reaches
+the item again and succeeds, it is released.
 
-Only the boundary of an item is guarded. What an item may meet (a refusal, a full disk) is handled where it is met, and
-a disk that fails where nobody handles it still ends the role: that is no fault of the program.
+Only the boundary of an item is guarded. Expected errors (a rejection, a full disk) are handled where they occur, and an
+unhandled disk failure still stops the role: that is no defect of the program.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Failed:
 
 
 class Quarantine:
-    """Belongs to whoever does the work. `note` takes events for the node's log. `failures` counts by kind of work,
-    forgotten items included."""
+    """Owned by the worker. `note` receives events for the node's log. `failures` counts by kind of work, released items
+    included."""
 
     def __init__(self, clock: WallClock, note: Callable[[Mapping[str, Any]], None]) -> None:
         self._clock = clock
@@ -50,8 +50,8 @@ class Quarantine:
 
     @contextmanager
     def guard(self, work: str, item: str, passing: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-        """Do one item's work. Whatever it raises ends here and is told, but for failures of a disk and `passing`, which
-        its caller handles. What stops the node (cancellation, an interrupt) passes, too."""
+        """Do one item's work. Exceptions are reported and suppressed, except for disk failures and `passing`, which the
+        caller handles, and those that stop the node (cancellation, an interrupt)."""
         try:
             yield
         except Exception as problem:  # The boundary of an item: the others go on, and it is told.
@@ -62,12 +62,12 @@ class Quarantine:
             self._failed.pop((work, item), None)
 
     def keep(self, work: str, items: Collection[str]) -> None:
-        """Forget the items of this work that are not among these: there is nothing left to do for them."""
+        """Release the items of this work that are not among `items`: nothing is left to do for them."""
         for key in [key for key in self._failed if key[0] == work and key[1] not in items]:
             del self._failed[key]
 
     def items(self) -> list[Failed]:
-        """The oldest first."""
+        """The quarantined items, oldest first."""
         return list(self._failed.values())
 
     def _set_aside(self, work: str, item: str, problem: Exception) -> None:
@@ -85,7 +85,7 @@ class Quarantine:
 
 
 def _cause_of(problem: BaseException) -> BaseException:
-    """What a nursery wrapped, where it is one error."""
+    """The single error within the exception groups of nurseries, else the group."""
     while isinstance(problem, BaseExceptionGroup) and len(problem.exceptions) == 1:
         problem = problem.exceptions[0]
     return problem

@@ -1,4 +1,5 @@
-"""A bound for what a peer can cause as often as it likes: few are told in a period, the others are counted."""
+"""Limits the logging of events that a peer can cause without limit: a few in each period are logged, the others
+counted."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Protocol
 
 class MonotonicClock(Protocol):
     def now(self) -> float:
-        """Seconds; only rises."""
+        """The time in seconds; never decreases."""
 
 
 class RateLimiter:
@@ -24,7 +25,7 @@ class RateLimiter:
         self._left_out = 0
 
     def take(self) -> int | None:
-        """Return how many were left out since the last one that was told, or None if this one is left out, too."""
+        """The number of events left out since the last logged one; None if this one is left out, too."""
         now = self._clock.now()
         if now >= self._period_end:
             self._period_end, self._told = now + self._period_seconds, 0
@@ -35,7 +36,7 @@ class RateLimiter:
         return self._forget()
 
     def left_out_of_the_last(self) -> int:
-        """Return how many were left out, once their period is over."""
+        """The number of events left out in a period that is over; else 0."""
         return self._forget() if self._clock.now() >= self._period_end else 0
 
     def _forget(self) -> int:

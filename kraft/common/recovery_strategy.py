@@ -1,4 +1,4 @@
-"""What to do with a partition when nobody who may lead it is left: `kraft.unclean.recovery.strategy`, after KIP-966."""
+"""How to elect a leader if no eligible replica is left: `kraft.unclean.recovery.strategy`, after KIP-966."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ RECOVERY_STRATEGY: Final = "kraft.unclean.recovery.strategy"
 
 
 class RecoveryStrategy:
-    """`unclean.leader.election.enable` counts under NONE only."""
+    """The strategies. `unclean.leader.election.enable` has an effect under NONE only."""
 
     NONE: Final = "none"
     BALANCED: Final = "balanced"

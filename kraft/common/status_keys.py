@@ -1,8 +1,8 @@
-"""Status keys: what a node tells of its state in DescribeConfigs, where Kafka's protocol has no words for it.
+"""Status keys: a node's state in DescribeConfigs, for what Kafka's protocol has no request.
 
-DescribeConfigs answers a status key only if it is named. Its value is a JSON document. A value on the wire has at most
-32,767 bytes, so the document comes in pages: entries `KEY.0`, `KEY.1` and so on. Apache Kafka leaves unknown keys out
-of its answer, so whoever asks learns that nothing is told.
+DescribeConfigs returns a status key only if the request names it. Its value is a JSON document. A value on the wire has
+at most 32,767 bytes, so the document is split into pages: entries `KEY.0`, `KEY.1` and so on. Apache Kafka leaves
+unknown keys out, so the requester sees that the key is not supported.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ PAGE_CHARS: Final = 30_000
 
 
 def pages_of(key: str, document: Any) -> Iterator[tuple[str, str]]:
-    """(name, value) of each entry. The text is ASCII: a character is a byte."""
+    """The (name, value) of each page. The text is ASCII: a character is a byte."""
     text = json.dumps(document, separators=(",", ":"))
     for page, start in enumerate(range(0, len(text), PAGE_CHARS)):
         yield f"{key}.{page}", text[start : start + PAGE_CHARS]
 
 
 def document_of(key: str, entries: Iterable[tuple[str, str | None]]) -> Any | None:
-    """The document, from the (name, value) entries of an answer; None if there is none. Raises ValueError for pages
-    that are no JSON."""
+    """The document from the (name, value) entries of a response; None if there is none. Raises ValueError for invalid
+    JSON."""
     pages = {
         int(number): value or ""
         for name, value in entries

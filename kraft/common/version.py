@@ -1,4 +1,4 @@
-"""The version of this distribution, where it costs nothing to read (a test compares it with pyproject.toml)."""
+"""The version of this distribution, as a constant that is cheap to read (a test compares it with pyproject.toml)."""
 
 from __future__ import annotations
 

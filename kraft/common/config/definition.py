@@ -1,7 +1,7 @@
 """One row of the configuration table, and a table of rows.
 
-Everything that speaks of configuration - start-up parsing, the controller's checks of alterations, DescribeConfigs,
-the HTTP schema, docs/configuration.md - reads these rows and nothing else.
+Everything about configuration - start-up parsing, the controller's checks of alterations, DescribeConfigs, the HTTP
+schema, docs/configuration.md - reads these rows and nothing else.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Importance:
 
 
 class UpdateMode:
-    """Where a broker key may be changed while the node runs (KIP-226)."""
+    """Whether, and for which scope, a broker key may be changed while the node runs (KIP-226)."""
 
     READ_ONLY: Final = "read-only"
     PER_BROKER: Final = "per-broker"
@@ -28,7 +28,7 @@ class UpdateMode:
 
 
 class Status:
-    """What this implementation does with a key. Nothing is silently ignored."""
+    """How this implementation treats a key. No key is silently ignored."""
 
     ENFORCED: Final = "enforced"
     """It does what the documentation says."""
@@ -55,8 +55,7 @@ REQUIRED: Final = Required()
 
 
 class ConfigKey:
-    """One key: its name, type, default, limits, and what it means here. Immutable by convention; made once at
-    import."""
+    """One key: its name, type, default, limits and documentation. Immutable by convention; created once at import."""
 
     __slots__ = (
         "default",
@@ -118,7 +117,7 @@ class ConfigKey:
         return self.update_mode == UpdateMode.READ_ONLY
 
     def parse(self, text: str) -> Value:
-        """The value of `text`, checked. Raises ValueError with the text Kafka would give."""
+        """The value of `text`, checked. Raises ValueError with Kafka's message."""
         try:
             value = parse_text(self.type, text)
         except ValueError as problem:
@@ -129,7 +128,7 @@ class ConfigKey:
         return value
 
     def validate(self, text: str) -> str | None:
-        """The error text for `text`, or None when it is fine."""
+        """The error message for `text`, or None if it is valid."""
         try:
             self.parse(text)
         except ValueError as problem:
@@ -159,7 +158,7 @@ def key(
     *,
     internal: bool = False,
 ) -> ConfigKey:
-    """A row as the tables under `keys/` write it."""
+    """A row, in the order of arguments that the tables under `keys/` use."""
     return ConfigKey(name, type_code, default, importance, update_mode, status, validator, documentation, internal)
 
 
@@ -196,10 +195,11 @@ class ConfigDef:
         return [row for row in self if not row.internal]
 
     def validate(self, name: str, text: str) -> str | None:
-        """The error text, or None. An unknown name is an error."""
+        """The error message, or None. An unknown name is an error."""
         row = self._keys.get(name)
         return f"Unknown config name: {name}" if row is None else row.validate(text)
 
     def parse(self, name: str, text: str) -> Value:
-        """Raises KeyError for an unknown name, ValueError with Kafka's text for a bad value."""
+        """The value of `text`. Raises KeyError for an unknown name, ValueError with Kafka's message for an invalid
+        value."""
         return self._keys[name].parse(text)

@@ -1,4 +1,4 @@
-"""Addresses as configuration writes them: listeners, quorum voters, host:port."""
+"""Addresses in the configuration: listeners, quorum voters, host:port."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ _COUNT: Final = re.compile("[0-9]{1,10}")
 
 
 def host_counts(text: str) -> tuple[dict[str, int], list[str]]:
-    """`host:count,...` by host, and the entries that are not of that form. A count is a number that Kafka's INT
-    holds."""
+    """The counts of `host:count,...` by host, and the invalid entries. A count is a number within Kafka's INT."""
     counts: dict[str, int] = {}
     wrong: list[str] = []
     for entry in filter(None, map(str.strip, text.split(","))):
@@ -27,7 +26,7 @@ def host_counts(text: str) -> tuple[dict[str, int], list[str]]:
 
 
 class Endpoint(NamedTuple):
-    """A named listener. `host` is empty for every interface; `port` 0 means that the system chooses."""
+    """A named listener. An empty `host` means every interface; with `port` 0 the system chooses."""
 
     name: str
     host: str
@@ -66,7 +65,7 @@ def join_address(host: str, port: int) -> str:
 
 
 def parse_address(text: str) -> Address:
-    """`host:port`, `[v6]:port`, or `:port` for every interface. Raises ValueError with a sentence."""
+    """Parse `host:port`, `[v6]:port`, or `:port` for every interface. Raises ValueError with a message."""
     match = re.fullmatch(ADDRESS, text) or re.fullmatch(r"(?P<host>):(?P<port>[0-9]{1,5})", text)
     if match is None:
         raise ValueError(f"{text!r} is not host:port")
@@ -77,7 +76,8 @@ def parse_address(text: str) -> Address:
 
 
 def parse_listener(text: str, protocols: dict[str, str]) -> Endpoint:
-    """`NAME://host:port`; `protocols` maps listener names to security protocols. Raises ValueError with a sentence."""
+    """Parse `NAME://host:port`; `protocols` maps listener names to security protocols. Raises ValueError with a
+    message."""
     name, separator, address = text.partition("://")
     if not separator or not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
         raise ValueError(f"{text!r} is not NAME://host:port")
@@ -90,7 +90,7 @@ def parse_listener(text: str, protocols: dict[str, str]) -> Endpoint:
 
 
 def parse_protocol_map(entries: tuple[str, ...]) -> dict[str, str]:
-    """`NAME:PROTOCOL` pairs. Raises ValueError with a sentence."""
+    """Parse `NAME:PROTOCOL` pairs. Raises ValueError with a message."""
     protocols: dict[str, str] = {}
     for entry in entries:
         name, separator, protocol = entry.partition(":")
@@ -103,7 +103,7 @@ def parse_protocol_map(entries: tuple[str, ...]) -> dict[str, str]:
 
 
 def parse_voter(text: str) -> Voter:
-    """`id@host:port`, already checked by the key's validator. Raises ValueError for a port out of range."""
+    """Parse `id@host:port`, which the key's validator has checked. Raises ValueError for a port out of range."""
     identifier, _, address = text.partition("@")
     return Voter(int(identifier), *parse_address(address))
 
@@ -112,8 +112,8 @@ BOOTSTRAP_PORT: Final = 9092
 
 
 def bootstrap_addresses(bootstrap: str | Sequence[str]) -> list[tuple[str, int]]:
-    """Hosts and ports of `HOST:PORT,..`, or of a list of them; the port may be left out, IPv6 addresses stand in
-    brackets. Raises ValueError for what is no address, or none at all."""
+    """Hosts and ports of `HOST:PORT,..`, or of a list of them; the port is optional, IPv6 addresses are in brackets.
+    Raises ValueError for an invalid address, or if there is none."""
     found = []
     for entry in bootstrap.split(",") if isinstance(bootstrap, str) else bootstrap:
         host, separator, port = entry.strip().rpartition(":")

@@ -1,5 +1,5 @@
-"""Java's .properties format, so that Kafka's own files are read unchanged (java.util.Properties.load), with the line
-of every entry."""
+"""Java's .properties format (java.util.Properties.load), so that Kafka's own files are read unchanged, with the line of
+every entry."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def parse_properties(text: str) -> list[Property]:
-    """Every entry in order, duplicates included. Raises ValueError naming the line of a broken \\u escape, or of half a
-    pair of them."""
+    r"""Every entry in order, duplicates included. Raises ValueError with the line of an invalid \u escape, or of an
+    unpaired surrogate."""
     entries = []
     for line, logical in _logical_lines(text):
         split = _separator(logical)
@@ -51,7 +51,7 @@ def _logical_lines(text: str) -> list[tuple[int, str]]:
 
 
 def _separator(line: str) -> int:
-    """Where the key ends: at the first unescaped =, : or blank."""
+    """The end of the key: at the first unescaped =, : or blank."""
     position = 0
     while position < len(line):
         if line[position] == "\\":

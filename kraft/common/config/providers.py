@@ -1,11 +1,11 @@
-"""`config.providers`: values that stand elsewhere, named in a value as `${provider:path:key}` (KIP-297, KIP-421,
-KIP-887, KIP-993).
+"""`config.providers`: values from elsewhere, referred to as `${provider:path:key}` (KIP-297, KIP-421, KIP-887,
+KIP-993).
 
-Kafka's three providers by their class names. A variable of a provider that nobody configured stays as it is, as in
-Kafka. One of a provider that gives no value is an error; Kafka keeps the variable's own text for the value, which
-would be a password that everybody can read in a manual.
+Kafka's three providers by their class names. As in Kafka, a variable of an unknown provider stays as it is. A variable
+whose provider returns no value is an error; Kafka uses the variable's own text as the value, which would be a password
+that everybody can read in a manual.
 
-Values are resolved once, when a configuration is read. None holds variables of its own.
+Values are resolved once, when a configuration is read, and not recursively.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ SECRET_BYTES_MAX: Final = 1 << 20
 
 
 def nothing_to_read(path: str) -> str | None:
-    """Where there are no files."""
+    """The `read` of a process without files."""
     return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretPlaces:
-    """Where providers look. `read` returns the text of a regular file of at most `SECRET_BYTES_MAX` bytes, None where
-    there is none or where it cannot be read; `exists` tells of any path."""
+    """The sources of providers. `read` returns the text of a regular file of at most `SECRET_BYTES_MAX` bytes, None if
+    it does not exist or cannot be read; `exists` works for any path."""
 
     read: Callable[[str], str | None] = nothing_to_read
     exists: Callable[[str], bool] = lambda path: False
@@ -59,7 +59,7 @@ class _Provider:
 
 
 class Providers:
-    """Those that some keys configure. `problems` are sentences about keys that cannot be meant so."""
+    """The configured providers. `problems` are messages about invalid provider keys."""
 
     def __init__(self, texts: Mapping[str, str], places: SecretPlaces) -> None:
         """`texts` may hold other keys, too."""
@@ -77,11 +77,11 @@ class Providers:
                 self.problems.append(str(problem))
 
     def resolve(self, text: str) -> str:
-        """`text` with the values of its variables. Raises ValueError with a sentence that shows none of them."""
+        """`text` with the values of its variables. Raises ValueError with a message that shows none of them."""
         return VARIABLE.sub(lambda match: self._value(match[0], match[1], match[2] or "", match[3]), text)
 
     def names_secret(self, text: str) -> bool:
-        """Whether there is a variable of one of these providers."""
+        """Whether the text has a variable of one of these providers."""
         return any(match[1] in self._providers for match in VARIABLE.finditer(text))
 
     def _made(self, name: str, texts: Mapping[str, str]) -> _Provider:
@@ -152,8 +152,8 @@ def is_provider_key(name: str) -> bool:
 
 
 def _is_below(path: str, allowed: tuple[str, ...] | None) -> bool:
-    """Whether a path is at or below an allowed one. As in Kafka, whole names are compared and `..` is resolved in the
-    text alone."""
+    """Whether a path is at or below an allowed one. As in Kafka, whole names are compared, and `..` is resolved only in
+    the text."""
     if not path.startswith("/"):
         return allowed is None
     return allowed is None or any(path == each or path.startswith(f"{each.rstrip('/')}/") for each in allowed)
@@ -165,7 +165,7 @@ _JAAS_SECRET: Final = re.compile(
 
 
 def shows_secret(name: str, text: str) -> bool:
-    """Whether the value of a key that holds a secret shows one itself, and does not only name where it stands."""
+    """Whether the value of a sensitive key contains the secret itself, and not only a variable."""
     if name.endswith("sasl.jaas.config"):
         return _JAAS_SECRET.search(text) is not None
     return bool(text.strip()) and VARIABLE.fullmatch(text.strip()) is None

@@ -1,4 +1,4 @@
-"""Kinds of things that can be configured (KIP-133, KIP-412, KIP-714, KIP-848)."""
+"""Types of resources that can be configured (KIP-133, KIP-412, KIP-714, KIP-848)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 
 class ResourceType:
-    """Wire ids of what can be configured."""
+    """Wire ids of the resource types."""
 
     UNKNOWN: Final = 0
     TOPIC: Final = 2

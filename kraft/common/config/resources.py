@@ -1,4 +1,4 @@
-"""The table of keys that belongs to each resource type, and the broker keys behind each topic key."""
+"""The table of keys of each resource type, and the broker keys that give topic keys their defaults."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def listener_key(listener: str, name: str) -> str:
 
 
 def broker_key(name: str) -> ConfigKey | None:
-    """The row of a broker key; one for a single listener has that of its base, under its own name."""
+    """The row of a broker key. A single listener's key has the row of its base, under its own name."""
     row, base = BROKER_KEYS.get(name), listener_base(name)
     if row is None and base is not None:
         row = BROKER_KEYS[base]
@@ -105,7 +105,7 @@ def broker_key(name: str) -> ConfigKey | None:
 
 
 def is_secret(name: str) -> bool:
-    """Tell whether a broker key's value must not be shown. What is no key may be one misspelt."""
+    """Whether a broker key's value must not be shown. An unknown key may be a misspelt secret."""
     row = broker_key(name)
     return row is None or row.sensitive
 
@@ -198,5 +198,5 @@ _FAMILY_OF: Final = {name: family for family in _BROKER_FAMILIES for name in fam
 
 
 def broker_family(name: str) -> tuple[str, ...]:
-    """All broker keys that say the same thing as `name`, strongest first."""
+    """All broker keys with the same meaning as `name`, highest precedence first."""
     return _FAMILY_OF.get(name, (name,))

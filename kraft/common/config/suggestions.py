@@ -1,4 +1,4 @@
-"""What somebody who wrote an unknown key probably meant."""
+"""Suggestions for unknown keys."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def is_plugin_key(name: str) -> bool:
 
 
 def explain_unknown(name: str) -> str:
-    """A sentence to follow "unknown key NAME": what to write instead, as far as that can be guessed."""
+    """A sentence to follow "unknown key NAME": the probably intended key, if it can be guessed."""
     if name.startswith(("zookeeper.", "password.encoder.")):
         return "Kafka 4 removed it together with ZooKeeper"
     if name in _REMOVED:

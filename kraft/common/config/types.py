@@ -1,8 +1,7 @@
-"""The value types of configuration keys and how their texts are read, letter for letter as Kafka reads them
-(ConfigDef.parseType).
+"""The value types of configuration keys, parsed exactly as Kafka does (ConfigDef.parseType).
 
-A parser takes the trimmed text and returns a plain Python value, or raises ValueError with Kafka's wording of what
-is wrong. `text_of` is the inverse: the canonical text that DescribeConfigs shows.
+A parser takes the trimmed text and returns a plain Python value, or raises ValueError with Kafka's message. `text_of`
+is the inverse: the canonical text that DescribeConfigs shows.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _HEX_DOUBLE: Final = r"([+-]?0[xX][0-9a-fA-F]*\.?[0-9a-fA-F]*[pP][+-]?\d+)[fFdD]
 
 
 def parse_text(type_code: int, text: str) -> Value:
-    """The value that `text` stands for. Raises ValueError with Kafka's explanation."""
+    """The value of `text`. Raises ValueError with Kafka's message."""
     trimmed = text.strip()
     if type_code in _BITS:
         return _parse_integer(type_code, trimmed)
@@ -85,7 +84,7 @@ def _parse_double(text: str) -> float:
 
 
 def split_list(text: str) -> tuple[str, ...]:
-    """A comma-separated list; blanks around commas do not count, and an empty text is the empty list."""
+    """The elements of a comma-separated list; blanks around commas are ignored, and an empty text is the empty list."""
     trimmed = text.strip()
     return tuple(re.split(r"\s*,\s*", trimmed)) if trimmed else ()
 

@@ -1,7 +1,7 @@
-"""What a parsed value may be. Each validator says no with Kafka's words and describes itself for people.
+"""The permitted values of keys. Each validator rejects with Kafka's message and describes itself for documentation.
 
-`check(name, value)` returns None or the whole error text; the texts are those of Kafka's ConfigDef validators, which
-client tools show and tests compare.
+`check(name, value)` returns None or the whole error message; the messages are those of Kafka's ConfigDef validators,
+which client tools show and tests compare.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kraft.common.config.types import ConfigType, Value, text_of
 class Validator(Protocol):
     def check(self, name: str, value: Value) -> str | None: ...
     def describe(self) -> str:
-        """The valid values in Kafka's notation, as `[1,...]` or `[compact, delete]`; empty when everything goes."""
+        """The valid values in Kafka's notation, as `[1,...]` or `[compact, delete]`; empty if all are valid."""
 
 
 def invalid(name: str, shown: object, reason: str) -> str:
@@ -46,7 +46,7 @@ class Anything:
 
 
 class Range:
-    """A number between bounds that both belong to the range; None is no bound."""
+    """A number between two inclusive bounds; None is no bound."""
 
     __slots__ = ("high", "low")
 
@@ -118,7 +118,8 @@ class NonEmptyText:
 
 
 class DistinctList:
-    """A list without duplicates or empty elements, perhaps of given words, perhaps never empty (Kafka's ValidList)."""
+    """A list without duplicates or empty elements, optionally limited to given words or non-empty (Kafka's
+    ValidList)."""
 
     __slots__ = ("may_be_empty", "words")
 

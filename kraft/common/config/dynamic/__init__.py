@@ -1,5 +1,5 @@
-"""Configuration that lives in the metadata: which changes are taken, what is in force, how it is described.
+"""Configuration in the metadata: the checks of changes, effective values, and descriptions.
 
-Enters: overrides of topics, brokers, groups and client metrics. Leaves: effective values, answers of DescribeConfigs,
-refusals, and the keys in which reports of unclean elections are kept. Deliberately absent: the records (`controller`).
+Enters: overrides of topics, brokers, groups and client metrics. Leaves: effective values, results of DescribeConfigs,
+rejections, and the keys that hold reports of unclean elections. Deliberately absent: the records (`controller`).
 """

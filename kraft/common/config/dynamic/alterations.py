@@ -1,9 +1,9 @@
-"""The checks of configuration changes and their results. Pure. Refusals are ApiErrors with Kafka's codes and texts.
+"""The checks of configuration changes, and their results. Pure. Rejections are ApiErrors with Kafka's codes and
+messages.
 
-A change passes two gates, as in Kafka. `check_request` is the broker's: it sees one resource of a request as it
-came, and for a broker's own keys knows the values in force. `altered` and `check_texts` are the controller's: they
-turn operations into the new texts of the resource and judge those as a whole. Only `None` in an outcome deletes a
-key.
+As in Kafka a change is checked twice. The broker's `check_request` sees one resource of a request, and for a broker's
+own keys knows the current values. The controller's `altered` and `check_texts` apply the operations to the resource's
+texts, and check the result as a whole. Only `None` in a result deletes a key.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ INVALID_REQUEST: Final = 42
 
 
 class Operation:
-    """Codes on the wire (AlterConfigOp.OpType)."""
+    """Operation codes on the wire (AlterConfigOp.OpType)."""
 
     SET: Final = 0
     DELETE: Final = 1
@@ -89,7 +89,7 @@ _READ_AT_START: Final = (
 def check_request(
     resource_type: int, resource_name: str, alterations: Sequence[Alteration], broker: NodeConfig
 ) -> None:
-    """The broker's gate for one resource. `broker` is the view with its dynamic values. Raises ApiError."""
+    """The broker's check of one resource. `broker` is its configuration with dynamic values. Raises ApiError."""
     if resource_type not in RESOURCE_TYPE_NAMES or resource_type == ResourceType.UNKNOWN:
         raise ApiError(INVALID_REQUEST, f"Unknown resource type {resource_type}")
     names = [alteration.name for alteration in alterations]
@@ -151,7 +151,7 @@ def _check_broker_keys(resource_name: str, alterations: Sequence[Alteration], br
 
 
 def _check_effect(row: ConfigKey, text: str, broker: NodeConfig) -> None:
-    """A change that would be shown and do nothing is refused. The value in force may be set again."""
+    """Reject a change that would be shown but have no effect. Setting the current value again is allowed."""
     if (listener_base(row.name) or row.name) in TLS_KEYS:
         reason = (
             "set it in the broker's configuration and restart the broker. To renew keys, replace the files: they are "
@@ -168,7 +168,7 @@ def _check_effect(row: ConfigKey, text: str, broker: NodeConfig) -> None:
 
 
 def _is_live(name: str) -> bool:
-    """The users of PLAIN change while the broker runs: who has them judges the text."""
+    """Whether the key holds users of PLAIN, which change while the broker runs. Their owner checks the text."""
     return name.startswith("listener.name.") and name.endswith(".plain.sasl.jaas.config")
 
 
@@ -183,7 +183,7 @@ def _check_threads(name: str, wanted: int, current: int) -> None:
 
 
 def _check_cleaner_threads(wanted: int, current: int) -> None:
-    """Kafka's rule for the log cleaner, in its words."""
+    """Kafka's rule for the number of log cleaner threads, with its message."""
     what = ""
     if wanted < 1:
         what = "should be at least 1"
@@ -196,8 +196,8 @@ def _check_cleaner_threads(wanted: int, current: int) -> None:
 
 
 def altered(resource_type: int, current: Mapping[str, str], alterations: Sequence[Alteration]) -> dict[str, str | None]:
-    """What the operations change: the new text of each key, None where it is deleted. Keys whose text stays as it is
-    are left out. Raises ApiError."""
+    """The new text of each key that the operations change, None for a deleted one. Keys whose text is unchanged are
+    left out. Raises ApiError."""
     changes: dict[str, str | None] = {}
     for name, operation, value in alterations:
         before = current.get(name)
@@ -229,21 +229,21 @@ def _operate(resource_type: int, name: str, operation: int, value: str | None, b
 
 
 def replaced(current: Mapping[str, str], replacement: Mapping[str, str]) -> dict[str, str | None]:
-    """AlterConfigs: the given texts, and nothing else, remain; and reports, which no client can see. Keys whose text
-    stays as it is are left out."""
+    """The changes of AlterConfigs, after which only the given texts remain. Reports of unclean elections also remain,
+    since clients cannot see them. Keys whose text is unchanged are left out."""
     changes: dict[str, str | None] = {name: text for name, text in replacement.items() if current.get(name) != text}
     changes.update({name: None for name in current if name not in replacement and not is_report_key(name)})
     return changes
 
 
 def applied(current: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
-    """`current` with `changes` made."""
+    """`current` with `changes` applied."""
     merged: dict[str, str | None] = {**current, **changes}
     return {name: text for name, text in merged.items() if text is not None}
 
 
 def check_texts(resource_type: int, resource_name: str, texts: Mapping[str, str], broker: NodeConfig) -> None:
-    """The controller's gate: whether a resource may have exactly these texts, also when it is created. Raises
+    """The controller's check: whether a resource may have exactly these texts, also at its creation. Raises
     ApiError."""
     if resource_type == ResourceType.TOPIC:
         check_topic_texts(texts)
@@ -274,8 +274,8 @@ def check_texts(resource_type: int, resource_name: str, texts: Mapping[str, str]
 
 
 def check_has_effect(resource_type: int, changes: Mapping[str, str | None]) -> None:
-    """Refuse keys of what is not served, unless they are deleted or set to their default: they would be shown and do
-    nothing. Texts that a resource has already stay. Raises ApiError."""
+    """Reject keys of unsupported functions, unless they are deleted or set to their default: they would be shown but
+    have no effect. Existing texts stay. Raises ApiError."""
     what = {
         ResourceType.GROUP: "share groups and streams groups are not served",
         ResourceType.CLIENT_METRICS: "metrics of clients are not collected",
@@ -291,7 +291,7 @@ def check_has_effect(resource_type: int, changes: Mapping[str, str | None]) -> N
 
 
 def check_topic_texts(texts: Mapping[str, str]) -> None:
-    """Names, values, and pairs that contradict each other. Raises ApiError with INVALID_CONFIG."""
+    """Check names, values, and pairs of values. Raises ApiError INVALID_CONFIG."""
     keys = keys_of(ResourceType.TOPIC)
     _check_each(keys.get, {name: text for name, text in texts.items() if not is_report_key(name)}, "topic")
     low, high = (
@@ -306,7 +306,7 @@ def check_topic_texts(texts: Mapping[str, str]) -> None:
 
 
 def _check_tiering(texts: Mapping[str, str], broker: NodeConfig) -> None:
-    """Raises ApiError with INVALID_CONFIG, in Kafka's cases."""
+    """Check the keys of tiered storage. Raises ApiError INVALID_CONFIG in the cases in which Kafka does."""
     values = effective_topic_config(texts, broker)
     if not values["remote.storage.enable"]:
         return
@@ -336,10 +336,10 @@ def _check_tiering(texts: Mapping[str, str], broker: NodeConfig) -> None:
 
 
 def check_report(name: str, text: str, current: Mapping[str, str]) -> None:
-    """Reports are the cluster's: all that may be added to a topic's `current` texts is what a replica gave up after
-    an election that is reported there.
+    """Check a report key. Only the cluster writes reports. A broker may add to a topic's `current` texts only what a
+    replica truncated after an election that is reported there.
 
-    Raises ApiError with INVALID_CONFIG.
+    Raises ApiError INVALID_CONFIG.
     """
     if election_of_loss(name) not in current or parse_loss(text) is None:
         raise ApiError(INVALID_CONFIG, f"{name} is a report of the cluster: it can be deleted, not set.")
@@ -358,7 +358,7 @@ def _check_each(row_of: Callable[[str], ConfigKey | None], texts: Mapping[str, s
 
 
 def check_logger_alterations(alterations: Sequence[Alteration], loggers: Sequence[str]) -> None:
-    """A BROKER_LOGGER resource: levels of existing loggers may be set and deleted. Raises ApiError."""
+    """Check changes of a BROKER_LOGGER resource: levels of existing loggers may be set and deleted. Raises ApiError."""
     for name, operation, value in alterations:
         if operation in (Operation.APPEND, Operation.SUBTRACT):
             raise ApiError(

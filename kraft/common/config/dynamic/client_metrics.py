@@ -1,4 +1,4 @@
-"""Client-metrics subscriptions (KIP-714): which texts one may have."""
+"""The checks of client-metrics subscriptions (KIP-714)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SELECTORS: Final = (
 
 
 def check_subscription(name: str, texts: Mapping[str, str]) -> None:
-    """Raises ApiError with Kafka's texts."""
+    """Check a subscription. Raises ApiError with Kafka's messages."""
     if not name:
         raise ApiError(INVALID_REQUEST, "Subscription name can't be empty")
     for key, text in texts.items():

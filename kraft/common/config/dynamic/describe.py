@@ -1,10 +1,10 @@
-"""What DescribeConfigs says of a resource: value, source and synonyms of every key, as Kafka 4.3 computes them
+"""Describes a resource for DescribeConfigs: value, source and synonyms of every key, as Kafka computes them
 (ConfigHelper).
 
-The synonyms of a key are all places that could give its value, nearest first; the source is that of the first, or
-DEFAULT where there is none. Kafka drops the synonyms that come before the first one of the key's main name, so that
-`log.retention.ms` shows `log.retention.hours` only below a value of its own; so do we. Pure: the handler checks that
-the resource exists and may be seen.
+The synonyms of a key are all places that could give its value, nearest first. The source is that of the first, or
+DEFAULT if there is none. As in Kafka, synonyms before the first one of the key's main name are dropped, so that
+`log.retention.ms` shows `log.retention.hours` only below a value of its own. Pure: the handler checks that the resource
+exists and may be described.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from kraft.common.config.types import text_of
 
 
 class ConfigSource:
-    """Codes on the wire (DescribeConfigsResponse.ConfigSource)."""
+    """Source codes on the wire (DescribeConfigsResponse.ConfigSource)."""
 
     UNKNOWN: Final = 0
     DYNAMIC_TOPIC: Final = 1
@@ -63,7 +63,7 @@ class ConfigSynonym(NamedTuple):
 
 
 class DescribedConfig(NamedTuple):
-    """One key of an answer; `value` is None for null and for a secret."""
+    """One described key; `value` is None for null and for a secret."""
 
     name: str
     value: str | None
@@ -76,8 +76,8 @@ class DescribedConfig(NamedTuple):
 
 
 class BrokerLayers(NamedTuple):
-    """The three places of a broker's configuration: what its process was given, the cluster-wide dynamic values, and
-    the dynamic values of this broker alone."""
+    """The three layers of a broker's configuration: the static one of its process, the cluster-wide dynamic values, and
+    the broker's own dynamic values."""
 
     static: NodeConfig
     cluster: Mapping[str, str]
@@ -89,7 +89,7 @@ class BrokerLayers(NamedTuple):
         return self.computed or self.static.with_dynamic(self.cluster, self.broker)
 
     def with_effective(self, effective: NodeConfig) -> BrokerLayers:
-        """The same layers with their effective configuration, for whoever describes many resources."""
+        """The same layers with their effective configuration, which saves computing it for each resource."""
         return self._replace(computed=effective)
 
 
@@ -110,8 +110,8 @@ OWN_KEYS: Final = "kraft."
 def describe_topic(
     overrides: Mapping[str, str], layers: BrokerLayers, names: Sequence[str] | None = None
 ) -> list[DescribedConfig]:
-    """Every topic key, or those of `names` that exist. Keys that Kafka does not have are shown where they are set or
-    asked for: tools compare lists."""
+    """Describe every topic key, or the existing ones of `names`. Keys that Kafka does not have are included only if
+    they are set or named, since tools compare lists."""
     values = effective_topic_config(overrides, layers.effective())
 
     def describe(key: ConfigKey) -> DescribedConfig:
@@ -131,14 +131,14 @@ def describe_topic(
 
 
 def _is_hidden(name: str, layers: BrokerLayers, names: Sequence[str] | None) -> bool:
-    """Whether a broker's key is left out because nobody set it."""
+    """Whether a broker key is left out because it is not set."""
     if name in _DYNAMIC_ONLY:
         return name not in layers.cluster and name not in layers.broker
     return name in _AUTHORIZERS_OWN and names is None and name not in layers.static.settings
 
 
 def describe_broker(layers: BrokerLayers, names: Sequence[str] | None = None) -> list[DescribedConfig]:
-    """Every key of this broker, with the values in force."""
+    """Describe every key of this broker, with effective values."""
     values = layers.effective()
     shown = [key for key in BROKER_KEYS.public() if not _is_hidden(key.name, layers, names)]
 
@@ -162,7 +162,7 @@ def _listener_keys(texts: Iterable[str]) -> list[ConfigKey]:
 
 
 def describe_cluster_default(cluster: Mapping[str, str], names: Sequence[str] | None = None) -> list[DescribedConfig]:
-    """The cluster-wide dynamic values (broker resource with an empty name): only what is set."""
+    """Describe the cluster-wide dynamic values (broker resource with an empty name): only those that are set."""
 
     def describe(key: ConfigKey) -> DescribedConfig:
         synonym = ConfigSynonym(
@@ -178,7 +178,7 @@ def describe_cluster_default(cluster: Mapping[str, str], names: Sequence[str] | 
 def describe_group(
     overrides: Mapping[str, str], layers: BrokerLayers, names: Sequence[str] | None = None
 ) -> list[DescribedConfig]:
-    """Every group key; also for a group that does not exist yet."""
+    """Describe every group key, also for a group that does not exist yet."""
     values = layers.effective()
 
     def describe(key: ConfigKey) -> DescribedConfig:
@@ -198,7 +198,7 @@ def describe_group(
 
 
 def describe_client_metrics(overrides: Mapping[str, str], names: Sequence[str] | None = None) -> list[DescribedConfig]:
-    """The three keys of a subscription; also for one that does not exist."""
+    """Describe the three keys of a subscription, also for one that does not exist."""
 
     def describe(key: ConfigKey) -> DescribedConfig:
         own = overrides.get(key.name)
@@ -209,7 +209,7 @@ def describe_client_metrics(overrides: Mapping[str, str], names: Sequence[str] |
 
 
 def describe_loggers(levels: Mapping[str, str], names: Sequence[str] | None = None) -> list[DescribedConfig]:
-    """Run-time log levels, in Kafka's words (`LOG_LEVELS`)."""
+    """Describe the current log levels, with Kafka's names (`LOG_LEVELS`)."""
     assert all(level in LOG_LEVELS for level in levels.values())
     wanted = None if names is None else frozenset(names)
     return [
@@ -240,7 +240,7 @@ def _described(
     read_only: bool,
     is_hidden: bool = False,
 ) -> DescribedConfig:
-    """`is_hidden`: the value is a secret although its key is none."""
+    """Describe one key. `is_hidden`: the value is secret although the key is not sensitive."""
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
     is_hidden = is_hidden or key.sensitive
     return DescribedConfig(
@@ -256,7 +256,7 @@ def _described(
 
 
 def _broker_synonyms(name: str, layers: BrokerLayers) -> list[ConfigSynonym]:
-    """All places that give the broker key `name` or one of its family a value, nearest place first."""
+    """All places that set the broker key `name` or a synonym of it, nearest first."""
     base = listener_base(name)
     family = (
         (name, base)

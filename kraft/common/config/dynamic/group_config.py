@@ -14,8 +14,8 @@ INVALID_CONFIG: Final = 40
 
 
 def effective_group_config(overrides: Mapping[str, str], broker: NodeConfig) -> dict[str, Value]:
-    """Every group key with its parsed value: the group's own, else the broker's key behind it, else Kafka's default.
-    Overrides that do not parse are passed over."""
+    """Every group key with its parsed value: the group's own, else that of the corresponding broker key, else Kafka's
+    default. Overrides that do not parse are ignored."""
     values: dict[str, Value] = {}
     for key in GROUP_KEYS:
         behind = f"group.{key.name}"

@@ -1,11 +1,11 @@
-"""Reports of unclean elections as the metadata log keeps them: dynamic keys of the topic, one for each election and
-one for each replica that came back.
+"""Reports of unclean elections in the metadata log: dynamic keys of the topic, one for each election and one for each
+replica that returned.
 
-`kraft.unclean.election.<partition>.<leader epoch>` is written by the active controller in the batch that elects: who
-led, who leads, and the log ends that are known. `kraft.unclean.loss.<partition>.<leader epoch>.<replica>` completes
-it: what that replica had and gave up when it came back, or that it is in sync again and told of nothing. So no
-fail-over forgets a report, any node can show it whole, a topic that is deleted takes its reports along, and deleting
-the keys dismisses one. The values are JSON objects.
+The active controller writes `kraft.unclean.election.<partition>.<leader epoch>` in the batch of the election: the
+former and the new leader, and the known log ends. `kraft.unclean.loss.<partition>.<leader epoch>.<replica>` completes
+it: the records that the replica truncated when it returned, or that it is in sync again without a reported loss. So a
+report survives fail-overs, any node can show all of it, it is deleted with its topic, and deleting the keys dismisses
+it. The values are JSON objects.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _KEY: Final = re.compile(
 
 
 class Loss(NamedTuple):
-    """What one replica lost: records from `start_offset` to `end_offset` (exclusive), in the leader epoch in which it
-    followed again. Empty: nothing."""
+    """The records that one replica lost, from `start_offset` to `end_offset` (exclusive), and the leader epoch in which
+    it followed again. Empty: none."""
 
     start_offset: int
     end_offset: int
@@ -36,7 +36,8 @@ class Loss(NamedTuple):
     time_ms: int
 
     def joined(self, earlier: Loss | None) -> Loss:
-        """Together with what the replica told before: a log is truncated in steps, and after a crash perhaps again."""
+        """This loss joined with an earlier report of the replica: a log is truncated in steps, and possibly again after
+        a crash."""
         if earlier is None or earlier.start_offset == earlier.end_offset:
             return self
         return self._replace(
@@ -47,8 +48,8 @@ class Loss(NamedTuple):
 
 
 class UntoldLoss(NamedTuple):
-    """What one replica lost, on its way to the report. The first lost record was written in `first_epoch`, -1 where
-    that is unknown."""
+    """A replica's loss that is not in the report yet. The first lost record was written in `first_epoch`, -1 if
+    unknown."""
 
     topic: str
     topic_id: bytes
@@ -58,7 +59,7 @@ class UntoldLoss(NamedTuple):
 
 
 class Report(NamedTuple):
-    """One election. `election` are its facts as the controller noted them, `losses` what replicas told since, by
+    """The report of one election. `election` has the controller's facts, `losses` the replicas' reports since, by
     replica."""
 
     partition: int
@@ -68,7 +69,7 @@ class Report(NamedTuple):
 
     @property
     def outstanding(self) -> tuple[int, ...]:
-        """Replicas that may have more than was elected, and have not come back."""
+        """The replicas that may have more records than the elected one, and have not returned."""
         return tuple(
             replica
             for replica in self.election["replicas"]
@@ -89,7 +90,7 @@ def loss_key(partition: int, leader_epoch: int, replica: int) -> str:
 
 
 def election_of_loss(key: str) -> str | None:
-    """The key of the election that this key completes; None for any other key."""
+    """The election key that this loss key completes; None for any other key."""
     found = _KEY.fullmatch(key)
     return None if found is None or found[3] is None else election_key(int(found[3]), int(found[4]))
 
@@ -99,7 +100,7 @@ def text_of(fields: Mapping[str, Any] | Loss) -> str:
 
 
 def parse_loss(text: str) -> Loss | None:
-    """None for anything that is no such text."""
+    """The loss in `text`; None if it is invalid."""
     try:
         values = json.loads(text)
     except ValueError:
@@ -139,8 +140,8 @@ def reports_of(texts: Iterable[tuple[str, str]]) -> list[Report]:
 
 
 def report_of_loss(reports: Iterable[Report], first_epoch: int, leader_epoch: int, replica: int) -> Report | None:
-    """The election that cost `replica` records whose first was written in `first_epoch`, found out under a leader of
-    `leader_epoch`: the first one between."""
+    """The election that cost `replica` records whose first was written in `first_epoch`, found under a leader of
+    `leader_epoch`: the first election between these epochs."""
     for report in reports:
         if (
             first_epoch < report.leader_epoch <= leader_epoch

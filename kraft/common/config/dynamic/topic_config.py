@@ -1,4 +1,4 @@
-"""A topic's effective configuration: its own override, else the broker's key behind it (dynamic or static), else
+"""A topic's effective configuration: its own override, else the corresponding broker key (dynamic or static), else
 Kafka's default. Pure."""
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from kraft.common.config.types import Value
 
 
 def effective_topic_config(overrides: Mapping[str, str], broker: NodeConfig) -> dict[str, Value]:
-    """Every topic key with its parsed value, under Kafka's names. `broker` is the view with its dynamic values
-    applied. Overrides that do not parse are passed over.
+    """Every topic key with its parsed value, under Kafka's names. `broker` is the configuration with dynamic values.
+    Overrides that do not parse are ignored.
 
-    Add `kraft.produce.validate.records`, which a log heeds and a topic cannot override.
+    `kraft.produce.validate.records` is added, which a log uses and a topic cannot override.
     """
     values = dict(broker_topic_defaults(broker))
     for name, text in overrides.items():
@@ -28,7 +28,7 @@ def effective_topic_config(overrides: Mapping[str, str], broker: NodeConfig) -> 
 
 
 def broker_topic_defaults(broker: NodeConfig) -> dict[str, Value]:
-    """What a topic without overrides gets. Worth keeping: it is the same for all topics until the broker's
+    """The configuration of a topic without overrides. Worth caching: it is the same for all topics until the broker's
     configuration changes."""
     values: dict[str, Value] = {key.name: _from_synonyms(key.name, broker, key.default) for key in TOPIC_KEYS}
     values["validate.records"] = broker.flag("kraft.produce.validate.records")

@@ -1,5 +1,5 @@
-"""The rows of the configuration table, by subject: Kafka 4.3's names, types, defaults and limits; meaning in our own
-words.
+"""The rows of the configuration table, by subject: Kafka 4.4.0's names, types, defaults and limits, with our
+documentation.
 
-A row's status says what this implementation does with the key (`kraft.common.config.definition.Status`).
+A row's status says how this implementation treats the key (`kraft.common.config.definition.Status`).
 """

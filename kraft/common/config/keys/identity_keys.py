@@ -1,4 +1,4 @@
-"""Broker keys. Who a node is and where it listens."""
+"""Broker keys. A node's id, roles and listeners."""
 
 from __future__ import annotations
 

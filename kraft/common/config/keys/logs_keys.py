@@ -1,4 +1,4 @@
-"""Broker keys. Where the data lies and how long it stays."""
+"""Broker keys. Log directories and retention."""
 
 from __future__ import annotations
 

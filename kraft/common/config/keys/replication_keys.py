@@ -1,4 +1,4 @@
-"""Broker keys. How replicas follow their leader."""
+"""Broker keys. Replication from leaders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Broker keys. SASL. Those of Kerberos, of assertions and of Java classes are refused unless they have their
+"""Broker keys. SASL. Keys of Kerberos, of assertions and of Java classes are rejected unless they have their
 defaults."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Broker keys. TLS. What only Java can do is refused unless it has its default."""
+"""Broker keys. TLS. Keys of functions that only Java has are rejected unless they have their defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Broker keys. How topics come into being and who leads them."""
+"""Broker keys. Topic creation and leader election."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The short words in which the key tables are written."""
+"""Short names for the values in the key tables."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A node's own configuration: gathered, read with every problem in one report, and kept as one frozen value.
+"""A node's own configuration: gathered, parsed with every problem in one report, and kept as one frozen value.
 
 Enters: texts of the command line, files, the environment and format options. Leaves: a `NodeConfig`, listeners.
-Deliberately absent: what changes while the node runs (`dynamic`).
+Deliberately absent: changes while the node runs (`dynamic`).
 """

@@ -1,5 +1,5 @@
-"""How values must fit together: pairs that must be in order, and combinations that cannot work. Each check returns
-sentences."""
+"""Checks of combinations of values: pairs that must be in order, and combinations that cannot work. Each check returns
+messages."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _CLEANER_BUFFER_MIN: Final = 1024 * 1024
 
 
 def check_together(config: NodeConfig) -> list[str]:
-    """Every combination that cannot work."""
+    """The messages about every combination that cannot work."""
     problems = [
         f"{_origin(config, low, high)}: {low} ({config[low]}) must not exceed {high} ({config[high]})"
         for low, high in _IN_ORDER
@@ -86,7 +86,7 @@ def _above(low: Value, high: Value) -> bool:
 
 
 def _origin(config: NodeConfig, *names: str) -> str:
-    """Where the mistake most likely is: the first of the keys that somebody set."""
+    """The origin of the first of the keys that is set: the mistake is most likely there."""
     return next((config.settings[name].origin for name in names if name in config.settings), "default")
 
 
@@ -156,7 +156,7 @@ def _check_authorizer(config: NodeConfig) -> list[str]:
 
 
 def _check_admin(config: NodeConfig) -> list[str]:
-    """Whether who reaches the HTTP admin has to say who they are, and whether nobody overhears it."""
+    """Check that the HTTP admin requires a login, over TLS."""
     if config.admin_address is None:
         return []
     is_here = is_loopback(config.admin_address.host)
@@ -170,7 +170,8 @@ def _check_admin(config: NodeConfig) -> list[str]:
 
 
 def _check_open_admin(config: NodeConfig) -> list[str]:
-    """Beside listeners that ask for logins, an admin without them is for this machine unless somebody says so."""
+    """Check that an HTTP admin without logins, beside listeners that require them, is reachable from this machine only,
+    unless that is configured otherwise."""
     protocols = config.security_protocols
     secured = [endpoint.name for endpoint in config.listeners if protocols.get(endpoint.name) in _SECURED]
     if not secured or config.flag("kraft.admin.remote.without.login"):
@@ -213,7 +214,7 @@ def _check_fixed_principal(config: NodeConfig) -> list[str]:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches that address, as far as its text tells."""
+    """Whether the address, as far as its text shows, is reachable from this machine only."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:

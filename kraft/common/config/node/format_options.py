@@ -1,4 +1,4 @@
-"""What a node shall begin with if it formats its directories at this start: the options of `kafka-storage format`."""
+"""The options of `kafka-storage format`, for a node that formats its directories at its start."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatOptions:
-    """The format options as they were typed. They are checked when something is formatted. Directories that are
-    formatted already stay as they are."""
+    """The format options as they were given. They are checked when a directory is formatted. Formatted directories stay
+    as they are."""
 
     add_scram: tuple[str, ...] = field(default=(), repr=False)
     """MECHANISM=[name=..,password=..] each."""

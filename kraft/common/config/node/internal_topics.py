@@ -1,4 +1,5 @@
-"""How often a cluster copies its internal topics: one rule for whoever starts a cluster of so many brokers."""
+"""The replication factors of internal topics by the number of brokers: one rule for everything that starts a
+cluster."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ QUORUM_OF_ONE: Final = "default of a quorum of one"
 
 
 def internal_topic_settings(broker_count: int) -> dict[str, str]:
-    """Keys and values that let every internal topic be made on so many brokers, and be written while one is away
-    where that can be: three copies if there are as many brokers, and all but one in sync."""
+    """Keys and values with which every internal topic can be created on this number of brokers, and written while one
+    is down if possible: three replicas if there are as many brokers, and all but one in sync."""
     replicas = min(REPLICAS_MAX, broker_count)
     in_sync = max(1, replicas - 1)
     return {
@@ -27,9 +28,9 @@ def internal_topic_settings(broker_count: int) -> dict[str, str]:
 
 
 def internal_topic_setting(config: NodeConfig, key: str, broker_count: int) -> int:
-    """Return the value of one of these keys in a cluster of so many brokers: what somebody set, else Kafka's default.
+    """The value of one of these keys in a cluster of this number of brokers: the configured one, else Kafka's default.
 
-    Where it is merely the default of a quorum of one, it follows the number of brokers.
+    If the configured value is only the default of a quorum of one, it follows the number of brokers.
     """
     setting = config.settings.get(key)
     if setting is not None and setting.origin == QUORUM_OF_ONE:

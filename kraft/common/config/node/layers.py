@@ -1,7 +1,7 @@
-"""From where a value comes, and who wins: command line over files (the last given first) over the environment over
+"""The precedence of configuration sources: command line over files (the last given first) over the environment over
 defaults.
 
-This module only gathers texts; nothing is parsed here. Every setting remembers its origin, so that a complaint can
+This module only gathers texts; nothing is parsed here. Every setting keeps its origin, so that an error message can
 name file and line.
 """
 
@@ -16,7 +16,7 @@ from kraft.common.config.resources import is_secret
 
 
 class Setting(NamedTuple):
-    """One value given by somebody. `origin` reads as in `server.properties:12` or `--listen`."""
+    """One given value. `origin` reads as `server.properties:12` or `--listen`."""
 
     key: str
     text: str
@@ -31,7 +31,7 @@ class ConfigFile(NamedTuple):
 
 
 class RawConfig(NamedTuple):
-    """The winning setting of every key that anybody set, and what was wrong on the way."""
+    """The winning setting of every key that is set, and the problems found."""
 
     settings: dict[str, Setting]
     problems: list[str]
@@ -79,8 +79,8 @@ _IMAGE_VARIABLES: Final = frozenset(
 def gather(
     options: Sequence[tuple[str, str]], sets: Sequence[str], files: Sequence[ConfigFile], environment: Mapping[str, str]
 ) -> RawConfig:
-    """`options` are pairs of option and text in `OPTION_KEYS`' names; `sets` the texts of --set; `files` in the
-    order given."""
+    """Gather the settings. `options` are pairs of option and text in `OPTION_KEYS`' names; `sets` the texts of --set;
+    `files` in the order given."""
     problems: list[str] = []
     warnings: list[str] = []
     layers = [_from_environment(environment)]
@@ -145,7 +145,8 @@ def _from_file(file: ConfigFile, problems: list[str], warnings: list[str]) -> di
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Setting]:
-    """Kafka's image: drop KAFKA_, then ___ is -, __ is _, _ is a dot; CLUSTER_ID names the cluster."""
+    """The settings of the environment, with Kafka's name mapping: drop KAFKA_, then ___ is -, __ is _, _ is a dot;
+    CLUSTER_ID is the cluster id."""
     settings = [
         Setting(environment_key(name), environment[name], f"environment {name}")
         for name in sorted(environment)
@@ -161,7 +162,7 @@ def is_configuration_variable(name: str) -> bool:
 
 
 def environment_key(name: str) -> str:
-    """`KAFKA_NUM_PARTITIONS` is num.partitions."""
+    """The key of an environment variable: `KAFKA_NUM_PARTITIONS` is num.partitions."""
     return (
         name.removeprefix("KAFKA_").lower().replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")
     )

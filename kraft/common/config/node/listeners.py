@@ -32,7 +32,7 @@ def derive_listeners(
     host_name: str,
     problems: list[str],
 ) -> Listening:
-    """Adds to `problems` what does not fit; the answer is then a best guess."""
+    """Derive the listeners. Problems are added to `problems`; the result is then a best guess."""
     return _Derivation(roles, values, settings, host_name, problems).derive()
 
 
@@ -66,8 +66,8 @@ class _Derivation:
         self.problems.append(f"{origin}: {key}: {problem}")
 
     def protocols(self) -> dict[str, str]:
-        """Names to protocols. As in Kafka, an unmapped controller listener is PLAINTEXT while the map is the default
-        one."""
+        """The security protocol of each listener name. As in Kafka, an unmapped controller listener is PLAINTEXT while
+        the map is the default one."""
         text = self.values["listener.security.protocol.map"]
         try:
             protocols = parse_protocol_map(split_list(str(text)))
@@ -80,7 +80,7 @@ class _Derivation:
         return protocols
 
     def listener_texts(self) -> tuple[str, ...]:
-        """What `listeners` says, or the node's own default: loopback, one listener a role."""
+        """The value of `listeners`, or the node's own default: loopback, one listener for each role."""
         value = self.values["listeners"]
         if "listeners" in self.settings and isinstance(value, tuple):
             return value
@@ -111,8 +111,8 @@ class _Derivation:
         return tuple(endpoints)
 
     def replace_by_options(self, listeners: tuple[Endpoint, ...], protocols: dict[str, str]) -> tuple[Endpoint, ...]:
-        """--listen takes the place of the first broker listener's address, --controller-listen of the first
-        controller listener's."""
+        """Replace the first broker listener's address by --listen, and the first controller listener's by
+        --controller-listen."""
         for key, role, is_controller, fallback in (
             ("kraft.option.listen", "broker", False, "PLAINTEXT"),
             ("kraft.option.controller.listen", "controller", True, self.controller_names[0]),
@@ -183,8 +183,7 @@ class _Derivation:
         return listener
 
     def inter_broker_name(self, listeners: tuple[Endpoint, ...]) -> str:
-        """The configured name, else the listener named like the protocol between brokers, else the only one there
-        is."""
+        """The configured name, else the listener named like the protocol between brokers, else the only one."""
         brokers = [endpoint.name for endpoint in listeners if endpoint.name not in self.controller_names]
         name = self.values["inter.broker.listener.name"]
         if isinstance(name, str):

@@ -33,7 +33,7 @@ CONTROLLER = "controller"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeConfig:
-    """Everything that one node needs to know about itself. Shared freely, never changed."""
+    """The whole configuration of one node. Shared freely, never changed."""
 
     values: Mapping[str, Value]
     """Every broker key with its effective parsed value."""
@@ -86,7 +86,8 @@ class NodeConfig:
         return tuple(endpoint for endpoint in self.listeners if endpoint.name in self.controller_listener_names)
 
     def advertised_listeners(self, bound_ports: Mapping[str, int]) -> tuple[Endpoint, ...]:
-        """What to register: each advertised endpoint, with the bound port of its listener where none was configured."""
+        """The endpoints to register: each advertised one, with the bound port of its listener if none was
+        configured."""
         return tuple(
             endpoint if endpoint.port else endpoint._replace(port=bound_ports.get(endpoint.name, 0))
             for endpoint in self.advertised
@@ -102,12 +103,12 @@ class NodeConfig:
         return value
 
     def of_listener(self, listener: str, name: str, default: int) -> int:
-        """What is set for one listener alone (`listener.name.<listener>.<key>`)."""
+        """The value of one listener only (`listener.name.<listener>.<key>`), or `default`."""
         key = listener_key(listener, name)
         return self.integer(key) if key in self.values else default
 
     def tls_values(self, listener: str) -> dict[str, Value]:
-        """The `ssl.*` keys of a listener: what is set for it alone, else what holds for all."""
+        """The `ssl.*` values of a listener: its own, else the general ones."""
         values = {name: self.values.get(listener_key(listener, name), self.values[name]) for name in TLS_KEYS}
         if self.security_protocols.get(listener) == "SASL_SSL":
             # As in Kafka: who logs in needs no certificate, unless its listener says so.
@@ -116,7 +117,7 @@ class NodeConfig:
 
     @property
     def admin_is_encrypted(self) -> bool:
-        """Whether the HTTP admin speaks HTTPS: once any of its TLS keys is set."""
+        """Whether the HTTP admin uses HTTPS: if any of its TLS keys is set."""
         return any(name in self.settings for name in ADMIN_TLS_KEYS)
 
     def admin_tls_values(self) -> dict[str, Value]:
@@ -151,23 +152,23 @@ class NodeConfig:
         return value
 
     def seconds(self, name: str) -> float:
-        """A key in milliseconds, as seconds."""
+        """The value of a key in milliseconds, as seconds."""
         return self.integer(name) / 1000
 
     def static_texts(self) -> dict[str, str]:
         return {name: setting.text for name, setting in self.settings.items()}
 
     def is_provided(self, name: str) -> bool:
-        """Whether the value that was configured stands elsewhere (`config.providers`), and is not to be shown."""
+        """Whether the configured value comes from a config provider, and must not be shown."""
         return name in self.settings and self.settings[name].is_provided
 
     def resolve(self, text: str) -> str:
-        """`text` with what it names elsewhere, as it stands there now. Raises ValueError."""
+        """`text` with the current values of its config-provider variables. Raises ValueError."""
         return Providers(self.provider_texts, self.secret_places).resolve(text)
 
     def with_dynamic(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> NodeConfig:
-        """This configuration under the dynamic one: per broker over cluster-wide over what was configured. Texts
-        that do not parse are passed over, as Kafka does."""
+        """This configuration with dynamic values: the broker's own over cluster-wide over static ones. As in Kafka,
+        texts that do not parse are ignored."""
         values = dict(self.values)
         for layer in (cluster, broker):
             for name, text in layer.items():

@@ -1,8 +1,8 @@
 """From gathered texts to a NodeConfig, with every problem in one report.
 
-Steps: know every key, parse every value, refuse what is not served, then derive listeners, voters and directories,
-then look at how values fit together (`checks`). A step that meets a problem notes it and goes on with the default,
-so that one start tells all there is to tell.
+Steps: check every key, parse every value, reject what is unsupported, derive listeners, voters and directories, check
+combinations of values (`checks`). A step that finds a problem records it and continues with the default, so that one
+start reports all problems.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ copied to. A consumer that is alone, as is usual on such a node, does not wait t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What the composition root knows of the process."""
+    """Facts about the process, from the composition root."""
 
     working_directory: str = "/"
     host_name: str = "localhost"
@@ -61,7 +61,7 @@ def load_node_config(
     surroundings: Surroundings | None = None,
     format_options: FormatOptions = NOTHING_ASKED,
 ) -> NodeConfig:
-    """Raises ConfigurationError with every problem. Arguments as for `layers.gather`."""
+    """Load the configuration. Raises ConfigurationError with every problem. Arguments as for `layers.gather`."""
     gathered = gather(options, sets, files, environment or {})
     return _Loader(gathered, surroundings or Surroundings(), format_options).load()
 
@@ -103,7 +103,7 @@ class _Loader:
         return config
 
     def resolve_variables(self) -> None:
-        """Put in what stands elsewhere."""
+        """Replace config-provider variables by their values."""
         texts = {name: setting.text for name, setting in self.settings.items() if is_provider_key(name)}
         self.provider_texts = texts
         providers = Providers(texts, self.surroundings.secret_places)
@@ -133,7 +133,7 @@ class _Loader:
             self.format_options = replace(self.format_options, add_scram=credentials)
 
     def without_provided(self, sentence: str) -> str:
-        """`sentence`, which quotes none of the values that stand elsewhere."""
+        """`sentence` without any value of a config provider."""
         for text in sorted(filter(None, self.provided), key=len, reverse=True):
             sentence = re.sub(rf"(?<!\w){re.escape(text)}(?!\w)", "(a value that is not shown)", sentence)
         return sentence
@@ -183,7 +183,7 @@ class _Loader:
             self.judge_status(row, name, setting)
 
     def judge_status(self, row: ConfigKey, name: str, setting: Setting) -> None:
-        """What is not served must not look as if it were."""
+        """Reject a setting of an unsupported function: it must not look as if it had an effect."""
         if row.status == Status.ENFORCED and name != row.name and row.name not in LISTENER_KEYS:
             self.warnings.append(f"{setting.origin}: {name} has no effect: {row.name} holds for all listeners together")
         if row.status == Status.ENFORCED or row.is_default(setting.text):
@@ -331,7 +331,7 @@ class _Loader:
 
 
 def _row_of(name: str) -> ConfigKey | None:
-    """The row of a key, also of one for a single listener: `listener.name.<listener>.[<mechanism>.]key`."""
+    """The row of a key, also of a single listener's: `listener.name.<listener>.[<mechanism>.]key`."""
     row = BROKER_KEYS.get(name)
     if row is not None or not name.startswith("listener.name."):
         return row
