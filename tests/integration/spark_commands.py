@@ -98,6 +98,17 @@ def kill_after_a_batch(cluster: Cluster, *arguments: str) -> None:
     assert process.returncode == -signal.SIGKILL
 
 
+def cut_off(cluster: Cluster, module: str, step: tuple[str, str, int], arguments: list[str], home: Path) -> None:
+    """Run the command, which kills itself at a step: a function of the module, when, and the call of it. What it says
+    goes to a file: Spark's workers outlive a group that is killed, and would hold a pipe open."""
+    planted = [sys.executable, "-m", "tests.integration.job_cut_off", module, *map(str, step)]
+    said = home / "said"
+    with said.open("w") as file:
+        whole = [*planted, *arguments, *where(cluster)]
+        code = subprocess.run(whole, stdout=file, stderr=file, start_new_session=True, timeout=120).returncode
+    assert code == -signal.SIGKILL, (step, said.read_text())
+
+
 def kraft_in(
     cluster: Cluster,
     spark: SparkSession,

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +12,7 @@ from deltalake import DeltaTable
 
 from tests.integration.clusters import Cluster
 from tests.integration.outcomes import Kraft
-from tests.integration.spark_commands import BASE_MS, HOUR_MS, Sent, kill_after_a_batch, send, where
+from tests.integration.spark_commands import BASE_MS, HOUR_MS, Sent, cut_off, kill_after_a_batch, send
 
 pytestmark = [
     pytest.mark.spark,
@@ -37,15 +34,6 @@ def produce(cluster: Cluster, topic: str, numbers: range) -> None:
     send(cluster, topic, rows)
 
 
-def cut_off(cluster: Cluster, step: tuple[str, str, int], arguments: list[str], home: Path) -> None:
-    """What it says goes to a file: Spark's workers outlive a group that is killed, and would hold a pipe open."""
-    planted = [sys.executable, "-m", "tests.integration.delta_cut_off", *map(str, step), *arguments, *where(cluster)]
-    said = home / "said"
-    with said.open("w") as file:
-        code = subprocess.run(planted, stdout=file, stderr=file, start_new_session=True, timeout=120).returncode
-    assert code == -signal.SIGKILL, (step, said.read_text())
-
-
 def rows_of(place: Path) -> list[dict[str, Any]]:
     return DeltaTable(str(place)).to_pyarrow_table().to_pylist()
 
@@ -65,7 +53,7 @@ def test_each_record_is_once_in_the_table_wherever_runs_are_killed(
     produce(cluster, "farm", range(1000))
     arguments = ["archive", "farm", str(place), "--format", "delta", "--records-per-batch", "200"]
     for step in STEPS:
-        cut_off(cluster, step, arguments, tmp_path)
+        cut_off(cluster, "delta", step, arguments, tmp_path)
     assert transactions(place) == [0]
     kill_after_a_batch(cluster, *arguments)
     rest = kraft(*arguments, "-o", "json")

@@ -61,11 +61,11 @@ def parse_datetime(text: str, option: str = "--to-datetime") -> int:
     return max(0, round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000))
 
 
-def parse_duration(text: str) -> int:
+def parse_duration(text: str, option: str = "--by-duration") -> int:
     """Parse `1d12h30m5s` into ms. Raises typer.BadParameter (exit 2)."""
     found = _DURATION.fullmatch(text)
     if not text or found is None:
-        raise typer.BadParameter(f"{text!r} is no duration like 36h or 1d12h30m", param_hint="--by-duration")
+        raise typer.BadParameter(f"{text!r} is no duration like 36h or 1d12h30m", param_hint=option)
     days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
     return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kraft.cli.admin.offset_reset import parse_duration
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, Bootstrap, Codec, Output, OutputFormat, parse_bootstrap
 from kraft.cli.admin.output import Table, show
 from kraft.cli.admin.running import FAILED
@@ -16,6 +18,8 @@ from kraft.cli.admin.spark_options import (
     ArchiveFormat,
     Bad,
     BytesPerBatch,
+    CatalogName,
+    CatalogProperty,
     Checkpoint,
     CommandConfig,
     Conf,
@@ -25,7 +29,9 @@ from kraft.cli.admin.spark_options import (
     FileFormat,
     FilesPerBatch,
     GroupsPattern,
+    IcebergTable,
     Master,
+    PartitionBy,
     Quiet,
     ReadCommitted,
     ReadUncommitted,
@@ -38,17 +44,21 @@ from kraft.cli.admin.spark_options import (
     access,
     check_pattern,
     isolation,
+    parts_of,
     reading_of,
     require_there,
+    table_of,
     typed_of,
 )
-from kraft.cli.admin.spark_running import Steps, run
+from kraft.cli.admin.spark_running import Steps, run, run_here
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from kraft.spark.jobs.iceberg import TableName
     from kraft.spark.jobs.running import Say
 
+OLDER_THAN = "--expire-snapshots-older-than"
 app = typer.Typer(
     help="Pipelines run by Spark: files to a topic, a topic to Parquet, cluster to cluster, and whether they agree.",
     no_args_is_help=True,
@@ -116,14 +126,19 @@ def ingest(
 
 @app.command()
 def archive(
-    names: Annotated[list[str], typer.Argument(metavar="[TOPIC]... DIRECTORY", show_default=False)],
+    names: Annotated[list[str], typer.Argument(metavar="[TOPIC]... [DIRECTORY]", show_default=False)] = [],  # noqa: B006
     pattern: TopicsPattern = None,
     archive_format: Annotated[
-        ArchiveFormat, typer.Option("--format", "-f", help="Plain Parquet files, or a Delta table.")
+        ArchiveFormat, typer.Option("--format", "-f", help="Plain Parquet files, a Delta table, or an Iceberg table.")
     ] = ArchiveFormat.PARQUET,
     by_hour: Annotated[
         bool, typer.Option("--by-hour", help="Files go by the hour of their records, not the day alone.")
     ] = False,
+    table: IcebergTable = None,
+    catalog: CatalogName = None,
+    catalog_property: CatalogProperty = [],  # noqa: B006
+    partition_by: PartitionBy = [],  # noqa: B006
+    checkpoint: Checkpoint = None,
     value_format: ValueForm = None,
     value_schema: ValueSchema = None,
     bad_records: Bad = None,
@@ -142,47 +157,75 @@ def archive(
     quiet: Quiet = False,
     output: Output = None,
 ) -> None:
-    """Write topics to partitioned Parquet files or Delta tables, each record once. Run it again to add later records;
-    an interrupted run is continued. Several topics have a directory each, topic=NAME."""
+    """Write topics to partitioned Parquet files, Delta tables or an Iceberg table, each record once. Run it again to
+    add later records; an interrupted run is continued. Several topics have a directory each, topic=NAME. An Iceberg
+    table (--format iceberg --table, without a directory) gets all of them."""
+    parse_bootstrap(bootstrap)
+    check_pattern(pattern)
+    shared: dict[str, Any] = {
+        "at": access(bootstrap, command_config),
+        "records_per_batch": records,
+        "reading": reading_of(read_committed, read_uncommitted, skip_lost=skip_lost, replace_names=replace_names),
+        "typed": typed_of(value_format, value_schema, bad_records),
+    }
+    to = table_of(table, catalog, catalog_property)
+    if archive_format is ArchiveFormat.ICEBERG:
+        by = parts_of(partition_by, by_hour=by_hour)
+        steps = _archive_table(names, pattern, to, {**shared, "by": by, "checkpoint": checkpoint})
+    elif to is not None or partition_by or checkpoint is not None:
+        raise typer.BadParameter("--table, --partition-by and --checkpoint are for --format iceberg")
+    else:
+        steps = _archive_files(names, pattern, {**shared, "by_hour": by_hour, "format": archive_format.value})
+    show_summary(run(master, conf, quiet, steps, dry_run=dry_run), output)
+
+
+def _archive_files(names: list[str], pattern: str | None, shared: dict[str, Any]) -> Steps:
     from kraft.spark.jobs.archive import Archive, archive_many, check_archive
     from kraft.spark.jobs.archive import archive as job
     from kraft.spark.jobs.plans import plan_archive
     from kraft.spark.jobs.selection import Selection
 
-    parse_bootstrap(bootstrap)
-    topics, directory = tuple(dict.fromkeys(names[:-1])), names[-1]
-    if bool(topics) == (pattern is not None):
+    topics, directory = tuple(dict.fromkeys(names[:-1])), names[-1] if names else ""
+    if not names or bool(topics) == (pattern is not None):
         raise typer.BadParameter("give topics and a directory, or --topics-pattern and a directory")
-    check_pattern(pattern)
     if Path(directory).exists() and not Path(directory).is_dir():
         raise typer.BadParameter(f"{directory} is a file", param_hint="DIRECTORY")
-    reading = reading_of(read_committed, read_uncommitted, skip_lost=skip_lost, replace_names=replace_names)
-    at = access(bootstrap, command_config)
-    wanted = Archive(
-        topic=topics[0] if topics else "",
-        directory=directory,
-        at=at,
-        records_per_batch=records,
-        by_hour=by_hour,
-        format=archive_format.value,
-        reading=reading,
-        typed=typed_of(value_format, value_schema, bad_records),
-    )
-
+    wanted = Archive(topic=topics[0] if topics else "", directory=directory, **shared)
     selection = Selection(topics, pattern)
 
     def do(session: SparkSession, say: Say) -> dict[str, Any]:
         return job(session, wanted, say) if len(topics) == 1 else archive_many(session, selection, wanted, say)
 
-    steps = Steps(partial(check_archive, wanted, selection), do, partial(plan_archive, wanted, selection))
-    show_summary(run(master, conf, quiet, steps, dry_run=dry_run), output)
+    return Steps(partial(check_archive, wanted, selection), do, partial(plan_archive, wanted, selection))
+
+
+def _archive_table(names: list[str], pattern: str | None, to: TableName | None, shared: dict[str, Any]) -> Steps:
+    from kraft.spark.jobs.archive_table import TableArchive, archive_tables, check_archive_table
+    from kraft.spark.jobs.plans import plan_archive_table
+    from kraft.spark.jobs.selection import Selection
+
+    topics = tuple(dict.fromkeys(names))
+    if to is None or bool(topics) == (pattern is not None):
+        raise typer.BadParameter("an Iceberg table needs --table, and topics or --topics-pattern, without a directory")
+    wanted, selection = TableArchive(topic="", table=to, **shared), Selection(topics, pattern)
+    return Steps(
+        partial(check_archive_table, wanted, selection),
+        lambda session, say: archive_tables(session, selection, wanted, say),
+        partial(plan_archive_table, wanted, selection),
+    )
 
 
 @app.command()
 def compact(
-    directory: Annotated[str, typer.Argument(metavar="DIRECTORY", help="Of an archive.", show_default=False)],
+    directory: Annotated[
+        str | None, typer.Argument(metavar="[DIRECTORY]", help="Of an archive.", show_default=False)
+    ] = None,
+    table: IcebergTable = None,
+    catalog: CatalogName = None,
+    catalog_property: CatalogProperty = [],  # noqa: B006
     bytes_max: Annotated[
-        int, typer.Option("--bytes-max", metavar="N", min=1, help="About the most that becomes one directory.")
+        int,
+        typer.Option("--bytes-max", metavar="N", min=1, help="About the most that becomes one directory, or one file."),
     ] = 1 << 30,
     master: Master = LOCAL,
     conf: Conf = [],  # noqa: B006
@@ -190,20 +233,65 @@ def compact(
     quiet: Quiet = False,
     output: Output = None,
 ) -> None:
-    """Rewrite the many small files of `kraft spark archive` as few large ones. An interrupted run is continued by the
-    next run of either."""
+    """Rewrite the many small files of `kraft spark archive`, in a directory or an Iceberg table, as few large ones. An
+    interrupted run is continued by the next run of either."""
+    to = table_of(table, catalog, catalog_property)
+    if (directory is None) == (to is None):
+        raise typer.BadParameter("give a directory, or --table for an Iceberg table", param_hint="DIRECTORY / --table")
+    steps = _compact_table(to, bytes_max) if to is not None else _compact_files(str(directory), bytes_max)
+    show_summary(run(master, conf, quiet, steps, dry_run=dry_run), output)
+
+
+def _compact_files(directory: str, bytes_max: int) -> Steps:
     from kraft.spark.jobs.compact import Compact, check_compact
     from kraft.spark.jobs.compact import compact as job
     from kraft.spark.jobs.plans import plan_compact
 
     require_there(directory)
     wanted = Compact(directory=directory, bytes_max=bytes_max)
-    steps = Steps(
+    return Steps(
         partial(check_compact, wanted),
         lambda session, say: job(session, wanted, say),
         partial(plan_compact, wanted),
     )
-    show_summary(run(master, conf, quiet, steps, dry_run=dry_run), output)
+
+
+def _compact_table(to: TableName, bytes_max: int) -> Steps:
+    from kraft.spark.jobs.maintain import CompactTable, check_compact_table, compact_table, plan_compact_table
+
+    wanted = CompactTable(table=to, bytes_max=bytes_max)
+    return Steps(
+        partial(check_compact_table, wanted),
+        lambda session, say: compact_table(session, wanted, say),
+        partial(plan_compact_table, wanted),
+    )
+
+
+@app.command()
+def maintain(
+    table: Annotated[
+        str, typer.Option("--table", metavar="NAMESPACE.NAME", help="An Iceberg table.", show_default=False)
+    ],
+    older_than: Annotated[
+        str,
+        typer.Option(OLDER_THAN, metavar="AGE", help="Such as 7d or 12h. The present one is kept."),
+    ],
+    catalog: CatalogName = None,
+    catalog_property: CatalogProperty = [],  # noqa: B006
+    dry_run: DryRun = False,
+    output: Output = None,
+) -> None:
+    """Expire old snapshots of an Iceberg table, and remove the files that no other snapshot has. Without Spark."""
+    from kraft.spark.jobs.maintain import Maintain, plan_maintain
+    from kraft.spark.jobs.maintain import maintain as job
+
+    to = table_of(table, catalog, catalog_property)
+    assert to is not None
+    wanted, now = (
+        Maintain(table=to, keep=timedelta(milliseconds=parse_duration(older_than, OLDER_THAN))),
+        datetime.now(UTC),
+    )
+    show_summary(run_here(partial(plan_maintain if dry_run else job, wanted, now)), output)
 
 
 @app.command()
@@ -313,6 +401,9 @@ def verify(
         str | None,
         typer.Option("--with-archive", metavar="DIRECTORY", help="Compare with what `kraft spark archive` wrote."),
     ] = None,
+    table: IcebergTable = None,
+    catalog: CatalogName = None,
+    catalog_property: CatalogProperty = [],  # noqa: B006
     ignore_timestamps: Annotated[
         bool, typer.Option("--ignore-timestamps", help="Compare keys, values and headers alone.")
     ] = False,
@@ -334,9 +425,11 @@ def verify(
     from kraft.spark.jobs.verify import verify as job
 
     parse_bootstrap(bootstrap), parse_bootstrap(other_bootstrap or bootstrap)
-    if (directory is None) == (other is None and other_bootstrap is None):
+    to = table_of(table, catalog, catalog_property)
+    if [directory is None, to is None, other is None and other_bootstrap is None].count(False) != 1:
         raise typer.BadParameter(
-            "give --with-topic or --at for a topic, or --with-archive", param_hint="--with-topic / --with-archive"
+            "give --with-topic or --at for a topic, or --with-archive, or --table",
+            param_hint="--with-topic / --with-archive / --table",
         )
     if directory is not None:
         require_there(directory)
@@ -346,6 +439,7 @@ def verify(
         other_topic=other,
         other_at=None if other_bootstrap is None else access(other_bootstrap, other_config),
         archive=directory,
+        table=to,
         ignore_timestamps=ignore_timestamps,
         committed=isolation(read_committed, read_uncommitted) is not False,
     )

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kraft.cli.admin.options import parse_pairs
 from kraft.cli.admin.running import NOT_FOUND
 from kraft.common.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from kraft.spark.jobs.access import Access
     from kraft.spark.jobs.archive import Typed
+    from kraft.spark.jobs.iceberg import TableName
     from kraft.spark.jobs.reading import Reading
 
 
@@ -39,6 +41,7 @@ class ValueFormat(StrEnum):
 
 class ArchiveFormat(StrEnum):
     DELTA = "delta"
+    ICEBERG = "iceberg"
     PARQUET = "parquet"
 
 
@@ -51,6 +54,30 @@ ValueSchema = Annotated[
 Bad = Annotated[
     BadRecords | None,
     typer.Option("--bad-records", help="Values that do not fit end the job (fail), are null, or go to _bad (column)."),
+]
+IcebergTable = Annotated[
+    str | None, typer.Option("--table", metavar="NAMESPACE.NAME", help="An Iceberg table.", show_default=False)
+]
+CatalogName = Annotated[
+    str | None,
+    typer.Option("--catalog", metavar="NAME", help="The catalog of the table, as ~/.pyiceberg.yaml has it."),
+]
+CatalogProperty = Annotated[
+    list[str],
+    typer.Option(
+        "--catalog-property",
+        metavar="KEY=VALUE",
+        help="A property of the catalog (type, uri, warehouse, ...); may be given again.",
+    ),
+]
+PartitionBy = Annotated[
+    list[str],
+    typer.Option(
+        "--partition-by",
+        metavar="PART",
+        help="Of an Iceberg table: day, hour or month(timestamp), identity(topic), identity(partition), "
+        "bucket(N,partition); may be given again. [default: day(timestamp) identity(partition)]",
+    ),
 ]
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]
 Master = Annotated[
@@ -150,6 +177,33 @@ def typed_of(form: ValueFormat | None, schema: str | None, bad_records: BadRecor
     if (form is None) != (schema is None) or (bad_records is not None and form is None):
         raise typer.BadParameter("--value-format and --value-schema go together, and --bad-records needs both")
     return None if schema is None else Typed(schema=schema, bad_records=(bad_records or BadRecords.FAIL).value)
+
+
+def table_of(table: str | None, catalog: str | None, properties: list[str]) -> TableName | None:
+    """Return the Iceberg table that is named; None if none is. Leaves with 2 where one of the options needs another."""
+    from kraft.spark.jobs.iceberg import TableName
+
+    if table is None:
+        if catalog is not None or properties:
+            raise typer.BadParameter("--catalog and --catalog-property need --table")
+        return None
+    if not all(table.split(".")) or "." not in table:
+        raise typer.BadParameter(f"{table} is no table of a namespace: NAMESPACE.NAME", param_hint="--table")
+    return TableName(table=table, catalog=catalog, properties=parse_pairs(properties, "--catalog-property"))
+
+
+def parts_of(given: list[str], *, by_hour: bool) -> tuple[str, ...]:
+    """Return the partition spec of an Iceberg table. Leaves with 2 for one that cannot be."""
+    from kraft.spark.jobs.iceberg import DEFAULT_PARTS, partition_parts
+    from kraft.spark.jobs.running import JobFailed
+
+    if given and by_hour:
+        raise typer.BadParameter("--by-hour and --partition-by exclude each other")
+    by = tuple(given) or (("hour(timestamp)", *DEFAULT_PARTS[1:]) if by_hour else DEFAULT_PARTS)
+    try:
+        return tuple(each.text for each in partition_parts(by))
+    except JobFailed as problem:
+        raise typer.BadParameter(str(problem), param_hint="--partition-by") from problem
 
 
 def access(bootstrap: str, path: str | None) -> Access:

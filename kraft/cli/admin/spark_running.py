@@ -62,6 +62,19 @@ def run(master: str, conf: list[str], quiet: bool, steps: Steps, *, dry_run: boo
     return {**summary, "seconds": round(time.monotonic() - begun, 1)}
 
 
+def run_here(deed: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The summary of a job that needs no Spark. What goes wrong is said as by `run`."""
+    from kraft.spark.jobs.running import JobNotFound
+
+    begun = time.monotonic()
+    try:
+        summary = deed()
+    except KraftError as problem:
+        sys.stderr.write(f"kraft: {problem}\n")
+        raise typer.Exit(NOT_FOUND if isinstance(problem, JobNotFound) else FAILED) from problem
+    return {**summary, "seconds": round(time.monotonic() - begun, 1)}
+
+
 class Printer:
     """Prints the progress of a job on stderr: a bar on a terminal, elsewhere a line from time to time. Used by several
     threads. `now` is a clock in seconds."""

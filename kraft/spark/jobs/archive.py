@@ -139,6 +139,8 @@ def archive_many(session: SparkSession, selection: Selection, wanted: Archive, s
 
 def archive(session: SparkSession, wanted: Archive, say: Say) -> dict[str, Any]:
     """Archive one topic and return the summary. Raises JobNotFound, JobFailed."""
+    from kraft.spark.jobs.file_source import LAYOUT
+
     if wanted.format == DELTA:
         require_library()
     columns = columns_of(wanted.typed)
@@ -160,7 +162,7 @@ def archive(session: SparkSession, wanted: Archive, say: Say) -> dict[str, Any]:
                 staging=str(hidden), by=by, codec=codec_of(session), int96=not is_delta and wanted.typed is None
             )
             sink = BatchCommits(place, memory, layout, columns) if is_delta else BatchFiles(place, layout)
-            writer = written_files(session, options, layout).writeStream.foreachBatch(sink)
+            writer = written_files(session, {**options, LAYOUT: layout.text()}).writeStream.foreachBatch(sink)
             progress = run_to_the_end(session, writer, memory.checkpoint, say)
     return {
         "job": "archive",
@@ -214,14 +216,15 @@ def begun(wanted: Archive, found: SeenTopic, place: Path, memory: Memory) -> Sta
     return starts
 
 
-def written_files(session: SparkSession, options: Mapping[str, str], layout: Layout) -> DataFrame:
-    """Return a stream with a row for each file that tasks have written. It must be evaluated once."""
+def written_files(session: SparkSession, options: Mapping[str, str]) -> DataFrame:
+    """Return a stream with a row for each file that tasks have written. It must be evaluated once. `options` are those
+    of FilesSource."""
     from pyspark.sql import functions as f
 
-    from kraft.spark.jobs.file_source import FORMAT, LAYOUT, FilesSource
+    from kraft.spark.jobs.file_source import FORMAT, FilesSource
 
     session.dataSource.register(FilesSource)
-    rows = session.readStream.format(FORMAT).options(**{**options, LAYOUT: layout.text()}).load()
+    rows = session.readStream.format(FORMAT).options(**options).load()
     return rows.observe(WRITTEN, f.coalesce(f.sum("records"), f.lit(0)).alias("records"))
 
 

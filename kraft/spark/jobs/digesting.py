@@ -30,6 +30,7 @@ from kraft.spark.jobs.digests import (
     runs,
     together,
 )
+from kraft.spark.jobs.iceberg_reading import TablePart
 from kraft.spark.jobs.log_side import LogSide
 from kraft.spark.jobs.running import spark_errors
 from kraft.spark.jobs.tally import Tally
@@ -107,7 +108,7 @@ class FilePart:
         return replace(self, offsets=(min(numbers) * RANGE, (max(numbers) + 1) * RANGE))
 
 
-Part = TopicPart | FilePart
+Part = TopicPart | FilePart | TablePart
 
 
 class Side(NamedTuple):

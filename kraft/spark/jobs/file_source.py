@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, InputPartition
 
 from kraft.spark.client.worker_heap import freeze_imports
-from kraft.spark.jobs.parquet_files import DDL, Layout, TaskFiles
+from kraft.spark.jobs.parquet_files import DDL, AnyLayout, Layout
 from kraft.spark.source.batch_reader import fetcher
 from kraft.spark.source.options import SourceOptions, stream_options
 from kraft.spark.source.stream_reader import KafkaStreamReader
@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 
 FORMAT = "kraft_files"
 LAYOUT = "layout"
-"""The option with the layout of the files; the others are those of `kraft`."""
+TABLE = "table.secret"
+"""The options with the layout of plain files, or of an Iceberg table's; the others are those of `kraft`. Spark does not
+show the second one, which may have the storage's keys."""
 
 
 class FilesReader(KafkaStreamReader):
     """Reads as KafkaStreamReader does, into files."""
 
-    def __init__(self, options: SourceOptions, layout: Layout) -> None:
+    def __init__(self, options: SourceOptions, layout: AnyLayout) -> None:
         super().__init__(options)
         self.layout = layout
 
@@ -39,7 +41,7 @@ class FilesReader(KafkaStreamReader):
 
         shape = self.options.shape
         shaper = None if shape is None else Shaper(shape)
-        files = TaskFiles(self.layout)
+        files = self.layout.files()
         for each in partition.value or ():
             for rows in fetcher(self.options, self.config, each):
                 files.add(rows, rows if shaper is None else shaper.shaped(rows))
@@ -59,5 +61,14 @@ class FilesSource(DataSource):
 
     def streamReader(self, schema: StructType) -> FilesReader:
         given: dict[str, Any] = {name.lower(): value for name, value in self.options.items()}
-        layout = Layout.of(given.pop(LAYOUT))
+        layout = layout_of(given)
         return FilesReader(stream_options(given), layout)
+
+
+def layout_of(options: dict[str, Any]) -> AnyLayout:
+    """Take the layout out of the options."""
+    if LAYOUT in options:
+        return Layout.of(options.pop(LAYOUT))
+    from kraft.spark.jobs.iceberg_files import TableLayout
+
+    return TableLayout.of(options.pop(TABLE))

@@ -12,13 +12,15 @@ import itertools
 import json
 import shutil
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from kraft.spark.jobs.pending_renames import REPLACED, WRITING
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile, ParquetWriter
     from pyspark.sql import SparkSession
 
+Numbers = npt.NDArray[np.int64]
 HOUR_US = 3_600_000_000
 DAY_US = 24 * HOUR_US
 HELD_BYTES_MAX = 64 << 20
@@ -49,9 +52,16 @@ SCHEMA = pa.schema(
         pa.field("first", pa.int64()),
         pa.field("records", pa.int64()),
         pa.field("bytes", pa.int64()),
+        pa.field("time", pa.int64()),
+        pa.field("footer", pa.binary()),
     ]
 )
-DDL = "name STRING, topic STRING, partition INT, day STRING, hour INT, first BIGINT, records BIGINT, bytes BIGINT"
+DDL = (
+    "name STRING, topic STRING, partition INT, day STRING, hour INT, first BIGINT, records BIGINT, bytes BIGINT, "
+    "time BIGINT, footer BINARY"
+)
+"""A row tells of a file: where its records belong by `day` and `hour`, or by `time` (in microseconds since 1970). A
+file of a table has its Parquet footer here, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +81,20 @@ class Layout:
     def of(cls, text: str) -> Layout:
         found = json.loads(text)
         return cls(**{**found, "by": tuple(found["by"])})
+
+    def files(self) -> TaskFiles:
+        return PlainFiles(self)
+
+
+class AnyLayout(Protocol):
+    """How a run writes files, as its driver and its tasks see it."""
+
+    @property
+    def by(self) -> tuple[str, ...]: ...
+
+    def text(self) -> str: ...
+
+    def files(self) -> TaskFiles: ...
 
 
 def codec_of(session: SparkSession) -> str:
@@ -97,12 +121,11 @@ class File:
     records: int = 0
 
 
-class TaskFiles:
+class TaskFiles(ABC):
     """Writes the rows of one task. Memory is bounded by HELD_BYTES_MAX and the rows of one fetch."""
 
-    def __init__(self, layout: Layout) -> None:
-        self.layout = layout
-        self.by_hour = "hour" in layout.by
+    def __init__(self, layout: AnyLayout) -> None:
+        self.by = layout.by
         self.held: dict[Slot, list[pa.RecordBatch]] = {}
         self.firsts: dict[Slot, int] = {}  # the first offset of what is held
         self.held_bytes = 0
@@ -114,9 +137,8 @@ class TaskFiles:
         if not rows.num_rows:
             return
         topic, partition = rows.column("topic")[0].as_py(), rows.column("partition")[0].as_py()
-        numbers = np.asarray(rows.column("timestamp").cast(pa.int64())) // (HOUR_US if self.by_hour else DAY_US)
-        offsets = np.asarray(rows.column("offset"))
-        kept = shown.select([name for name in shown.schema.names if name not in self.layout.by])
+        numbers, offsets = self.numbers(rows.column("timestamp")), np.asarray(rows.column("offset"))
+        kept = self.shown(shown)
         if (numbers[1:] < numbers[:-1]).any():
             order = np.argsort(numbers, kind="stable")
             kept, numbers, offsets = kept.take(pa.array(order)), numbers[order], offsets[order]
@@ -128,6 +150,15 @@ class TaskFiles:
         self.held_bytes += kept.nbytes
         if self.held_bytes >= HELD_BYTES_MAX:
             self.flush()
+
+    def hold(self, slot: Slot, rows: pa.RecordBatch) -> None:
+        """Add rows that are as files have them, and belong to this slot."""
+        if rows.num_rows:
+            self.firsts.setdefault(slot, rows.column("offset")[0].as_py())
+            self.held.setdefault(slot, []).append(rows)
+            self.held_bytes += rows.nbytes
+            if self.held_bytes >= HELD_BYTES_MAX:
+                self.flush()
 
     def flush(self) -> None:
         """Write what is held. Beyond OPEN_MAX, the file that was not written to for longest is closed."""
@@ -145,25 +176,10 @@ class TaskFiles:
         self.firsts.clear()
         self.held_bytes = 0
 
-    def begun(self, first: int, schema: pa.Schema) -> File:
-        name, how = f"{uuid.uuid4().hex}.parquet", self.layout
-        return File(name, first, parquet_writer(Path(how.staging) / name, schema, codec=how.codec, int96=how.int96))
-
     def close(self, slot: Slot) -> None:
         file = self.open.pop(slot)
         file.writer.close()
-        self.closed.append(
-            {
-                "name": file.name,
-                "topic": slot.topic,
-                "partition": slot.partition,
-                "day": day_of(slot.number // 24 if self.by_hour else slot.number),
-                "hour": slot.number % 24 if self.by_hour else None,
-                "first": file.first,
-                "records": file.records,
-                "bytes": (Path(self.layout.staging) / file.name).stat().st_size,
-            }
-        )
+        self.closed.append(self.told(slot, file))
 
     def end(self) -> pa.RecordBatch:
         """Close all files. Return one row for each."""
@@ -171,6 +187,53 @@ class TaskFiles:
         for slot in list(self.open):
             self.close(slot)
         return pa.RecordBatch.from_pylist(self.closed, schema=SCHEMA)
+
+    @abstractmethod
+    def numbers(self, times: pa.Array) -> Numbers:
+        """Return which directory, or partition, each time belongs to."""
+
+    @abstractmethod
+    def shown(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows with the columns of the files."""
+
+    @abstractmethod
+    def begun(self, first: int, schema: pa.Schema) -> File:
+        """Open a file whose first record has this offset."""
+
+    @abstractmethod
+    def told(self, slot: Slot, file: File) -> dict[str, Any]:
+        """Return the row of a file that was closed."""
+
+
+class PlainFiles(TaskFiles):
+    """Writes files below the hidden directory of the run."""
+
+    def __init__(self, layout: Layout) -> None:
+        super().__init__(layout)
+        self.layout = layout
+        self.by_hour = "hour" in layout.by
+
+    def numbers(self, times: pa.Array) -> Numbers:
+        return np.asarray(times.cast(pa.int64())) // (HOUR_US if self.by_hour else DAY_US)
+
+    def shown(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        return rows.select([name for name in rows.schema.names if name not in self.by])
+
+    def begun(self, first: int, schema: pa.Schema) -> File:
+        name, how = f"{uuid.uuid4().hex}.parquet", self.layout
+        return File(name, first, parquet_writer(Path(how.staging) / name, schema, codec=how.codec, int96=how.int96))
+
+    def told(self, slot: Slot, file: File) -> dict[str, Any]:
+        return {
+            "name": file.name,
+            "topic": slot.topic,
+            "partition": slot.partition,
+            "day": day_of(slot.number // 24 if self.by_hour else slot.number),
+            "hour": slot.number % 24 if self.by_hour else None,
+            "first": file.first,
+            "records": file.records,
+            "bytes": (Path(self.layout.staging) / file.name).stat().st_size,
+        }
 
 
 def parquet_writer(path: Path, schema: pa.Schema, *, codec: str, int96: bool) -> ParquetWriter:

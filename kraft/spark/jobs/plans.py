@@ -14,12 +14,14 @@ from typing import Any
 from kraft.common.ids import TopicPartition
 from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.archive import BATCH, CHECKPOINT, TOPIC, WHOLE, Archive, check_archive
+from kraft.spark.jobs.archive_table import TableArchive, check_archive_table, of_topic
 from kraft.spark.jobs.batches import counts, sizes_of
 from kraft.spark.jobs.compact import Compact, archives_in, check_compact, count_files, groups
 from kraft.spark.jobs.delta import is_table
 from kraft.spark.jobs.early_files import local_checkpoint
 from kraft.spark.jobs.files import source_files
 from kraft.spark.jobs.group_sync import list_offsets
+from kraft.spark.jobs.iceberg import find_table
 from kraft.spark.jobs.ingest import Ingest, bounds_of, check_ingest, checkpoint_of
 from kraft.spark.jobs.mirror import Mirror, check_mirror
 from kraft.spark.jobs.mirror import checkpoint_of as mirror_checkpoint_of
@@ -71,6 +73,25 @@ def plan_archive(wanted: Archive, selection: Selection, settings: Settings) -> P
         "dry_run": True,
         "topics": list(topics),
         "directory": str(place),
+        "records_at_most": records,
+        "batches": batches,
+    }
+
+
+def plan_archive_table(wanted: TableArchive, selection: Selection, settings: Settings) -> Plan:
+    """Raises JobNotFound, JobFailed."""
+    check_archive_table(wanted, selection, settings)
+    topics, records, batches = selection.require(wanted.at), 0, 0
+    for topic, found in topics.items():
+        one = of_topic(wanted, topic, found, is_one=len(selection.topics) == 1)
+        left = records_left(wanted.at, {topic: found}, str(one.checkpoint), settings)
+        records, batches = records + left, batches + -(-left // wanted.records_per_batch)
+    return {
+        "job": "archive",
+        "dry_run": True,
+        "topics": list(topics),
+        "table": wanted.table.shown,
+        "creates_table": find_table(wanted.table) is None,
         "records_at_most": records,
         "batches": batches,
     }

@@ -12,7 +12,7 @@ of a partition that does not agree; the archive is a Delta table.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -37,6 +37,8 @@ from kraft.spark.jobs.digesting import (
 from kraft.spark.jobs.digests import Explained, compared
 from kraft.spark.jobs.early_cluster import EarlyCluster, early
 from kraft.spark.jobs.early_files import check_readable
+from kraft.spark.jobs.iceberg import TableName
+from kraft.spark.jobs.iceberg_reading import require_archive, table_parts, table_rows
 from kraft.spark.jobs.log_side import LogSide, log_side
 from kraft.spark.jobs.pending_renames import is_pending
 from kraft.spark.jobs.running import JobFailed, JobNotFound, Say, spark_errors
@@ -52,13 +54,15 @@ KEY_BYTES = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verify:
-    """The parameters of a comparison. `archive` is a directory; without it the other side is a topic."""
+    """The parameters of a comparison. `archive` is a directory, `table` an Iceberg table; without them the other side
+    is a topic."""
 
     topic: str
     at: Access
     other_topic: str | None = None
     other_at: Access | None = None
     archive: str | None = None
+    table: TableName | None = None
     ignore_timestamps: bool = False
     committed: bool = False
 
@@ -69,6 +73,8 @@ def check_verify(wanted: Verify) -> None:
     if wanted.archive is not None:
         check_readable(Path(wanted.archive))
         check_archived(wanted.archive)
+    elif wanted.table is not None:
+        require_archive(wanted.table)
     else:
         sides.append((wanted.other_at or wanted.at, wanted.other_topic or wanted.topic))
     for at, topic in sides:
@@ -100,6 +106,8 @@ def compare(session: SparkSession, wanted: Verify) -> dict[str, Any]:
     topic = log_side(wanted.at, wanted.topic, committed=wanted.committed)
     if wanted.archive is not None:
         other, found = wanted.archive, with_archive(session, wanted, topic, Path(wanted.archive).absolute())
+    elif wanted.table is not None:
+        other, found = wanted.table.shown, with_table(session, wanted, topic, wanted.table)
     else:
         other = wanted.other_topic or wanted.topic
         found = with_topic(
@@ -113,14 +121,27 @@ def compare(session: SparkSession, wanted: Verify) -> dict[str, Any]:
 
 def with_archive(session: SparkSession, wanted: Verify, topic: LogSide, place: Path) -> dict[str, Any]:
     check_archived(str(place))
-    as_frames = topic.compacted or is_table(place)
-    tallies = (archive_frames if as_frames else archived)(session, wanted, topic, place)
+    if is_table(place):
+        tallies = archive_frames(session, wanted, topic, partial(read_table, session, place))
+    elif topic.compacted:
+        tallies = archive_frames(session, wanted, topic, partial(read_archive, session, place))
+    else:
+        tallies = archived(session, wanted, topic, file_parts(place))
     return verdict(tallies, "partition and offset", aligned=False)
 
 
-def archived(session: SparkSession, wanted: Verify, topic: LogSide, place: Path) -> list[Tally]:
+def with_table(session: SparkSession, wanted: Verify, topic: LogSide, name: TableName) -> dict[str, Any]:
+    parts = table_parts(name, topic.topic)
+    if topic.compacted:
+        tallies = archive_frames(session, wanted, topic, partial(table_rows, session, parts))
+    else:
+        tallies = archived(session, wanted, topic, parts)
+    return verdict(tallies, "partition and offset", aligned=False)
+
+
+def archived(session: SparkSession, wanted: Verify, topic: LogSide, archive: Sequence[Part]) -> list[Tally]:
     how, tasks = compare_of(wanted), 2 * session.sparkContext.defaultParallelism
-    left, right = digested(session, how, topic_parts(topic, by_place=False, tasks=tasks), file_parts(place))
+    left, right = digested(session, how, topic_parts(topic, by_place=False, tasks=tasks), archive)
     ours, theirs = left.ranges(), right.ranges()
     found = []
     for each in sorted({**ours, **theirs}):
@@ -131,10 +152,11 @@ def archived(session: SparkSession, wanted: Verify, topic: LogSide, place: Path)
     return told(session, how, left, right, found)
 
 
-def archive_frames(session: SparkSession, wanted: Verify, topic: LogSide, place: Path) -> list[Tally]:
+def archive_frames(
+    session: SparkSession, wanted: Verify, topic: LogSide, archive: Callable[[], DataFrame]
+) -> list[Tally]:
     with spark_errors():
-        archive = read_table(session, place) if is_table(place) else read_archive(session, place)
-        left, right = side(topic.rows(session), wanted), side(archive, wanted)
+        left, right = side(topic.rows(session), wanted), side(archive(), wanted)
         starts = session.createDataFrame(list(topic.starts.items()), "partition int, left_start long")
         return by_offset(left, right, starts, compacted=topic.compacted)
 

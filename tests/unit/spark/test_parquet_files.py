@@ -18,7 +18,7 @@ from kraft.spark.jobs.parquet_files import (  # noqa: E402
     HOUR_US,
     Layout,
     Merge,
-    TaskFiles,
+    PlainFiles,
     day_of,
     merged,
     put,
@@ -50,7 +50,7 @@ def rows(offsets: range, times_us: list[int], partition: int = 0) -> Any:
 
 
 def written(layout: Layout, *batches: Any) -> list[dict[str, Any]]:
-    files = TaskFiles(layout)
+    files = PlainFiles(layout)
     for each in batches:
         files.add(each, each)
     return files.end().to_pylist()
@@ -84,7 +84,7 @@ def test_what_is_held_and_open_is_bounded(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(parquet_files, "HELD_BYTES_MAX", 1)
     monkeypatch.setattr(parquet_files, "OPEN_MAX", 3)
     batches = [rows(range(at * 10, at * 10 + 10), [day * DAY_US for day in range(10)]) for at in range(3)]
-    files = TaskFiles(layout_at(tmp_path))
+    files = PlainFiles(layout_at(tmp_path))
     for each in batches:
         files.add(each, each)
         assert len(files.open) <= 3

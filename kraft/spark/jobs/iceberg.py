@@ -1,0 +1,313 @@
+"""Iceberg tables by the library `pyiceberg`: where a table is, how it is partitioned, and how batches are committed.
+
+Each micro-batch is one snapshot. In the same commit, the number of the batch is written to the table's properties,
+under the id of the query. A run that finds the number there skips the batch. A commit names the snapshot that it
+follows, and the catalog rejects it if another one came in between. So of two attempts at one batch, whenever they
+arrive, one is rejected: the batch is looked for again before each attempt.
+
+The library's own retries would not look for the batch. They are turned off for the tables that are opened here.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from kraft.spark.jobs.running import JobFailed, JobNotFound
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.manifest import DataFile
+    from pyiceberg.table import Table, Transaction
+
+QUERY, BATCH = "kraft.query-id", "kraft.batch-id"
+"""In the summary of a snapshot. In the table's properties, `kraft.batch-id.<query id>` is the last batch of a query."""
+RETRIES = "commit.retry.num-retries"
+NEW_TABLE = {
+    "commit.manifest-merge.enabled": "true",
+    "write.metadata.delete-after-commit.enabled": "true",
+}
+"""Properties of a table that is created: without them, each micro-batch would add a manifest and a metadata file."""
+TRIES = 10
+WAIT_SECONDS, WAIT_SECONDS_MAX = 0.1, 5.0
+PART = re.compile(r"^(?:(day|hour|month|year|identity)\((\w+)\)|bucket\((\d+),\s*(\w+)\))$")
+PARTS = "day(timestamp), hour(timestamp), month(timestamp), identity(topic), identity(partition), bucket(N,partition)"
+TIMES = {"hour": "hour", "day": "day", "month": "month", "year": "month"}
+DEFAULT_PARTS = ("day(timestamp)", "identity(partition)")
+"""As plain archives are divided."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableName:
+    """A table of a catalog. `properties` are those of pyiceberg's configuration, beside what its files say of
+    `catalog`."""
+
+    table: str
+    catalog: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def shown(self) -> str:
+        return f"{self.catalog or 'default'}.{self.table}"
+
+
+class Part(NamedTuple):
+    """A field of a partition spec: the transform as Iceberg writes it, its column, and the field's name."""
+
+    transform: str
+    column: str
+    name: str
+
+    @property
+    def text(self) -> str:
+        kind, _, count = self.transform.partition("[")
+        return f"bucket({count.rstrip(']')},{self.column})" if count else f"{kind}({self.column})"
+
+
+def require_library() -> None:
+    """Raise JobFailed if pyiceberg is not installed."""
+    try:
+        import pyiceberg  # noqa: F401
+    except ImportError as problem:
+        raise JobFailed("Iceberg tables need pyiceberg: pip install 'kraft-node[spark,iceberg]'") from problem
+
+
+def partition_parts(texts: Sequence[str]) -> tuple[Part, ...]:
+    """Parse a partition spec. Raises JobFailed."""
+    found: list[Part] = []
+    for text in texts:
+        match = PART.match(text.strip())
+        kind, column = (match[1] or "bucket", match[2] or match[4]) if match else ("", "")
+        allowed = {"timestamp"} if kind in TIMES else {"topic", "partition"}
+        if match is None or column not in allowed or (kind == "bucket" and not int(match[3])):
+            raise JobFailed(f"an archive cannot be partitioned by {text}: it can by {PARTS}")
+        if kind == "bucket":
+            found.append(Part(f"bucket[{int(match[3])}]", column, f"{column}_bucket"))
+        else:
+            found.append(Part(kind, column, column if kind == "identity" else f"{column}_{kind}"))
+    if len({each.name for each in found}) < len(found):
+        raise JobFailed(f"an archive cannot be partitioned twice by the same: {', '.join(texts)}")
+    return tuple(found)
+
+
+def time_unit(parts: Sequence[Part]) -> str:
+    """Return the longest unit of time whose records are in one partition: `hour`, `day`, `month`; empty for any."""
+    units = {TIMES[each.transform] for each in parts if each.transform in TIMES}
+    return next((each for each in ("hour", "day", "month") if each in units), "")
+
+
+def catalog_of(name: TableName) -> Catalog:
+    """Connect to the catalog. Raises JobFailed."""
+    require_library()
+    from pyiceberg.catalog import load_catalog
+
+    try:
+        return load_catalog(name.catalog, **name.properties)
+    except Exception as problem:
+        raise JobFailed(f"the catalog {name.catalog or 'default'} cannot be used: {told(problem)}") from problem
+
+
+def find_table(name: TableName) -> Table | None:
+    """Return the table; None if it does not exist. Raises JobFailed."""
+    from pyiceberg.exceptions import NoSuchTableError
+
+    catalog = catalog_of(name)
+    try:
+        return opened(catalog.load_table(name.table))
+    except NoSuchTableError:
+        return None
+    except Exception as problem:
+        raise JobFailed(f"the table {name.shown} cannot be opened: {told(problem)}") from problem
+
+
+def require_table(name: TableName) -> Table:
+    """Raises JobNotFound, JobFailed."""
+    require_library()
+    found = find_table(name)
+    if found is None:
+        raise JobNotFound(f"the table {name.shown} does not exist (`kraft spark archive --format iceberg` makes one)")
+    return found
+
+
+def opened(table: Table) -> Table:
+    """Return the table without the library's own retries. Only this process sees the changed property."""
+    table.metadata.properties[RETRIES] = "0"
+    return table
+
+
+def reloaded(table: Table) -> Table:
+    return opened(table.refresh())
+
+
+def told(problem: Exception) -> str:
+    """Return an error of a catalog in one line."""
+    return " ".join(str(problem).split()) or type(problem).__name__
+
+
+def ensure_table(name: TableName, columns: pa.Schema, parts: Sequence[Part]) -> Table:
+    """Return the table; create it, and its namespace, if it does not exist. Raises JobFailed."""
+    from pyiceberg.exceptions import TableAlreadyExistsError
+
+    found = find_table(name)
+    if found is not None:
+        return found
+    catalog = catalog_of(name)
+    try:
+        catalog.create_namespace_if_not_exists(name.table.rpartition(".")[0])
+        with catalog.create_table_transaction(name.table, columns, properties=NEW_TABLE) as transaction:
+            with transaction.update_spec() as spec:
+                for each in parts:
+                    spec.add_field(each.column, each.transform, each.name)
+    except TableAlreadyExistsError:
+        pass  # By another run, just now.
+    except Exception as problem:
+        raise JobFailed(f"the table {name.shown} cannot be created: {told(problem)}") from problem
+    return require_table(name)
+
+
+def check_table(name: TableName, table: Table, columns: pa.Schema, parts: Sequence[Part]) -> None:
+    """Raise JobFailed if the table has other columns or partitions than an archive would write."""
+    has = [(str(each.transform), table.schema().find_column_name(each.source_id)) for each in table.spec().fields]
+    if has != [(each.transform, each.column) for each in parts]:
+        shown = ", ".join(Part(kind, str(column), "").text for kind, column in has) or "nothing"
+        raise JobFailed(
+            f"the table {name.shown} is partitioned by {shown}, and here it is "
+            f"{', '.join(each.text for each in parts) or 'nothing'}: give the same --partition-by, or another table"
+        )
+    check_columns(name, table, columns)
+
+
+def check_columns(name: TableName, table: Table, columns: pa.Schema) -> None:
+    """Raise JobFailed if the columns are not those of the table."""
+    from pyiceberg.io.pyarrow import schema_to_pyarrow
+
+    wanted, has = plain(columns), plain(schema_to_pyarrow(table.schema(), include_field_ids=False))
+    for each in wanted:
+        if each.name not in has.names:
+            raise JobFailed(f"the table {name.shown} has no column {each.name}: {OTHER_TABLE}")
+        if has.field(each.name).type != each.type:
+            raise JobFailed(
+                f"the table {name.shown} has the column {each.name} as {shown_type(has.field(each.name).type)}, and "
+                f"here it is {shown_type(each.type)}: {OTHER_TABLE}"
+            )
+    if extra := [each for each in table.schema().fields if each.required and each.name not in wanted.names]:
+        raise JobFailed(f"the table {name.shown} needs the column {extra[0].name}, which records do not have")
+
+
+OTHER_TABLE = "the columns of a table are not changed, so give another table"
+
+
+def plain(schema: pa.Schema) -> pa.Schema:
+    """Return the columns as Iceberg has them, in Arrow types that can be compared."""
+    import pyarrow as pa
+
+    return pa.schema([pa.field(each.name, plain_type(each.type)) for each in schema])
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(each.name, plain_type(each.type)) for each in kind])
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.large_list(pa.field("element", plain_type(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(plain_type(kind.key_type), plain_type(kind.item_type))
+    if pa.types.is_int8(kind) or pa.types.is_int16(kind):
+        return pa.int32()
+    return {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}.get(kind, kind)
+
+
+def shown_type(kind: pa.DataType) -> str:
+    return str(kind).replace("large_", "")
+
+
+def last_batch(table: Table, query: str) -> int | None:
+    """Return the number of the last micro-batch of a query in the table. Raises JobFailed if the table was set back
+    before it."""
+    from pyiceberg.table.snapshots import ancestors_of
+
+    kept = table.metadata.properties.get(f"{BATCH}.{query}")
+    for each in ancestors_of(table.current_snapshot(), table.metadata):
+        if each.summary is not None and each.summary.additional_properties.get(QUERY) == query:
+            seen = int(each.summary.additional_properties[BATCH])
+            if kept is not None and int(kept) > seen:
+                raise JobFailed(
+                    f"the table {'.'.join(table.name())} was set back from micro-batch {kept} to {seen}: "
+                    "give another table and checkpoint, or restore the newer snapshot"
+                )
+            return seen
+    return None if kept is None else int(kept)
+
+
+def is_next(table: Table, query: str, number: int) -> bool:
+    """Whether the micro-batch is the next one; False if the table has it. Raises JobFailed if earlier ones are not in
+    the table."""
+    last = last_batch(table, query)
+    if last is not None and last >= number:
+        return False
+    if number != (0 if last is None else last + 1):
+        raise JobFailed(
+            f"the table {'.'.join(table.name())} lacks micro-batches before {number} that were committed to it: it was "
+            "removed and made anew, or set back. Give another table and checkpoint"
+        )
+    return True
+
+
+def commit_batch(table: Table, query: str, number: int, files: Sequence[DataFile]) -> bool:
+    """Commit a micro-batch. Returns whether this call has committed it; False if the table has it. Raises JobFailed."""
+
+    def stage(transaction: Transaction) -> bool:
+        if not is_next(table, query, number):
+            return False
+        update = transaction.update_snapshot({QUERY: query, BATCH: str(number)})
+        is_merged = table.metadata.properties.get("commit.manifest-merge.enabled", "false").lower() == "true"
+        with update.merge_append() if is_merged else update.fast_append() as append:
+            for each in files:
+                append.append_data_file(each)
+        transaction.set_properties({f"{BATCH}.{query}": str(number)})
+        return True
+
+    return committed(table, f"micro-batch {number}", stage)
+
+
+def committed(table: Table, what: str, stage: Callable[[Transaction], bool]) -> bool:
+    """Stage changes and commit them. Where somebody else has committed in between, or the catalog did not answer, the
+    table is read again and the changes are staged anew. `stage` returns whether there is anything to commit. Raises
+    JobFailed."""
+    from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException, RESTError
+
+    wait = WAIT_SECONDS
+    for left in reversed(range(TRIES)):
+        try:
+            transaction = table.transaction()
+            if not stage(transaction):
+                return False
+            transaction.commit_transaction()
+        except JobFailed:
+            raise
+        except (CommitFailedException, CommitStateUnknownException, RESTError, OSError) as problem:
+            if not left:
+                raise JobFailed(
+                    f"{what} was not committed to {'.'.join(table.name())} in {TRIES} tries: {told(problem)}"
+                ) from problem
+            time.sleep(wait)
+            wait = min(2 * wait, WAIT_SECONDS_MAX)
+            reload_after(table, problem)
+        except Exception as problem:
+            raise JobFailed(f"{what} was not committed to {'.'.join(table.name())}: {told(problem)}") from problem
+        else:
+            opened(table)
+            return True
+    raise AssertionError("the last try returns or raises")
+
+
+def reload_after(table: Table, problem: Exception) -> None:
+    try:
+        reloaded(table)
+    except Exception as second:
+        raise JobFailed(f"the table {'.'.join(table.name())} cannot be read after: {told(problem)}") from second

@@ -1,0 +1,271 @@
+"""Look after an Iceberg table: merge its small files, and expire its old snapshots.
+
+Files are merged if they belong to the same partition of the table and of the topic. Tasks read them as a reader of the
+table does, so deletes are applied, and write files of a run (iceberg_files.py). All of them replace the merged ones in
+one commit, or none. A commit of somebody else that came in between is no harm, unless it changed the same files: then
+nothing is committed.
+
+pyiceberg takes expired snapshots out of the table's metadata, and leaves their files. Those that no other snapshot has
+are removed here.
+"""
+
+from __future__ import annotations
+
+import pickle
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kraft.spark.jobs.iceberg import TableName, committed, reloaded, require_table, told
+from kraft.spark.jobs.iceberg_files import TableLayout, data_files, remove_orphans, table_layout
+from kraft.spark.jobs.iceberg_reading import bounds
+from kraft.spark.jobs.parquet_files import Slot, codec_of
+from kraft.spark.jobs.running import JobFailed, Say, spark_errors
+from kraft.spark.jobs.watching import watched
+
+if TYPE_CHECKING:
+    from pyiceberg.manifest import DataFile
+    from pyiceberg.table import FileScanTask, Table, Transaction
+    from pyspark.sql import SparkSession
+
+TASKS_MAX = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactTable:
+    """The parameters of a compaction. Files of `bytes_max` bytes or more stay; smaller ones become files of about so
+    many."""
+
+    table: TableName
+    bytes_max: int = 1 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Maintain:
+    """The parameters of an upkeep. Snapshots that are older than `keep` expire."""
+
+    table: TableName
+    keep: timedelta
+
+
+class TableMerge(NamedTuple):
+    """Files that become one: the number of the group, where the records belong (the slot's number is not used), and
+    the pickled FileScanTasks."""
+
+    number: int
+    slot: Slot
+    files: list[bytes]
+
+
+def check_compact_table(wanted: CompactTable, settings: Mapping[str, str]) -> None:
+    """Raises JobNotFound, JobFailed."""
+    require_table(wanted.table)
+
+
+def plan_compact_table(wanted: CompactTable, settings: Mapping[str, str]) -> dict[str, Any]:
+    """Raises JobNotFound, JobFailed."""
+    groups = merge_groups(require_table(wanted.table), wanted.bytes_max)
+    return {
+        "job": "compact",
+        "dry_run": True,
+        "table": wanted.table.shown,
+        "files": sum(map(len, groups)),
+        "files_after": len(groups),
+        "bytes": sum(each.file.file_size_in_bytes for group in groups for each in group),
+    }
+
+
+def compact_table(session: SparkSession, wanted: CompactTable, say: Say) -> dict[str, Any]:
+    """Merge the small files of a table, in one commit. Raises JobNotFound, JobFailed."""
+    table = require_table(wanted.table)
+    before = count_files(table)
+    groups = merge_groups(table, wanted.bytes_max)
+    if groups:
+        with watched(session, say, f"merging {sum(map(len, groups))} files"):
+            replace_files(session, table, groups)
+    return {
+        "job": "compact",
+        "table": wanted.table.shown,
+        "files_before": before,
+        "files_after": count_files(reloaded(table)),
+    }
+
+
+def count_files(table: Table) -> int:
+    return sum(1 for _ in planned(table))
+
+
+def planned(table: Table) -> list[FileScanTask]:
+    try:
+        return list(table.scan().plan_files())
+    except Exception as problem:
+        raise JobFailed(f"the table {'.'.join(table.name())} cannot be read: {told(problem)}") from problem
+
+
+def merge_groups(table: Table, bytes_max: int) -> list[list[FileScanTask]]:
+    """Return the files that become one, in order of offsets: two or more that together have at most `bytes_max`
+    bytes. Files whose statistics do not tell one topic and partition, and those of other partition specs, stay."""
+    found: dict[tuple[Any, ...], list[FileScanTask]] = {}
+    for each in planned(table):
+        file = each.file
+        ends = [bounds(table, file, column) for column in ("topic", "partition", "offset")]
+        alone = all(end is not None and (end[0] == end[1]) for end in ends[:2])
+        if alone and ends[2] is not None and file.spec_id == table.spec().spec_id:
+            record = tuple(file.partition[at] for at in range(len(table.spec().fields)))
+            found.setdefault((record, ends[0], ends[1]), []).append(each)
+    return [group for files in found.values() for group in in_size(table, files, bytes_max)]
+
+
+def in_size(table: Table, files: Sequence[FileScanTask], bytes_max: int) -> Iterator[list[FileScanTask]]:
+    def first(each: FileScanTask) -> int:
+        end = bounds(table, each.file, "offset")
+        assert end is not None
+        return int(end[0])
+
+    group: list[FileScanTask] = []
+    size = 0
+    for each in sorted(files, key=first):
+        own = each.file.file_size_in_bytes
+        if group and size + own > bytes_max:
+            if len(group) > 1:
+                yield group
+            group, size = [], 0
+        group.append(each)
+        size += own
+    if len(group) > 1:
+        yield group
+
+
+def replace_files(session: SparkSession, table: Table, groups: Sequence[Sequence[FileScanTask]]) -> None:
+    """Write the merged files in tasks, and commit them in place of the others. Raises JobFailed."""
+    run, base = uuid.uuid4().hex, table.metadata.current_snapshot_id
+    layout, metadata = table_layout(table, run, "", codec_of(session)), table.metadata_location
+    by_size = sorted(range(len(groups)), key=lambda at: -sum(each.file.file_size_in_bytes for each in groups[at]))
+    wanted = [merge_of(table, number, groups[number]) for number in by_size]
+    with spark_errors():
+        tasks = session.sparkContext.parallelize(wanted, max(1, min(len(wanted), TASKS_MAX)))
+        rows = tasks.flatMap(lambda each: merged(each, layout, metadata)).collect()
+    files = data_files(table, layout, rows, [groups[each["merge"]][0].file.partition for each in rows])
+    check_counts(groups, rows)
+    old = [each.file for group in groups for each in group]
+    committed(table, "the merged files", lambda transaction: stage(transaction, table, base, old, files))
+    remove_orphans(table, run, {each.file_path for each in files})
+
+
+def merge_of(table: Table, number: int, group: Sequence[FileScanTask]) -> TableMerge:
+    topic, partition = (bounds(table, group[0].file, each) for each in ("topic", "partition"))
+    assert topic is not None
+    assert partition is not None
+    return TableMerge(number, Slot(topic[0], partition[0], 0), [pickle.dumps(each) for each in group])
+
+
+def merged(wanted: TableMerge, layout: TableLayout, metadata: str) -> list[dict[str, Any]]:
+    """Write the records of files, as readers of the table see them, to one file. Returns its row; nothing if all
+    records are deleted."""
+    from pyiceberg.expressions import AlwaysTrue
+    from pyiceberg.io.pyarrow import ArrowScan
+    from pyiceberg.table import StaticTable
+
+    table, files = StaticTable.from_metadata(metadata, dict(layout.access)), layout.files()
+    scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
+    for each in wanted.files:
+        for batch in scan.to_record_batches([pickle.loads(each)]):
+            files.hold(wanted.slot, files.shown(batch))
+    return [{**each, "merge": wanted.number} for each in files.end().to_pylist()]
+
+
+def check_counts(groups: Sequence[Sequence[FileScanTask]], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Raise JobFailed if a merged file lacks records, or has more than there were."""
+    has = {each["merge"]: each["records"] for each in rows}
+    for number, group in enumerate(groups):
+        had, is_whole = sum(each.file.record_count for each in group), not any(each.delete_files for each in group)
+        if has.get(number, 0) > had or (is_whole and has.get(number, 0) != had):
+            raise JobFailed(
+                f"a merged file has {has.get(number, 0)} records, and those that it is made of have {had}: nothing was "
+                "changed"
+            )
+
+
+def stage(
+    transaction: Transaction, table: Table, base: int | None, old: Sequence[DataFile], new: Sequence[DataFile]
+) -> bool:
+    """Stage the replacement of files. Raises JobFailed if others did more than append since the snapshot `base`."""
+    from pyiceberg.table.snapshots import Operation, ancestors_of
+
+    for each in ancestors_of(table.current_snapshot(), table.metadata):
+        if each.snapshot_id == base:
+            break
+        if each.summary is None or each.summary.operation != Operation.APPEND:
+            raise JobFailed(
+                f"the table {'.'.join(table.name())} was changed by others while its files were merged: nothing was "
+                "committed; run it again"
+            )
+    with transaction.update_snapshot().overwrite() as overwrite:
+        for file in old:
+            overwrite.delete_data_file(file)
+        for file in new:
+            overwrite.append_data_file(file)
+    return True
+
+
+def maintain(wanted: Maintain, now: datetime) -> dict[str, Any]:
+    """Expire old snapshots, and remove files that no other snapshot has. The current one, and those of branches and
+    tags, are kept. Raises JobNotFound, JobFailed."""
+    table = require_table(wanted.table)
+    before, files = len(table.snapshots()), all_files(table)
+
+    def expire(transaction: Transaction) -> bool:
+        from pyiceberg.table.update.snapshot import ExpireSnapshots
+
+        expired = expired_in(table, wanted, now)
+        if expired:
+            ExpireSnapshots(transaction).by_ids(expired).commit()
+        return bool(expired)
+
+    removed: set[str] = set()
+    if committed(table, "the expiry of snapshots", expire):
+        removed = files - all_files(reloaded(table))
+        for each in sorted(removed):
+            table.io.delete(each)
+    return {
+        "job": "maintain",
+        "table": wanted.table.shown,
+        "snapshots_before": before,
+        "snapshots_after": len(table.snapshots()),
+        "files_removed": len(removed),
+    }
+
+
+def plan_maintain(wanted: Maintain, now: datetime) -> dict[str, Any]:
+    """Raises JobNotFound, JobFailed."""
+    table = require_table(wanted.table)
+    return {
+        "job": "maintain",
+        "dry_run": True,
+        "table": wanted.table.shown,
+        "snapshots": len(table.snapshots()),
+        "snapshots_expired": len(expired_in(table, wanted, now)),
+    }
+
+
+def expired_in(table: Table, wanted: Maintain, now: datetime) -> list[int]:
+    """Return the snapshots that are too old. Those of branches, the current one among them, and tags are not."""
+    protected = {each.snapshot_id for each in table.refs().values()}
+    limit_ms = int((now - wanted.keep).timestamp() * 1000)
+    old = [each.snapshot_id for each in table.snapshots() if each.timestamp_ms < limit_ms]
+    return [each for each in old if each not in protected]
+
+
+def all_files(table: Table) -> set[str]:
+    """Return the locations of the manifest lists, manifests, and files of all snapshots."""
+    found: set[str] = set()
+    for snapshot in table.snapshots():
+        found.add(snapshot.manifest_list)
+        for manifest in snapshot.manifests(table.io):
+            if manifest.manifest_path not in found:
+                found.add(manifest.manifest_path)
+                entries = manifest.fetch_manifest_entry(table.io, discard_deleted=True)
+                found |= {each.data_file.file_path for each in entries}
+    return found
