@@ -10,6 +10,7 @@ from kraft.spark import FORMAT
 from kraft.spark.decode.shape_options import shape_options
 from kraft.spark.option_values import flag
 from kraft.spark.source.options import batch_options, kafka_options, lower, selection_of, stream_options
+from kraft.spark.told import told
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from kraft.spark.sink.writer import KafkaBatchWriter, KafkaStreamWriter
     from kraft.spark.source.batch_reader import KafkaBatchReader
     from kraft.spark.source.options import SourceOptions
-    from kraft.spark.source.stream_reader import KafkaStreamReader
+    from kraft.spark.source.stream_reader import KafkaStreamReader, RefusedStreamReader
 
 OPTIONS_OF_TABLE = (
     "Spark's Python API hands the options of a table in the catalog to nobody who reads it. Use CREATE TEMPORARY VIEW "
@@ -33,6 +34,7 @@ class KraftDataSource(DataSource):
     def name(cls) -> str:
         return FORMAT
 
+    @told()
     def schema(self) -> StructType:
         """The row schema, fixed but for what `columns`, `keyFormat` and `valueFormat` make of it. Called at `load()`,
         so options that are wrong for batch and stream alike fail here."""
@@ -44,6 +46,7 @@ class KraftDataSource(DataSource):
         include_headers = flag(given, "includeHeaders", False)
         return spark_schema(include_headers, shape_options(given, include_headers))
 
+    @told()
     def reader(self, schema: StructType) -> KafkaBatchReader:
         from kraft.spark.source.batch_reader import KafkaBatchReader, KafkaFilteringBatchReader
         from kraft.spark.source.pushdown import is_pushing_down
@@ -54,13 +57,18 @@ class KraftDataSource(DataSource):
         self.require_fixed(schema, options)
         return (KafkaFilteringBatchReader if is_pushing_down() else KafkaBatchReader)(options)
 
-    def streamReader(self, schema: StructType) -> KafkaStreamReader:
-        from kraft.spark.source.stream_reader import KafkaStreamReader
+    def streamReader(self, schema: StructType) -> KafkaStreamReader | RefusedStreamReader:
+        from kraft.spark.source.stream_reader import KafkaStreamReader, RefusedStreamReader
 
-        options = stream_options(self.options)
-        self.require_fixed(schema, options)
+        try:
+            options = stream_options(self.options)
+            self.require_fixed(schema, options)
+        except ValueError as problem:
+            # Spark's stream runner tells of an error of its own when this function raises one.
+            return RefusedStreamReader(problem)
         return KafkaStreamReader(options)
 
+    @told()
     def writer(self, schema: StructType, overwrite: bool) -> KafkaBatchWriter:
         from kraft.spark.sink.sink_options import sink_options
         from kraft.spark.sink.writer import KafkaBatchWriter
@@ -69,6 +77,7 @@ class KraftDataSource(DataSource):
             raise ValueError("Save mode Overwrite not allowed for Kafka. The allowed save mode is append.")
         return KafkaBatchWriter(sink_options(self.options, schema, streaming=False))
 
+    @told()
     def streamWriter(self, schema: StructType, overwrite: bool) -> KafkaStreamWriter:
         """A log only grows: complete and update modes append, as with the official connector."""
         from kraft.spark.sink.sink_options import sink_options

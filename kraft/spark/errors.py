@@ -135,6 +135,20 @@ def null_topic() -> SourceError:
     )
 
 
+def not_written(reason: str) -> SourceError:
+    """A broker, or the producer, has given up a record."""
+    return SourceError("KAFKA_RECORD_NOT_WRITTEN", reason)
+
+
+def not_continuous() -> SourceError:
+    """Spark hands no row to a Python sink in continuous mode, and would count all of them as written."""
+    return SourceError(
+        "KAFKA_SINK_NOT_CONTINUOUS",
+        'trigger(continuous=...) cannot write with format("kraft"): Spark hands no row to a Python sink there. '
+        'Nothing was written. Use trigger(processingTime=...), or write with Spark\'s own format("kafka").',
+    )
+
+
 def batch_fenced(transactional_id: str) -> SourceError:
     """The transaction is not this process' any more."""
     return SourceError(

@@ -1,12 +1,12 @@
-"""The recipe of docs/spark-recipes.md that needs the official connector: a query goes over and back by its
-checkpoint. The others are a session of tests/docs."""
+"""The recipes of docs/spark-recipes.md that need the official connector: a query goes over and back by its checkpoint,
+and real-time mode. The others are a session of tests/docs."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from pyspark.sql import SparkSession
 
 from tests.docs.blocks import find_block
@@ -44,3 +44,32 @@ def test_a_query_moves_between_the_connectors_by_its_checkpoint_and_back(
             .collect()
         )
         assert sorted(row.number for row in rows) == list(range((run + 1) * 10)), source
+
+
+def test_real_time_mode_passes_records_on_before_its_batch_ends(
+    cluster: Cluster, spark: SparkSession, tmp_path: Path
+) -> None:
+    cluster.create("hurried", 2)
+    cluster.create("orders-now", 1)
+    names = {"spark": spark, "HERE": {"kafka.bootstrap.servers": cluster.bootstrap}}
+    text = find_block("docs/spark-recipes.md", "def pass_on_at_once").text
+    assert '"state/now"' in text
+    exec(text.replace('"state/now"', repr(str(tmp_path))).replace('"orders"', '"hurried"'), names)
+    query = names["pass_on_at_once"]()  # type: ignore[operator]
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "now"})
+    consumer.assign([TopicPartition("orders-now", 0, 0)])
+    producer = Producer({"bootstrap.servers": cluster.bootstrap})
+    try:
+        for number in range(10):
+            producer.produce("hurried", b"%d" % number, partition=number % 2)
+        assert producer.flush(30) == 0
+        got: set[bytes | None] = set()
+        while not {b"%d" % number for number in range(10)} <= got:
+            message = consumer.poll(60)
+            assert message is not None, f"nothing after {got}: {query.exception()}"
+            assert message.error() is None
+            got.add(message.value())
+        assert query.lastProgress is None  # The batch, and so its checkpoint, has minutes to go.
+    finally:
+        query.stop()
+        consumer.close()

@@ -29,6 +29,8 @@ PAST = "`kraft spark archive` goes on past such records with --bad-records null 
 """What users of a job can do, who set no options of its source."""
 RAISED = re.compile(r"^(?:kraft\.[\w.]+: |(?=(?:\w+Error|cimpl\.KafkaException): ))")
 """The line of a Python traceback that says what was raised: of our own errors without the class."""
+AROUND = re.compile(r"^.*?\[PYTHON_\w+\] [^:]*: (?=(?:kraft\.[\w.]+|\w+Error): )")
+"""What Spark writes before it, where it comes without a traceback."""
 CAUSE = re.compile(r"^Caused by: [\w.$]+: ")
 
 
@@ -178,7 +180,7 @@ def behind(sources: Sequence[Mapping[str, Any]]) -> int | None:
 def reason(problem: Exception) -> str:
     """Return the line of a Spark error that gives the reason: the line of a kraft error if there is one, else the file
     that could not be read, else the first line."""
-    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    lines = [AROUND.sub("", line.strip()) for line in str(problem).splitlines() if line.strip()]
     ours = [RAISED.sub("", line) for line in lines if "KAFKA_" in line or RAISED.match(line)]
     if not ours and (file := READING.search(str(problem))):
         from urllib.parse import unquote

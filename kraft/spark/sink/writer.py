@@ -20,8 +20,9 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from kraft.spark.client.worker_heap import freeze_imports
 from kraft.spark.client.worker_socket import ForWorkers
-from kraft.spark.errors import null_topic
+from kraft.spark.errors import not_continuous, not_written, null_topic
 from kraft.spark.sink.sink_options import Setting, SinkOptions
+from kraft.spark.told import told
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,11 +87,11 @@ class Failures:
 
     def check(self) -> None:
         if self.first is not None:
-            raise RuntimeError(self.first)
+            raise not_written(self.first)
 
 
 def write_librdkafka(sink: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Written:
-    """Produce every row and wait for all acknowledgements. Raises RuntimeError for the first rejected record."""
+    """Produce every row and wait for all acknowledgements. Raises SourceError for the first rejected record."""
     producer, failures, count = POOL.get(sink.config), Failures(), 0
     try:
         for batch in batches:
@@ -241,7 +242,7 @@ def identity_of(sink: SinkOptions, origin: BatchOrigin) -> SinkIdentity:
 
 
 def origin_of_task() -> tuple[BatchOrigin, int]:
-    """Return the micro-batch of this task, and the task's number. Raises RuntimeError outside a streaming query, where
+    """Return the micro-batch of this task, and the task's number. Raises ValueError outside a streaming query, where
     batches have no number."""
     from pyspark import TaskContext
 
@@ -254,7 +255,7 @@ def origin_of_task() -> tuple[BatchOrigin, int]:
         else (None, None, None)
     )
     if context is None or query is None or batch is None:
-        raise RuntimeError(
+        raise ValueError(
             "exactlyOnce is only possible within a streaming query: what is written outside of one has no "
             "batch id. Set exactlyOnce to false."
         )
@@ -308,9 +309,11 @@ class KafkaBatchWriter(ForWorkers, DataSourceArrowWriter):
         require_writable(sink)
         freeze_imports()
 
+    @told()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return write_task(self.sink, iterator, self.driver_files)
 
+    @told()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit the rows of all tasks. Raises SourceError, WireError, OSError."""
         commit_once(self.sink, messages, once_a_run=True)
@@ -329,11 +332,19 @@ class KafkaStreamWriter(ForWorkers, DataSourceStreamArrowWriter):
         require_writable(sink)
         freeze_imports()
 
+    @told()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return write_task(self.sink, iterator, self.driver_files)
 
+    @told()
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Commit the micro-batch. Raises SourceError, WireError, OSError."""
+        """Commit the micro-batch. Raises SourceError, WireError, OSError.
+
+        In continuous mode Spark's JVM hands no row to Python, and has no message from any task. It logs the error and
+        commits no epoch any more.
+        """
+        if None in messages:
+            raise not_continuous()
         commit_once(self.sink, messages, once_a_run=False)
         freeze_imports()
 

@@ -15,6 +15,7 @@ from kraft.spark.client.worker_socket import ForWorkers
 from kraft.spark.source.options import SourceOptions
 from kraft.spark.source.pushdown import Bounds, bounds_of
 from kraft.spark.source.ranges import OffsetRange, split_ranges, whole_ranges
+from kraft.spark.told import told
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +32,7 @@ class KafkaBatchReader(ForWorkers, DataSourceReader):
         self.config = consumer_config(options.kafka, f"{options.group_id_prefix}-{uuid.uuid4()}", options.security)
         self.bounds = Bounds()
 
+    @told()
     def partitions(self) -> list[InputPartition]:
         """Plan one input partition for each task. Raises SourceError, WireError."""
         from kraft.spark.source.offset_reader import KafkaOffsetReader
@@ -85,8 +87,9 @@ def fetch(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of one task's ranges, in order. `ranges` is None for the empty partition that Spark adds to an
     empty plan."""
-    for each in ranges or ():
-        yield from shaped(options.shape, fetcher(options, config, each))
+    with told():
+        for each in ranges or ():
+            yield from shaped(options.shape, fetcher(options, config, each))
     freeze_imports()
 
 

@@ -13,7 +13,7 @@ import logging
 import time
 import uuid
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -31,6 +31,7 @@ from kraft.spark.option_values import beginning_of, offsets_of_json, offsets_to_
 from kraft.spark.source.batch_reader import fetch
 from kraft.spark.source.options import SourceOptions
 from kraft.spark.source.ranges import OffsetRange, gone_back, group_ranges, rate_limit, split_ranges
+from kraft.spark.told import told
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,6 +71,7 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_offsets": None}
 
+    @told()
     def initialOffset(self) -> dict[str, Any]:
         """Return the start of the query. Spark asks repeatedly until the first batch is done, and always gets the same
         offsets. Records appended meanwhile belong to that batch."""
@@ -84,6 +86,7 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
             return ReadMinRows(self.options.offsets_per_trigger_min)
         return ReadAllAvailable()
 
+    @told()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return the end of the next micro-batch. The end of the first batch also carries the query's start, so that
         Spark's checkpoint keeps it."""
@@ -142,9 +145,11 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
     def reportLatestOffset(self) -> dict[str, Any] | None:
         return offsets_to_json(self.known_latest) if self.known_latest else None
 
+    @told()
     def prepareForTriggerAvailableNow(self) -> None:
         self.frozen = self.offsets.latest()
 
+    @told()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         begin, until = offsets_of_json(start), offsets_of_json(end)
         if beginning_of(start) is None and (beginning := beginning_of(end)) is not None:
@@ -214,3 +219,32 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
     def stop(self) -> None:
         if self._offsets is not None:
             self._offsets.close()
+
+
+class RefusedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """The reader of a query whose options were rejected: whatever Spark asks first raises why."""
+
+    def __init__(self, problem: ValueError) -> None:
+        self.problem = problem
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadAllAvailable()
+
+    @told()
+    def refuse(self) -> NoReturn:
+        raise self.problem
+
+    def initialOffset(self) -> dict[str, Any]:
+        self.refuse()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        self.refuse()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self.refuse()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        self.refuse()
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        self.refuse()

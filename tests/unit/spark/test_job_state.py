@@ -66,6 +66,12 @@ def test_a_file_that_cannot_be_read_is_named_with_its_causes() -> None:
     )
     assert reason(RuntimeError("first\nValueError: ours\nlast")) == "ValueError: ours"
     assert reason(RuntimeError("first\nlast")) == "first"
+    planned = (
+        "[STREAM_FAILED] Query [id = 1] ended: [PYTHON_DATA_SOURCE_ERROR] Failed to plan: ValueError: ours\n SQLSTATE"
+    )
+    assert reason(RuntimeError(planned)) == "ValueError: ours"
+    looked = "[PYTHON_EXCEPTION] An exception: kraft.spark.errors.LookUpFailed: [KAFKA_LOOK_UP_FAILED] why\n SQLSTATE"
+    assert reason(RuntimeError(looked)) == "[KAFKA_LOOK_UP_FAILED] why"
 
 
 FAILED_TASK = """[STREAM_FAILED] Query [id = a, runId = b] terminated with exception: Job aborted \

@@ -1,11 +1,13 @@
-"""Which producer a sink that writes at least once has."""
+"""Which producer a sink that writes at least once has, and what a sink does in a mode that hands it no rows."""
 
 from __future__ import annotations
 
 import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
 
+from kraft.spark.errors import SourceError
 from kraft.spark.sink.sink_options import SinkOptions, sink_options
+from kraft.spark.sink.writer import KafkaStreamWriter
 
 SCHEMA = StructType([StructField("value", BinaryType())])
 
@@ -47,3 +49,9 @@ def test_codec_and_client_id_are_those_of_the_properties() -> None:
     found = checked(compression_type="lz4", client_id="mine")
     assert (found.is_built_in, found.codec, found.client_id) == (True, 3, "mine")
     assert not checked(streaming=True).is_built_in
+
+
+def test_a_sink_that_spark_has_handed_no_rows_does_not_say_that_they_are_written() -> None:
+    """In continuous mode: Spark would count the epoch as committed."""
+    with pytest.raises(SourceError, match=r"KAFKA_SINK_NOT_CONTINUOUS.* format\(\"kafka\"\)"):
+        object.__new__(KafkaStreamWriter).commit([None], 0)

@@ -1,0 +1,51 @@
+"""How errors leave Spark's Python workers: an error that was raised on purpose as its sentence alone.
+
+Spark sends the traceback of whatever a Python data source raises, and the sentence at its end. A worker that has the
+variable SPARK_HIDE_TRACEBACK sends the last line alone. It ends with the error, so the variable is set for that error
+and for no other. KRAFT_SPARK_TRACEBACK=1, in the environment of the workers, keeps the traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kraft.common.errors import KraftError
+
+KEEP = "KRAFT_SPARK_TRACEBACK"
+HIDE = "SPARK_HIDE_TRACEBACK"
+"""Read by pyspark.util.handle_worker_exception."""
+PACKAGE = "kraft"
+PLAIN: frozenset[type[Exception]] = frozenset({ValueError, ConnectionError, TimeoutError})
+"""Of Python's own classes, those that kraft raises with a sentence."""
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Let Spark tell the error of the block without its traceback, if it was raised on purpose and this is a worker."""
+    try:
+        yield
+    except Exception as problem:
+        if is_on_purpose(problem) and is_worker() and not os.environ.get(KEEP):
+            os.environ[HIDE] = "1"
+        raise
+
+
+def is_on_purpose(problem: Exception) -> bool:
+    """Whether the error's text is meant for a user: an error of ours, a plain one that our code raised, or a file that
+    cannot be opened."""
+    if isinstance(problem, KraftError):
+        return True
+    if isinstance(problem, OSError) and problem.errno is not None:
+        return problem.filename is not None
+    frames = [frame for frame, _ in traceback.walk_tb(problem.__traceback__)]
+    return type(problem) in PLAIN and frames[-1].f_globals.get("__name__", "").partition(".")[0] == PACKAGE
+
+
+def is_worker() -> bool:
+    """Whether this process is a Python worker of Spark."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    return spec is not None and spec.name.partition(".")[0] == "pyspark"
