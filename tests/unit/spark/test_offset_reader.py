@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from confluent_kafka import Uuid
 
 from kraft.common.ids import TopicPartition
-from kraft.spark.errors import DataLoss, LookUpFailed, NotYetKnown, OffsetNotKnown, PlanIncomplete
+from kraft.spark.errors import DataLoss, LookUpFailed, NotYetKnown, OffsetNotKnown, PlanIncomplete, SourceError
 from kraft.spark.source.look_ups import SeenTopic
 from kraft.spark.source.options import EARLIEST, LATEST, batch_options, stream_options
 from kraft.spark.source.pushdown import Bounds
@@ -383,3 +384,21 @@ def test_look_ups_keep_to_the_timeouts_of_the_options() -> None:
     assert (made.timeout_s, made.cluster.timeout_s) == (7, 3)
     with pytest.raises(ValueError, match=r"kafka\.default\.api\.timeout\.ms must be positive"):
         reader(**{"kafka.default.api.timeout.ms": "0"})
+
+
+@pytest.mark.parametrize("partitions", [(0, 1), (0, 1, 2, 3)])
+@pytest.mark.parametrize(
+    ("option", "condition"),
+    [
+        ("startingOffsets", "KAFKA_START_OFFSET_DOES_NOT_MATCH_ASSIGNED"),
+        ("startingOffsetsByTimestamp", "KAFKA_TIMESTAMP_OFFSET_DOES_NOT_MATCH_ASSIGNED"),
+    ],
+)
+def test_limits_that_name_other_partitions_than_there_are_are_refused(
+    option: str, condition: str, partitions: tuple[int, ...]
+) -> None:
+    named = json.dumps({"t": {str(each): 5 for each in partitions}})
+    made = reader(**{option: named})
+    there = frozenset(TopicPartition("t", each) for each in range(3))
+    with pytest.raises(SourceError, match=f"{condition}.*Assigned: t-0, t-1, t-2"):
+        made.resolve_once(made.options.starting, there, starting=True)

@@ -103,6 +103,7 @@ def test_the_first_way_to_say_where_to_start_wins(given: dict[str, str], limit: 
         ),
         ({"startingOffsets": "{nonsense"}, 'Expected e.g. {"topicA"'),
         ({"startingOffsets": '{"t":{"0":"1"}}'}, 'Expected e.g. {"topicA"'),
+        ({"startingOffsets": '{"t":"earliest"}'}, 'Expected e.g. {"topicA"'),
         ({"startingTimestamp": "noon"}, "Expected a single long value, got noon"),
         (
             {"startingTimestamp": "-1"},
@@ -120,6 +121,8 @@ def test_the_first_way_to_say_where_to_start_wins(given: dict[str, str], limit: 
         ({"kafka.auto.offset.reset": "earliest"}, "'auto.offset.reset' is not supported"),
         ({"kafka.enable.auto.commit": "true"}, "'enable.auto.commit' is not supported"),
         ({"kafka.key.deserializer": "x"}, "'key.deserializer' is not supported"),
+        ({"kafka.value.deserializer": "x"}, "'value.deserializer' is not supported"),
+        ({"kafka.interceptor.classes": "x"}, "'interceptor.classes' is not supported"),
     ],
 )
 def test_what_is_mistaken_is_refused_with_a_reason(given: dict[str, str], text: str) -> None:

@@ -55,3 +55,9 @@ def test_a_sink_that_spark_has_handed_no_rows_does_not_say_that_they_are_written
     """In continuous mode: Spark would count the epoch as committed."""
     with pytest.raises(SourceError, match=r"KAFKA_SINK_NOT_CONTINUOUS.* format\(\"kafka\"\)"):
         object.__new__(KafkaStreamWriter).commit([None], 0)
+
+
+@pytest.mark.parametrize("name", ["key_serializer", "value_serializer"])
+def test_rows_are_bytes_or_text_whatever_a_serializer_says(name: str) -> None:
+    with pytest.raises(ValueError, match=r"is not supported as (keys|values) are serialized with ByteArraySerializer"):
+        checked(**{name: "foo"})
