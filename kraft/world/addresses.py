@@ -1,4 +1,4 @@
-"""Addresses of clients, in the one form in which access control entries, limits and quotas name them."""
+"""The canonical form of clients' addresses, in which access control entries, limits and quotas name them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from ipaddress import ip_address
 
 @lru_cache(1024)
 def address_of(host: str) -> str:
-    """An address as it is named: one of IPv4 that came over IPv6 is itself, one of IPv6 is as short as can be. What is
-    no address stays as it is."""
+    """The canonical form of an address: IPv4 mapped into IPv6 becomes IPv4, and IPv6 is written as short as possible.
+    Any other text stays as it is."""
     try:
         address = ip_address(host)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Work that asyncio tasks of another thread hand to a trio loop, and their answers on the way back."""
+"""Runs functions for asyncio tasks of another thread on a trio loop, and returns their results."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ T = TypeVar("T")
 
 
 class AsyncioBridge:
-    """Runs functions on the loop that `token` belongs to. Each is a task of its own there; it goes on to its end
-    even if nobody waits for it any more."""
+    """Runs functions on the loop of `token`. Each runs in a task of its own, which continues to its end even if its
+    caller is cancelled."""
 
     def __init__(self, token: trio.lowlevel.TrioToken, name: str = "the node") -> None:
-        """`name` is what has stopped when nobody is there any more."""
+        """`name` is the subject of the error after the loop has stopped."""
         self._token = token
         self._name = name
 
     async def run(self, function: Callable[..., Awaitable[T]], *arguments: Any) -> T:
-        """The result of `function(*arguments)`, or its exception. Raises ConnectionError once it has stopped."""
+        """The result of `function(*arguments)`, or its exception. Raises ConnectionError if the loop has stopped."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         try:
@@ -32,8 +32,8 @@ class AsyncioBridge:
         return await future
 
     def tell(self, function: Callable[..., object], *arguments: Any) -> bool:
-        """Have `function(*arguments)` called there; nobody waits for it. Nothing happens once it has stopped, which is
-        False."""
+        """Call `function(*arguments)` on the loop without waiting for it. Returns False, and does nothing, if the loop
+        has stopped."""
         try:
             self._token.run_sync_soon(partial(function, *arguments))
         except trio.RunFinishedError:

@@ -1,12 +1,12 @@
-"""What can be wrong with a host, beside its being away."""
+"""Permanent errors in connecting to a host."""
 
 from __future__ import annotations
 
 
 class UnknownHost(OSError):
-    """The host's name does not resolve, for good as far as the resolver knows."""
+    """Raised if the host's name does not resolve, permanently as far as the resolver knows."""
 
 
 class NoTlsAgreement(ConnectionAbortedError):
-    """The two sides do not come to terms on TLS: one does not trust the other's certificate, or they share no version
-    or cipher suite. Trying again does not help."""
+    """Raised if the TLS handshake fails: one side does not trust the other's certificate, or they share no version or
+    cipher suite. A retry does not help."""

@@ -1,7 +1,7 @@
-"""Large buffers. They are no port: memory is the same in every world, and nothing is left to chance in it.
+"""Large buffers. They are not a port: memory is the same and deterministic in every world.
 
-The event loop serves nobody while it fills or copies a hundred megabytes. The system has a large buffer's pages ready
-when they are first written to, so such a buffer costs nothing when it is made, and no more than what comes into it.
+The event loop is blocked while it fills or copies a hundred megabytes. The kernel allocates a large buffer's pages when
+they are first written, so creating one costs nothing, and filling it costs only the bytes written.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LargeBuffer: TypeAlias = bytearray | mmap.mmap
 
 
 def new_buffer(size: int) -> LargeBuffer:
-    """At least `size` writable bytes. However many they are, this takes no longer than for a megabyte."""
+    """At least `size` writable bytes. Takes no longer for a large buffer than for a megabyte."""
     if size <= FILLED_BYTES_MAX:
         return bytearray(size)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)

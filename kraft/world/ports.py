@@ -53,8 +53,8 @@ class Clock(Protocol):
 
 
 class Randomness(Protocol):
-    """Independent random streams, one a purpose, so that a new draw in one place leaves every other place's draws as
-    they were."""
+    """Independent random streams, one for each purpose, so that a new draw for one purpose does not change the draws
+    for others."""
 
     def stream(self, purpose: str) -> random.Random: ...
     def uuid(self, purpose: str) -> bytes:
@@ -72,11 +72,12 @@ class File(Protocol):
         """Up to `count` bytes from `offset`; fewer only at the end of the file."""
 
     def read_resident(self, count: int, offset: int) -> Buffer | None:
-        """The `count` bytes from `offset`, None if that would wait for the disk. OSError at the file's end too."""
+        """The `count` bytes from `offset`, or None if reading them would wait for the disk. Raises OSError also at the
+        file's end."""
 
     def append(self, buffers: Sequence[Buffer]) -> int:
-        """Write all of `buffers` at the end (one writev); returns the position of the first byte. On an error nothing
-        is promised about the tail: the caller truncates back."""
+        """Write all of `buffers` at the end (one writev). Returns the position of the first byte. After an error the
+        tail is undefined: the caller must truncate."""
 
     def pwrite(self, data: Buffer, offset: int) -> None: ...
     def truncate(self, size: int) -> None: ...
@@ -121,28 +122,27 @@ class FileSystem(Protocol):
     def remove_tree(self, path: str) -> None: ...
     def sync_directory(self, path: str) -> None: ...
     def lock(self, path: str) -> AbstractContextManager[None]:
-        """Exclusive advisory lock on a file (made if missing), held until exit or death of the process. Raises
-        LockHeld when somebody else holds it."""
+        """Exclusive advisory lock on a file (created if missing), held until exit or death of the process. Raises
+        LockHeld if another process holds it."""
 
     def reserve(self, path: str, size: int) -> None:
-        """Give the file at `path` (made if missing) `size` bytes, allocated, of no said content. Not durable. Raises
-        OSError (ENOSPC); the size is then as before."""
+        """Allocate `size` bytes for the file at `path` (created if missing), with undefined content. Not durable.
+        Raises OSError (ENOSPC); the size is then unchanged."""
 
     def free_bytes(self, path: str) -> int: ...
     def total_bytes(self, path: str) -> int: ...
     def set_modified_ms(self, path: str, modified_ms: int) -> None: ...
     def set_read_only(self, path: str) -> None:
-        """The owner may read the file from now on, and nobody may write (mode 0400)."""
+        """Let only the owner read the file, and nobody write it (mode 0400)."""
 
     def set_private(self, path: str) -> None:
-        """Let nobody but the owner use a file or directory from now on (mode 0600, 0700). What `open` and
-        `make_directories` make is so from the beginning. Has no effect on what belongs to another user."""
+        """Let only the owner use a file or directory (mode 0600, 0700). `open` and `make_directories` create private
+        ones. Has no effect on files of another user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """How connections are encrypted, and by which certificates peers prove who they are. A value: equal settings
-    mean the same."""
+    """TLS settings: own keys, and the certificates that are trusted. A value: equal settings are equivalent."""
 
     certificate_chain: str = field(default="", repr=False)
     """Our own certificate and those between it and its authority, as PEM. Empty: we show none."""
@@ -162,19 +162,19 @@ class Tls:
 
 
 class LoginTokens(Protocol):
-    """Where the tokens of OAUTHBEARER come from."""
+    """The source of OAUTHBEARER tokens."""
 
     @property
     def extensions(self) -> Mapping[str, str]:
-        """What is told beside a token (KIP-342)."""
+        """The SASL extensions sent with a token (KIP-342)."""
 
     async def token(self, world: World) -> str:
-        """One that holds now, got by way of `world`. Raises OSError with a sentence where there is none."""
+        """A valid token, fetched through `world`. Raises OSError with a message if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """By what a client proves who it is (SASL)."""
+    """A client's SASL credentials."""
 
     mechanism: str
     """PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER."""
@@ -197,13 +197,12 @@ class Stream(Protocol):
     @property
     def is_encrypted(self) -> bool: ...
     async def handshake(self) -> None:
-        """Agree with the peer on keys, before anything is received or sent on an encrypted stream that was accepted.
-        A plain one returns at once. Raises ConnectionError with the reason. May hang: bound it with the clock."""
+        """Perform the TLS handshake of an accepted stream, before anything is received or sent. Returns immediately on
+        a plain stream. Raises ConnectionError with the reason. May hang: bound it with the clock."""
 
     @property
     def peer_certificate(self) -> bytes | None:
-        """The certificate (DER) by which the peer has proven who it is; None where it has not. Known once hands are
-        shaken."""
+        """The peer's certificate (DER), known after the handshake; None without one."""
 
     @property
     def peer(self) -> str:
@@ -213,29 +212,30 @@ class Stream(Protocol):
     def local(self) -> tuple[str, int]: ...
 
     def receive_nowait(self, buffer: memoryview) -> int | None:
-        """Bytes received into `buffer` now; 0 is end of stream; None when nothing is there yet."""
+        """Receive available bytes into `buffer`. Returns their number; 0 at the end of the stream; None if nothing has
+        arrived yet."""
 
     async def wait_readable(self, expected: int = 1) -> None:
-        """Return when there is something to receive, the end of the stream included. Of `expected` bytes, which will
-        come, a good part may be awaited."""
+        """Return when there is something to receive, the end of the stream included. If `expected` bytes will arrive,
+        it may wait for a good part of them."""
 
     async def wait_ended(self) -> None:
-        """Return when the peer has ended the stream and all that it sent is read. Receives nothing. Another task may
-        wait for the stream to be readable meanwhile."""
+        """Return when the peer has ended the stream and all that it sent was received. Receives nothing itself. Another
+        task may wait for the stream to be readable meanwhile."""
 
     def send_nowait(self, buffers: Sequence[Buffer]) -> int:
-        """Bytes of `buffers` that were taken now (0 when none were). An encrypted stream may keep some of them until
-        `wait_writable` and the next send."""
+        """The number of bytes of `buffers` accepted now, possibly 0. An encrypted stream may hold some of them back
+        until `wait_writable` and the next send."""
 
     async def wait_writable(self) -> None: ...
     async def send_all(self, buffers: Sequence[Buffer]) -> None: ...
     async def send_file(self, file: File, offset: int, count: int, *, only_resident: bool = False) -> int:
-        """Send `count` bytes of `file` from `offset`, in order, and return how many: with `only_resident` those before
-        the first that would wait for the disk, else all."""
+        """Send `count` bytes of `file` from `offset`, and return the number sent: all, or with `only_resident` those
+        before the first that would wait for the disk."""
 
     def close(self) -> None:
-        """Close at once, at most flushing what the kernel holds. Idempotent; wakes whoever waits on the stream with
-        ConnectionError."""
+        """Close immediately; only what the kernel has buffered is still sent. Idempotent. Tasks that wait on the stream
+        get ConnectionError."""
 
 
 class Listener(Protocol):
@@ -243,23 +243,24 @@ class Listener(Protocol):
     def host(self) -> str: ...
     @property
     def port(self) -> int:
-        """The bound port, also where 0 was asked for."""
+        """The bound port, also if port 0 was requested."""
 
     async def accept(self) -> Stream: ...
     def take_tls(self, tls: Tls) -> None:
-        """Connections that are accepted from now on use these keys. Raises ValueError with a sentence, and goes on
-        with what there was."""
+        """Use these keys for later connections. Raises ValueError with a message, and keeps the previous keys, if they
+        cannot be used."""
 
     def close(self) -> None: ...
 
 
 class Network(Protocol):
     async def listen(self, host: str, port: int, backlog: int = 50, tls: Tls | None = None) -> Listener:
-        """Raises OSError (EADDRINUSE, EADDRNOTAVAIL ...), ValueError with a sentence for keys that cannot be used."""
+        """Listen on a port. Raises OSError (EADDRINUSE, EADDRNOTAVAIL ...), ValueError with a message for unusable
+        keys."""
 
     async def connect(self, host: str, port: int, tls: Tls | None = None) -> Stream:
-        """With `tls`, hands have been shaken when this returns. Raises ConnectionRefusedError when nobody listens,
-        OSError otherwise (UnknownHost), ValueError as `listen`. May hang: bound it with the clock."""
+        """Connect; with `tls`, including the handshake. Raises ConnectionRefusedError if no process listens, OSError
+        otherwise (UnknownHost), ValueError as `listen` does. May hang: bound it with the clock."""
 
 
 class Threads(Protocol):
@@ -267,8 +268,8 @@ class Threads(Protocol):
     drawn delay, or never, if the node dies first."""
 
     async def run(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
-        """`function` gets immutable arguments and file handles only, touches no state of the loop, and does not begin
-        for a task that is cancelled."""
+        """Run `function` in a thread. It gets immutable arguments and file handles only, uses no state of the loop, and
+        is not started if the task has been cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +283,7 @@ class LockHolder:
 
 
 class LockHeld(BlockingIOError):
-    """Somebody else holds the lock of a file. `holders` are those that can be seen, by pid."""
+    """Raised if another process holds the lock of a file. `holders` are the visible ones, by pid."""
 
     def __init__(self, path: str, holders: Sequence[LockHolder]) -> None:
         super().__init__(errno.EWOULDBLOCK, os.strerror(errno.EWOULDBLOCK), path)
@@ -290,12 +291,12 @@ class LockHeld(BlockingIOError):
 
 
 class WorkFailed(Exception):
-    """A work process died, or its work failed in a way that nobody expected. The work may be begun anew."""
+    """Raised if a work process died, or its work failed unexpectedly. The work may be started again."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepEnd:
-    """Where a piece of work may be interrupted. The step that ends here must take `seconds` at least."""
+    """A point at which work may be interrupted. The step that ends here must take at least `seconds`."""
 
     seconds: float = 0.0
 
@@ -306,26 +307,26 @@ results. A work process finds it by its name, so it is a function of a module; a
 
 
 class Worker(Protocol):
-    """A work process. One task uses it."""
+    """A work process, used by one task."""
 
     async def begin(self, work: Work[A, R], argument: A) -> None:
-        """Begin `work`, which waits for `next_result`. Earlier work is given up. The first call starts the process.
-        Raises WorkFailed."""
+        """Start `work`, which then waits for `next_result`. Earlier work is abandoned. The first call starts the
+        process. Raises WorkFailed."""
 
     async def next_result(self) -> Any:
-        """The next result of the work that was begun; the work waits when it is made. Raises WorkFailed, also where
-        there are no more, and the OSError that the work raises."""
+        """The next result of the work, which pauses after each result. Raises WorkFailed, also if there are no more
+        results, and the OSError that the work raises."""
 
 
 class Workers(Protocol):
-    """Computations that hold the interpreter for long run in processes of their own.
+    """Runs long computations, which would hold the interpreter, in processes of their own.
 
     A work process never outlives the node: a node that holds the lock of a directory knows that no work of an earlier
     one writes there. The simulator runs the work in place, a few steps at a time, at drawn delays.
     """
 
     def open(self) -> AbstractAsyncContextManager[Worker]:
-        """A worker whose process is gone, at whatever step of its work, when the body is left."""
+        """A worker. Its process is ended, at whatever step of its work, when the body exits."""
 
 
 LONG_STEP_SECONDS = 0.001
@@ -344,27 +345,27 @@ class StepWatcher(Protocol):
 
 
 class Loop(Protocol):
-    """The event loop that runs the node. A step is what one task does between two awaits that wait; nobody else is
-    served meanwhile."""
+    """The event loop that runs the node. A step is what one task does between two awaits that wait; no other task runs
+    meanwhile."""
 
     def watch(self, watcher: StepWatcher) -> AbstractContextManager[None]:
-        """Tell `watcher` of every long step while the body runs. Entered and left on the loop."""
+        """Report every long step to `watcher` while the body runs. Enter and exit on the loop."""
 
 
 class ObjectError(Exception):
-    """An object store did not do what it was asked for."""
+    """Base of the errors of an object store."""
 
 
 class ObjectMissing(ObjectError):
-    """There is no such object."""
+    """Raised if the object does not exist."""
 
 
 class ObjectRefused(ObjectError):
-    """The store answered, and will not do it: a right is missing, a name cannot be. Asking again does not help."""
+    """Raised if the store rejects the request: a permission is missing, or a name is invalid. A retry does not help."""
 
 
 class ObjectUnreachable(ObjectError):
-    """The store failed, or did not answer in time. What was wanted may have happened, and may happen yet."""
+    """Raised if the store failed or did not answer in time. The operation may have happened, or may still happen."""
 
 
 class FilePart(NamedTuple):
@@ -375,41 +376,41 @@ class FilePart(NamedTuple):
 
 
 class ObjectDigest(NamedTuple):
-    """What tells whether two contents are the same."""
+    """Size and checksum of a content, for comparing two contents."""
 
     size: int
     crc32c: int
 
 
 class ObjectStore(Protocol):
-    """Objects under names like `a/b/c`, each whole or not there. Every call raises ObjectError. It takes the time limit
-    that the store was opened with at most; a large object that often for its parts, of a few megabytes each."""
+    """Objects under names like `a/b/c`, each complete or absent. Every call raises ObjectError, and takes at most the
+    store's timeout; for a large object the timeout applies to each part of a few megabytes."""
 
     async def put(self, name: str, content: Buffer | FilePart) -> ObjectDigest:
-        """Store an object, in the place of one that has its name. Tells what was sent. A file is read in a thread, a
-        part at a time; raises OSError where it cannot be read, or is shorter."""
+        """Store an object, replacing one of the same name. Returns the digest of what was sent. A file is read in a
+        thread, a part at a time; raises OSError if it cannot be read, or is shorter."""
 
     async def digest(self, name: str) -> ObjectDigest:
-        """What lies there: the whole object is read back, a part at a time."""
+        """The digest of the stored object, which is read back completely, a part at a time."""
 
     async def get_range(self, name: str, offset: int, count: int) -> bytes:
         """`count` bytes from `offset`; fewer only at the end of the object."""
 
     async def list_names(self, prefix: str, after: str, count_max: int) -> list[str]:
-        """The first `count_max` names in the folder `prefix`, however deep, that come behind `after`; in order."""
+        """The first `count_max` names after `after` in the folder `prefix` and its subfolders, sorted."""
 
     async def delete(self, name: str) -> None:
-        """Has no effect where there is no such object."""
+        """Delete the object. Has no effect if it does not exist."""
 
 
 class Objects(Protocol):
     def open(self, uri: str, *, timeout_seconds: float) -> ObjectStore:
-        """The store at `uri`, whose path is in front of every name. Nobody is asked yet. Raises ValueError with a
-        sentence for a URI that cannot be used here."""
+        """The store at `uri`, whose path is the prefix of every name. Sends no request yet. Raises ValueError with a
+        message for an unusable URI."""
 
 
 class ProcessUsage(NamedTuple):
-    """What this process has used and holds just now."""
+    """The resources that this process uses."""
 
     cpu_seconds: float
     """Of all its threads, user and system."""
@@ -433,11 +434,11 @@ class World(Protocol):
     def network(self) -> Network: ...
     @property
     def tls(self) -> Tls | None:
-        """How connections to Kafka nodes are encrypted here; None where they are not."""
+        """The TLS settings of connections to Kafka nodes; None for plain connections."""
 
     @property
     def login(self) -> Login | None:
-        """How this process logs in at Kafka nodes; None where it does not."""
+        """The login of this process at Kafka nodes; None without one."""
 
     @property
     def threads(self) -> Threads: ...
@@ -452,10 +453,10 @@ class World(Protocol):
     @property
     def process_id(self) -> int: ...
     def process_usage(self) -> ProcessUsage | None:
-        """None where nobody can tell."""
+        """The resource usage of this process; None if it is unknown."""
 
     def log_sink(self, line: Mapping[str, Any]) -> None:
-        """Takes one structured log event of this node; the composition root decides where it goes."""
+        """Write one structured log event of this node; the composition root decides where to."""
 
 
 class SecuredWorld:
@@ -479,7 +480,7 @@ class SecuredWorld:
     )
 
     def __init__(self, world: World, tls: Callable[[], Tls] | None, login: Login | None) -> None:
-        """`tls` tells the keys that are in force."""
+        """`tls` returns the current keys."""
         self._tls = tls
         self.login = login
         self.clock = world.clock

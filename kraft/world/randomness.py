@@ -25,7 +25,7 @@ def uuid_from(stream: random.Random) -> bytes:
 
 
 class SeededRandomness:
-    """Every stream follows from (seed, purpose) alone."""
+    """Every stream is determined by (seed, purpose)."""
 
     __slots__ = ("_seed", "_streams")
 

@@ -1,9 +1,9 @@
-"""Long work in steps, so that whoever drives it can serve others in between: a generator that yields None where it
-may be paused, and a job where a disk or a large computation may take a while. A thread may do the job: it touches no
-state of the loop. What a job raises is raised where it was yielded.
+"""Long work in steps, so that its driver can run other tasks in between: a generator that yields None where it may be
+paused, and a job where a disk or a large computation may take long. A thread may run the job, which uses no state of
+the loop. An exception of a job is raised where it was yielded.
 
-The steps decide; `at_once` drives them where nobody is kept waiting, and `kraft.world.turns.in_turns` on the loop.
-Nothing here waits, so that packages that know no loop may be written in steps.
+`at_once` drives the steps where no other task waits, and `kraft.world.turns.in_turns` on the loop. Nothing here waits,
+so that packages without a loop can be written in steps.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Steps: TypeAlias = Generator[Job | None, None, T]
 
 
 def in_thread(function: Callable[[*Ts], T], *arguments: *Ts) -> Steps[T]:
-    """What `function` returns, as one job."""
+    """Run `function` as one job, and return its result."""
     results: list[T] = []
     yield lambda: results.append(function(*arguments))
     return results[0]
 
 
 def at_once(work: Steps[T]) -> T:
-    """What `work` returns, without a pause; its jobs are done here. Raises what it raises."""
+    """Run `work` without a pause, its jobs included. Returns its result, and raises its exceptions."""
     try:
         job = next(work)
         while True:

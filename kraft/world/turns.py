@@ -1,12 +1,12 @@
-"""The one rule by which long work on the loop lets others be served.
+"""The one rule by which long work on the loop yields to other tasks.
 
-A turn is about TURN_ITEMS items of a few microseconds each, so a step of the loop stays well below 20 ms. Count items
-with a `Turn` in a coroutine. Whatever waits for nothing but its own jobs comes in steps (`kraft.world.steps`):
-`in_turns` drives them, serves others in between, and has threads do the jobs. Items are counted and no clock is read,
-so a simulated run pauses at the same places every time.
+A turn is about TURN_ITEMS items of a few microseconds each, so a step of the loop stays well below 20 ms. A coroutine
+counts items with a `Turn`. Work that waits only for its own jobs is written in steps (`kraft.world.steps`): `in_turns`
+drives them, yields in between, and runs the jobs in threads. Items are counted and no clock is read, so a simulated run
+pauses at the same places every time.
 
-Others run during a pause: whatever was read before it (an image, an epoch, a leader) is read again after it, or the
-whole work goes on with the one image that it began with.
+Other tasks run during a pause. So state that was read before it (an image, an epoch, a leader) must be read again after
+it, or the whole work must use the one image with which it began.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Turn:
         return self._left <= 0
 
     async def next(self) -> None:
-        """Serve others, then begin another turn."""
+        """Yield to other tasks, then start another turn."""
         self._left = self._items_max
         await trio.lowlevel.checkpoint()
 
@@ -78,7 +78,7 @@ async def _no_thread(job: Job) -> None:
 
 
 async def serve_others(after_job: bool) -> None:
-    """The shortest pause. A job was one itself."""
+    """Yield to other tasks once. After a job this is not needed: it yielded itself."""
     if not after_job:
         await trio.lowlevel.checkpoint()
 
@@ -89,10 +89,10 @@ async def in_turns(
     run_job: Callable[[Job], Awaitable[object]] = _no_thread,
     pause: Callable[[bool], Awaitable[None]] = serve_others,
 ) -> T:
-    """What `work` returns. Others are served after every `items_max` of its pauses: work that yields after each item
-    passes TURN_ITEMS, work that counts for itself leaves it at one. `run_job` waits for a job (`Threads.run`). Then,
-    and at the end of each turn, `pause` decides how long the next step waits: its argument says whether there was a
-    job. Raises what `work` raises."""
+    """Run `work` on the loop, and return its result. Yields to other tasks after every `items_max` of its pauses: work
+    that yields after each item passes TURN_ITEMS, work that counts for itself leaves it at one. `run_job` runs a job
+    and waits for it (`Threads.run`). After a job, and at the end of each turn, `pause` is awaited with whether there
+    was a job. Raises what `work` raises."""
     left = items_max
     try:
         job = next(work)

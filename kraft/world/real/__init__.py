@@ -64,9 +64,8 @@ class RealWorld:
         tls: Tls | None = None,
         login: Login | None = None,
     ) -> None:
-        """`seed` makes random streams repeatable; without it they come from the kernel. `threads` bounds the worker
-        threads of `threads.run`. `tls`: how connections to Kafka nodes are encrypted; `login`:
-        how they begin."""
+        """`seed` makes random streams repeatable; without it they are seeded by the kernel. `threads` limits the worker
+        threads of `threads.run`. `tls` and `login` are used for connections to Kafka nodes."""
         self.clock = RealClock()
         self.random = SystemRandomness() if seed is None else SeededRandomness(str(seed))
         self.files = RealFileSystem()
@@ -94,8 +93,8 @@ Ts = TypeVarTuple("Ts")
 
 
 class RealThreads:
-    """Implements `kraft.world.ports.Threads` over trio's thread cache. At most `limit` functions run at once; more
-    wait their turn, first come first served."""
+    """Implements `kraft.world.ports.Threads` over trio's thread cache. At most `limit` functions run at a time; others
+    are queued."""
 
     __slots__ = ("_limiter",)
 

@@ -1,7 +1,7 @@
 """A child process that the kernel kills when this one ends.
 
-Linux ties that promise (PR_SET_PDEATHSIG, see `worker_process`) to the thread that started the child. Threads of
-trio's pool go when they are idle, so each child has a thread of its own, which then waits for the child's end.
+Linux ties this (PR_SET_PDEATHSIG, see `worker_process`) to the thread that started the child. Idle threads of trio's
+pool exit, so each child has a thread of its own, which then waits for the child's end.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import trio
 
 
 class ChildProcess:
-    """Made by `start_child`. Both pipes are this process's."""
+    """A child, created by `start_child`. Both pipes belong to this process."""
 
     def __init__(self, popen: subprocess.Popen[bytes], ended: trio.Event) -> None:
         self._popen = popen
@@ -41,12 +41,13 @@ class ChildProcess:
         self._popen.kill()
 
     async def wait(self) -> None:
-        """Until it is gone."""
+        """Wait until the child has ended."""
         await self._ended.wait()
 
 
 async def start_child(command: Sequence[str], descriptors: Sequence[int]) -> ChildProcess:
-    """A process that inherits `descriptors`. Raises OSError. Not to be cancelled: a child would be left."""
+    """Start a process that inherits `descriptors`. Raises OSError. Must not be cancelled: the child would be left
+    running."""
     token = trio.lowlevel.current_trio_token()
     started, ended = trio.Event(), trio.Event()
     outcome: list[subprocess.Popen[bytes] | OSError] = []

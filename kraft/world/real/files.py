@@ -34,8 +34,8 @@ DATA_SYNC = getattr(os, "fdatasync", os.fsync)  # Content and size; only timesta
 
 
 class RealFile:
-    """Implements `kraft.world.ports.File` on a file descriptor. A closed file answers EBADF, never another file's
-    bytes."""
+    """Implements `kraft.world.ports.File` on a file descriptor. A closed file raises EBADF, and never reads another
+    file's bytes."""
 
     __slots__ = ("_end", "_writable", "descriptor", "path")
 
@@ -133,8 +133,8 @@ class RealFile:
 
 
 def read_if_resident(file: RealFile, buffer: memoryview, offset: int) -> int | None:
-    """Read up to as much as `buffer` holds and return how many bytes that was, 0 at the end of the file; None where the
-    first of them is not in memory. Raises OSError."""
+    """Read up to the size of `buffer`, and return the number of bytes, 0 at the end of the file; None if the first of
+    them is not in memory. Raises OSError."""
     try:
         return os.preadv(file.descriptor, [buffer], offset, RWF_NOWAIT)
     except BlockingIOError:
@@ -146,7 +146,7 @@ def read_if_resident(file: RealFile, buffer: memoryview, offset: int) -> int | N
 
 
 def _lock(descriptor: int, path: str) -> None:
-    """Raises LockHeld. A work process of a node that was killed ends with it, within milliseconds."""
+    """Lock the file. Raises LockHeld. Waits a little: a work process of a killed node ends within milliseconds."""
     give_up = time.monotonic() + LOCK_PATIENCE_SECONDS
     while True:
         try:
@@ -205,7 +205,7 @@ def _is_frozen(pid: int) -> bool:
 
 
 def _allocate(descriptor: int, start: int, end: int) -> None:
-    """Give the file blocks from `start` to `end`, where it ends afterwards. Raises OSError, with a part done."""
+    """Allocate blocks of the file from `start` to `end`, its new end. Raises OSError, possibly after a part."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(descriptor, start, end - start)
         return
@@ -216,7 +216,7 @@ def _allocate(descriptor: int, start: int, end: int) -> None:
 
 
 class RealFileSystem:
-    """Implements `kraft.world.ports.FileSystem`. `lock_descriptors` are those of the locks that are held here."""
+    """Implements `kraft.world.ports.FileSystem`. `lock_descriptors` are those of the locks that this process holds."""
 
     __slots__ = ("lock_descriptors",)
 

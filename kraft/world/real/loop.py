@@ -23,8 +23,8 @@ class RealLoop:
     __slots__ = ("_clock",)
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
-        """`clock` gives seconds. A test on a busy machine passes `time.thread_time`: then a step is as long as the
-        processor worked on it."""
+        """`clock` returns seconds. A test on a busy machine passes `time.thread_time`: then a step is as long as its
+        CPU time."""
         self._clock = clock
 
     @contextmanager

@@ -1,9 +1,8 @@
 """TCP over raw non-blocking sockets, waiting through trio's event loop.
 
-Each call tries the kernel first and waits only if it must: a wait costs an epoll registration and a turn of the
-loop, a send that fits the socket buffer costs neither. So that no busy stream starves the rest, one that keeps
-succeeding gives up its turn after every `TURN_BYTES`. Every failure of a connection, of whatever errno, surfaces as
-a ConnectionError.
+Each call tries the kernel first and waits only if it must: a wait costs an epoll registration and a turn of the loop, a
+send that fits the socket buffer costs neither. A stream that keeps succeeding yields after every `TURN_BYTES`, so that
+it does not starve others. Every failure of a connection, of whatever errno, is raised as a ConnectionError.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ Address = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
 
 
 def broken(error: OSError) -> ConnectionError:
-    """A connection's failure as the one kind that callers handle, errno kept."""
+    """A connection's failure as a ConnectionError, with its errno."""
     if isinstance(error, ConnectionError):
         return error
     return ConnectionResetError(error.errno, error.strerror)
@@ -47,8 +46,8 @@ def _closed() -> ConnectionError:
 
 
 def _check_open(waited: socket.socket) -> None:
-    """Before a wait. All closed sockets have one descriptor, -1: trio keeps the first that waits for it for ever, and
-    calls the next one busy. Raises ConnectionAbortedError."""
+    """Check, before a wait, that the socket is open. All closed sockets have the descriptor -1: trio would keep the
+    first waiting for ever, and report the next one as busy. Raises ConnectionAbortedError."""
     if waited.fileno() < 0:
         raise _closed()
 
@@ -64,7 +63,7 @@ class RealStream:
         return None
 
     def __init__(self, connected: socket.socket, peer: str, file_buffer: memoryview) -> None:
-        """`file_buffer` is shared by all streams of a loop: used only between two awaits."""
+        """`file_buffer` is shared by all streams of a loop, and used only between two awaits."""
         self._socket = connected
         self._file_buffer = file_buffer
         self._turn = 0  # Bytes sent since the last checkpoint.
@@ -77,7 +76,7 @@ class RealStream:
 
     @property
     def peer_port(self) -> int:
-        """0 where the other side has gone."""
+        """The peer's port; 0 if the connection has ended."""
         try:
             return int(self._socket.getpeername()[1])
         except OSError:
@@ -108,8 +107,8 @@ class RealStream:
             raise broken(error) from error
 
     async def wait_ended(self) -> None:
-        """The loop's own poller tells of bytes and of the end alike. One of its own tells of the end alone; it lasts as
-        long as the wait. A system without epoll waits until this side closes."""
+        """See the port. The loop's own poller reports bytes and the end alike, so a poller of its own, which reports
+        only the end, is used during the wait. Without epoll it waits until this side closes."""
         _check_open(self._socket)
         if not hasattr(select, "epoll"):
             await trio.sleep_forever()
@@ -141,7 +140,7 @@ class RealStream:
             raise broken(error) from error
 
     def _is_last(self, rest: bytes) -> bool:
-        """Whether nothing but the end follows `rest`, the first bytes of what is unread."""
+        """Whether the stream ends after `rest`, the first unread bytes."""
         return not rest
 
     def send_nowait(self, buffers: Sequence[Buffer]) -> int:
@@ -216,8 +215,8 @@ class RealStream:
 
 
 def read_piece(file: RealFile, buffer: memoryview, offset: int, only_resident: bool) -> memoryview:
-    """Read as much of the file as `buffer` holds, or a part of that. With `only_resident`, nothing is read where the
-    first byte is not in memory. Raises OSError, also at the end of the file."""
+    """Read up to the size of `buffer`. With `only_resident`, read nothing if the first byte is not in memory. Raises
+    OSError, also at the end of the file."""
     size = read_if_resident(file, buffer, offset) if only_resident else os.preadv(file.descriptor, [buffer], offset)
     if size is None:
         return buffer[:0]
@@ -227,7 +226,7 @@ def read_piece(file: RealFile, buffer: memoryview, offset: int, only_resident: b
 
 
 def _after(buffers: Sequence[Buffer], sent: int) -> list[Buffer]:
-    """What is left of `buffers` once their first `sent` bytes are gone."""
+    """The rest of `buffers` after their first `sent` bytes."""
     left: list[Buffer] = []
     for buffer in buffers:
         if sent >= len(buffer):
@@ -313,7 +312,7 @@ class RealNetwork:
             raise
 
     def _accepted(self, tls: Tls | None) -> StreamOf:
-        """What makes streams of sockets that a listener accepts."""
+        """The function that makes streams of sockets that a listener accepts."""
         if tls is None:
             return lambda connected, peer: RealStream(connected, peer, self._file_buffer)
         from kraft.world.real.tls import TlsStream, server_context  # Who does not encrypt need not import ssl.
@@ -389,8 +388,8 @@ async def _connect(family: int, address: Address) -> socket.socket:
 
 
 async def _resolve(host: str, port: int) -> list[tuple[int, Address]]:
-    """Addresses of a host in the resolver's order. Numeric hosts need no thread. Raises UnknownHost, and OSError, also
-    for what no host can be called."""
+    """The addresses of a host in the resolver's order. Numeric hosts need no thread. Raises UnknownHost; OSError also
+    for an invalid host name."""
     try:
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)

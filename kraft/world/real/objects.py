@@ -81,8 +81,8 @@ class RealObjects:
 
 
 class RealObjectStore:
-    """Implements `kraft.world.ports.ObjectStore`. A request that is given up goes on in its thread until the
-    library's own limits end it, and keeps the thread from others."""
+    """Implements `kraft.world.ports.ObjectStore`. A request that times out continues in its thread until the library's
+    own limits end it, and occupies the thread until then."""
 
     __slots__ = ("_is_sorted", "_limiter", "_store", "_timeout_seconds")
 

@@ -33,7 +33,7 @@ _VERIFY: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "requir
 
 
 def server_context(tls: Tls) -> ssl.SSLContext:
-    """Raises ValueError with a sentence."""
+    """The context of a listener. Raises ValueError with a message."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_NO_RENEGOTIATION
     context.num_tickets = 0  # They would wake a client that waits for an answer, for nothing.
@@ -45,7 +45,7 @@ def server_context(tls: Tls) -> ssl.SSLContext:
 
 
 def client_context(tls: Tls) -> ssl.SSLContext:
-    """Raises ValueError with a sentence."""
+    """The context of a client. Raises ValueError with a message."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.options |= ssl.OP_NO_RENEGOTIATION
     context.check_hostname = tls.check_host
@@ -67,7 +67,8 @@ def _trust(context: ssl.SSLContext, tls: Tls) -> None:
 
 
 def _show(context: ssl.SSLContext, tls: Tls) -> None:
-    """OpenSSL takes a chain and its key from paths only; these lead into memory that has no name on any disk."""
+    """Load the chain and its key into the context. OpenSSL reads them from paths only; these refer to memory that has
+    no name on any disk."""
     with _in_memory(tls.certificate_chain) as chain, _in_memory(tls.private_key) as key:
         try:
             # With a password of "", OpenSSL fails where it would ask on the terminal for one.
@@ -121,8 +122,8 @@ class TlsStream(RealStream):
         turns: trio.Lock,
         server_name: str | None = None,
     ) -> None:
-        """`turns` is shared by all streams of a loop: it spreads handshakes over the loop's turns. `server_name`:
-        whom a client wants to talk to."""
+        """`turns` is shared by all streams of a loop, and spreads handshakes over the loop's turns. `server_name` is
+        the host that a client wants to reach."""
         super().__init__(connected, peer, file_buffer)
         self._context = context
         self._server_name = server_name
@@ -132,8 +133,8 @@ class TlsStream(RealStream):
         """The plaintext of a record that the socket has not taken whole."""
 
     async def handshake(self) -> None:
-        """One step of one handshake in a turn of the loop: its arithmetic takes about a millisecond, and whoever is
-        served already shall not wait for that of hundreds."""
+        """See the port. Each turn of the loop does one step of one handshake: its computation takes about a
+        millisecond, and requests should not wait for those of hundreds of handshakes."""
         try:
             self._socket = self._tls = self._context.wrap_socket(
                 self._socket,
@@ -152,7 +153,8 @@ class TlsStream(RealStream):
             await (super().wait_readable() if is_readable else self.wait_writable())
 
     def _step(self) -> bool | None:
-        """None when all is agreed, else whether the peer has to send (or to take) something."""
+        """Do one step. Returns None when the handshake is complete, else whether it waits for data from the peer (True)
+        or to send (False)."""
         try:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
@@ -223,7 +225,7 @@ class TlsStream(RealStream):
         return accepted
 
     def _flush(self) -> bool:
-        """Whether nothing is left of what was accepted."""
+        """Send held-back records. Returns whether nothing is left."""
         if self._unsent is None:
             return True
         unsent, self._unsent = self._unsent, None
@@ -289,7 +291,7 @@ def _failed(error: OSError) -> ConnectionError:
 
 
 def _records(buffers: Sequence[Buffer]) -> Iterator[Buffer]:
-    """Pieces of one record each: small buffers go together into one."""
+    """Pieces of one record each; small buffers are joined."""
     small: list[Buffer] = []
     size = 0
     for buffer in buffers:

@@ -36,8 +36,8 @@ _START = "import sys; sys.path[:] = {path!r}; from kraft.world.real.worker_proce
 
 
 class RealWorkers:
-    """Implements `kraft.world.ports.Workers`. `descriptors` are those of the locks that are held. A worker that is
-    silent for `silence_seconds` is given up."""
+    """Implements `kraft.world.ports.Workers`. `descriptors` are those of the held locks. A worker that is silent for
+    `silence_seconds` is killed."""
 
     __slots__ = ("_descriptors", "silence_seconds")
 
@@ -129,10 +129,10 @@ class RealWorker:
         return WorkFailed(f"the work process ended with status {None if process is None else process.returncode}")
 
     async def close(self) -> None:
-        """End the process, at whatever step it is, and wait until it is gone.
+        """End the process, at whatever step it is, and wait for its end.
 
-        One that waits for a dead disk cannot go. It is left after END_SECONDS_MAX: it makes no call any more, and
-        keeps the locks of the directories until it is gone.
+        A process that waits for a dead disk cannot end. It is abandoned after END_SECONDS_MAX: it makes no further
+        call, and keeps the locks of the directories until it ends.
         """
         process, self._process = self._process, None
         self._received.clear()

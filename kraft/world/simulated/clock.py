@@ -37,7 +37,7 @@ class SimulatedClock:
     __slots__ = ("_alarms", "_at", "_node", "_origin", "_speed", "_wall_origin", "told", "wall_skew_ms")
 
     def __init__(self, node: Node, *, started: float, speed: float = 1.0, wall_skew_ms: int = 0) -> None:
-        """`started`: what `now` says at this moment."""
+        """`started` is the value of `now` at this moment."""
         self._node = node
         self._at = node.time.now  # Universal time at which `now` was `_origin`.
         self._origin = started
@@ -98,7 +98,7 @@ class SimulatedClock:
             alarm.event = self._node.time.call_at(self._at + (alarm.deadline - self._origin) / self._speed, alarm.ring)
 
     def ring(self, alarm: Alarm) -> None:
-        """The alarm is due, or nearly."""
+        """Run the alarm's action if it is due; set it again if it is not."""
         if self._read() < alarm.deadline:
             alarm.event = self._node.time.call_after(STEP_SECONDS, alarm.ring)
             return

@@ -94,11 +94,11 @@ class Disk:
         return self.cold_rate > 0 and self._random.random() < self.cold_rate
 
     def begin_job(self) -> None:
-        """A thread's function begins."""
+        """Start measuring the file calls of a thread's function."""
         self._busy, self._drops = 0.0, 0
 
     def end_job(self) -> float:
-        """Time that its file calls took."""
+        """The seconds that the function's file calls took."""
         self.bites["drip"] += self._drops
         return self._busy
 
@@ -145,7 +145,7 @@ class Disk:
         inode.reserved = size
 
     def sync(self, inode: Inode, path: str) -> None:
-        """A failed sync loses the pages for good: the kernel then calls them clean."""
+        """Make the file durable. A failed sync loses its dirty pages permanently: the kernel then marks them clean."""
         try:
             self.check_faults("sync", path)
         except OSError:
@@ -155,7 +155,7 @@ class Disk:
         inode.sync()
 
     def crash(self) -> None:
-        """Power is lost. What remains is chosen from the disk's random stream."""
+        """Lose power. What remains is chosen from the disk's random stream."""
         self.lost_pages = False
         self.journal.crash(self._random)
         self.locks.clear()
@@ -176,8 +176,8 @@ class Disk:
                     self.used += entry.taken
 
     def restart(self) -> None:
-        """A process has ended. After a failed sync the page cache shows what the disk does not have, and calls it
-        clean: then the machine starts afresh."""
+        """Handle the end of a process. After a failed sync the page cache shows, as clean, content that the disk does
+        not have: then the machine is rebooted."""
         self.refusals.clear()
         if self.lost_pages:
             self.crash()
@@ -189,7 +189,7 @@ class Disk:
         self.replaced += 1
 
     def corrupt(self, inode: Inode, position: int) -> None:
-        """Flip one bit, seen and durable, as a decaying medium does."""
+        """Flip one bit, in seen and durable content, as a decaying medium does."""
         bit = 1 << self._random.randrange(8)
         for content in (inode.content, inode.durable):
             if position < len(content):

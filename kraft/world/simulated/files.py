@@ -95,7 +95,7 @@ class SimulatedFile:
         return not self._disk.is_cold()
 
     def close(self) -> None:
-        """Also lets a dead node's handle go, quietly: it changes nothing that a crash left."""
+        """Close the handle. On a dead node's handle it has no effect, and raises nothing."""
         if self._node.alive and not self._closed:
             self._node.enter("close", self.path)
         self._closed = True

@@ -32,7 +32,7 @@ class Inode:
 
     @property
     def taken(self) -> int:
-        """Bytes of the disk."""
+        """The bytes of disk space that the file occupies."""
         return len(self.content) + self.reserved
 
     def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
@@ -88,8 +88,8 @@ class Inode:
         self.durable.extend(bytes(size - len(self.durable)))
 
     def write_back(self, chance: random.Random) -> None:
-        """The kernel's own flusher: some dirty pages and the size they need reach the disk, with no promise to
-        anybody."""
+        """Write some dirty pages, and the size they need, to the disk, as the kernel does in the background at any
+        time."""
         if not self.dirty:
             return
         size = len(self.content)
@@ -99,7 +99,7 @@ class Inode:
         self.sizes[:] = [len(self.durable), size] if len(self.durable) != size else []
 
     def crash(self, chance: random.Random) -> None:
-        """Power is lost: the durable content plus some of the rest is all there is from now on."""
+        """Lose power: the durable content and a part of the rest remain."""
         if self.dirty or self.sizes:
             before = len(self.durable)
             kind = chance.choice(("nothing", "everything", "prefix", "prefix", "scattered"))

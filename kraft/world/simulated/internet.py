@@ -75,7 +75,7 @@ class Host:
             stream.shut()
 
     def power_lost(self) -> None:
-        """Nothing leaves any more: peers hang until they hear from the next life of this host."""
+        """Stop sending anything: peers hang until they hear from the next life of this host."""
         self.powered = False
         self.listeners.clear()
         for stream in list(self.streams):
@@ -128,7 +128,7 @@ class Internet:
                 self.cut(name, other)
 
     def mute(self, source: str, port: int, target: str) -> None:
-        """Answers from `port` of `source` do not reach `target`; all else does."""
+        """Drop what `source` sends from `port` to `target`; everything else passes."""
         self._mutes[source, port, target] = None
 
     def heal(self, source: str | None = None, target: str | None = None) -> None:
@@ -143,11 +143,11 @@ class Internet:
                 stream.incoming.forgotten = stream.outgoing.forgotten = True
 
     def bite(self, kind: str, source: Host, target: Host) -> None:
-        """A fault of that kind ("cut", "stall", "slow", "reset", "forgotten") did something to a packet."""
+        """Count that a fault of that kind ("cut", "stall", "slow", "reset", "forgotten") affected a packet."""
         self._bites[kind, source.name, target.name] += 1
 
     def bites(self, kind: str, *hosts: str) -> int:
-        """How often faults of that kind did something at the host of that name, or between two."""
+        """The number of packets that faults of that kind affected at the host of that name, or between two."""
         return sum(
             count
             for (what, *ends), count in self._bites.items()

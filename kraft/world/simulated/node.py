@@ -1,7 +1,7 @@
-"""One life of one node: what may touch the world, who waits on it, and what happens when it pauses or dies.
+"""One life of one node: its port calls, the tasks that wait on it, and its pauses and death.
 
-Every port call of the node passes `enter`, which refuses the dead, counts down to a planned death, and writes the
-trace. Everything that wakes a task of the node passes `wake`, so that a paused node hears nothing until it resumes.
+Every port call of the node passes `enter`, which rejects dead nodes, counts down to a planned death, and writes the
+trace. Everything that wakes a task of the node passes `wake`, so that a paused node is not woken until it resumes.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class NodeDied(BaseException):
-    """The node is dead: no call of its world does anything any more.
+    """Raised by every port call of a dead node.
 
-    No Exception, so that no handler in the product mistakes it for a failure that it could answer; nothing outside
-    the simulator may catch it.
+    It is not an Exception, so that no handler in the product mistakes it for a failure; only the simulator may catch
+    it.
     """
 
 
@@ -92,22 +92,21 @@ class Node:
             self.trace.fold()
 
     def die_after_calls(self, count: int, *, power_lost: bool) -> None:
-        """The node dies just before its port call number `count` from now (0 = the next), be it in a task or in a
-        thread's function."""
+        """Let the node die just before its port call number `count` from now (0 = the next), in a task or in a thread's
+        function."""
         self._is_doomed = True
         self._countdown = count
         self._planned_power_loss = power_lost
 
     def on_death(self, action: Callable[[], None]) -> None:
-        """`action` runs when the node dies, in order of registration; at once if it is dead."""
+        """Run `action` when the node dies, in order of registration; immediately if it is dead."""
         if self.alive:
             self._on_death.append(action)
         else:
             action()
 
     def die(self, *, power_lost: bool) -> None:
-        """Ports die first; then whoever waits on one is woken by NodeDied; then what was registered for this moment
-        runs. Idempotent."""
+        """Stop the ports, wake tasks that wait on one with NodeDied, then run the actions of `on_death`. Idempotent."""
         if not self.alive:
             return
         self.alive, self._is_doomed = False, True
@@ -129,7 +128,7 @@ class Node:
             self.wake(action)
 
     def wake(self, action: Callable[[], None]) -> None:
-        """Do what lets tasks of this node run, now or when it resumes; never if it has died."""
+        """Run `action`, which wakes tasks of this node, now or when it resumes; never if it has died."""
         if not self.alive:
             return
         if self.paused:
@@ -159,7 +158,7 @@ class Parking:
         return bool(self._tasks)
 
     async def wait(self) -> None:
-        """Until `wake_all`, or NodeDied."""
+        """Wait for `wake_all`. Raises NodeDied."""
         task = trio.lowlevel.current_task()
         self._tasks[task] = None
         self._node.parked(task, self)

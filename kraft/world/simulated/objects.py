@@ -1,7 +1,7 @@
-"""Object stores in memory. They belong to nobody's machine: they outlive every node.
+"""Object stores in memory. They belong to no node's machine, and outlive every node.
 
-A request that has left its node is on its way, whatever becomes of the node: it may take effect long after the node
-gave up waiting, or died. So may one whose answer is lost.
+A request that has left its node is independent of the node: it may take effect long after the node timed out or died.
+So may a request whose response is lost.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class ObjectServer:
         """Who has heard nothing yet, by the numbers of requests."""
 
     def send(self, effect: Callable[[], T], answer: Callable[[T | ObjectError], None]) -> None:
-        """`effect` happens at the store in a while, and `answer` hears of it a while later, or never."""
+        """Apply `effect` at the store after a delay, and pass the result to `answer` after another one, or never."""
         faults, number = self.faults, next(self._numbers)
         self._waiting[number] = answer
         delay = self._delay()

@@ -1,9 +1,9 @@
 """A universe: many nodes, one seed, one trio run.
 
-Everything that happens follows from the seed: the order of tasks, delays, faults that rates ask for, what a crash
-leaves, the nodes' own random streams. Real time, real files and real sockets have no part in it. A test's body runs
-inside `Universe.run`, gives worlds to nodes and plays fate with the controls here; every control is a plain call
-that takes effect at once and is itself a line of the trace.
+Everything is determined by the seed: the order of tasks, delays, faults at given rates, what a crash leaves, the nodes'
+own random streams. Real time, files and sockets are not used. A test's body runs inside `Universe.run`, gives worlds to
+nodes and injects faults with the controls here; every control is a plain call that takes effect immediately and is
+recorded in the trace.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ COLLECT_SECONDS = 5.0  # Simulated seconds between two runs of Python's garbage 
 
 
 class SimulationTimeout(Exception):
-    """The body did not end within its simulated time."""
+    """Raised if the body did not end within its simulated time."""
 
 
 class SimulatedWorld:
@@ -132,7 +132,7 @@ class Universe:
         self._lives: dict[str, int] = {}
 
     def stream(self, purpose: str) -> random.Random:
-        """A fresh random stream for fate itself (fault plans, workloads), apart from every node's."""
+        """A new random stream for the test itself (fault schedules, workloads), independent of every node's."""
         return random.Random(f"{self.seed}//{purpose}")
 
     def run(self, body: Callable[[Universe], Awaitable[T]], *, seconds_max: float = SECONDS_MAX) -> T:
@@ -172,7 +172,7 @@ class Universe:
         raise SimulationTimeout(f"no end within {seconds_max} simulated seconds")
 
     async def sleep(self, seconds: float) -> None:
-        """Fate's own waiting, in universal time."""
+        """Let the test wait, in universal time."""
         done = trio.Event()
         event = self.time.call_after(seconds, done.set)
         try:
@@ -234,8 +234,8 @@ class Universe:
         self.world_of(name).node.die(power_lost=False)
 
     def power_off(self, name: int | str) -> None:
-        """The machine is gone without a word, and with it what its disk had not made durable. The next `world_for`
-        switches it on again."""
+        """Cut the machine's power: whatever its disk had not made durable is lost. The next `world_for` switches it on
+        again."""
         self._fate("power off", name)
         self.world_of(name).node.die(power_lost=True)
 
@@ -280,7 +280,7 @@ class Universe:
         self.internet.cut(self.host(source).name, self.host(target).name, both_ways=both_ways)
 
     def mute(self, source: int | str, port: int, target: int | str) -> None:
-        """What `source` answers at `port` does not reach `target` until the two are healed."""
+        """Drop the responses that `source` sends from `port` to `target`, until the two are healed."""
         self._fate("mute", source, port, target)
         self.internet.mute(self.host(source).name, port, self.host(target).name)
 
@@ -289,8 +289,7 @@ class Universe:
         self.internet.isolate(self.host(name).name)
 
     def forget_connections(self, name: int | str) -> None:
-        """A firewall in between forgot the node's connections: both ends go on believing in them, and nothing passes
-        any more."""
+        """Drop the node's connections in a firewall: both ends still consider them open, but nothing passes."""
         self._fate("forget connections", name)
         self.internet.forget(self.host(name))
 
@@ -317,7 +316,7 @@ class SimulatedLoop:
             self._watchers.remove(watcher)
 
     def stall(self, task: str, seconds: float) -> None:
-        """Tell the watchers of a step, as if `task` had held up the loop for `seconds`."""
+        """Report a step to the watchers, as if `task` had blocked the loop for `seconds`."""
         if seconds >= LONG_STEP_SECONDS:
             for watcher in list(self._watchers):
                 watcher.long_step(task, seconds)
