@@ -111,7 +111,7 @@ class ApiKey:
 
 
 class Api(NamedTuple):
-    """What the schemas say of one API."""
+    """The schemas' facts about one API."""
 
     name: str
     versions_min: int
@@ -175,7 +175,7 @@ FORWARDABLE = frozenset(
 
 
 def api_of(key: int) -> Api:
-    """The table's row. Raises ProtocolError for a key that this release does not know."""
+    """The table's row of a key. Raises ProtocolError for an unknown key."""
     try:
         return _APIS[key]
     except KeyError:

@@ -19,8 +19,8 @@ from kraft.protocol.source import SMALL_ARRAY, Source, fixed_format, packer, sma
 
 
 def has_bound(cls: type[Message]) -> bool:
-    """Whether a broker decodes `cls` from what any client sends: requests, and the subscription inside one. Answers
-    and records are as long as they are."""
+    """Whether the number of elements of `cls` is limited, because brokers decode it from any client: requests, and the
+    subscription inside one. Responses and records are not limited."""
     return cls.__name__.endswith("Request") or cls.__name__ == "ConsumerProtocolSubscription"
 
 
@@ -85,7 +85,7 @@ class DecoderSource(Source):
         return repr(field.default)
 
     def flush(self) -> None:
-        """Unpack what waits."""
+        """Unpack the pending fields."""
         if not self.pending:
             return
         targets, formats = zip(*self.pending, strict=True)
@@ -183,7 +183,7 @@ class DecoderSource(Source):
             self.line(f"{target} = None" if nullable else f'raise bad({field.name!r}, "null is not allowed")')
 
     def count(self, name: str, count: str) -> None:
-        """Take `count` from what is left."""
+        """Subtract `count` from the remaining elements."""
         if self._counting:
             self.line(f"left -= {count}")
             with self.block("if left < 0:"):

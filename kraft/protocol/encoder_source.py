@@ -73,7 +73,7 @@ class EncoderSource(Source):
         return f"{self.constant('pack', layout, packer(layout).pack)}({arguments})"
 
     def take(self) -> list[tuple[str, str]]:
-        """What waits, which then waits no longer: lines that may raise come before it."""
+        """The pending fields, which are then no longer pending: lines that may raise must precede them."""
         waiting, self.pending = self.pending, []
         return waiting
 
@@ -96,14 +96,15 @@ class EncoderSource(Source):
             self.text_or_bytes(field, field.type, value)
 
     def check_uuid(self, field: Field, value: str) -> None:
-        """`struct` pads and cuts silently."""
+        """Check a UUID's length: `struct` would pad or truncate it silently."""
         waiting = self.take()
         with self.block(f"if len({value}) != 16:"):
             self.line(f'raise bad({field.name!r}, "a UUID has 16 bytes")')
         self.pending = waiting
 
     def refuse_null(self, field: Field, value: str) -> None:
-        """For fields that are None in other versions; for those that never are, the type checker speaks."""
+        """Reject None for a field that is nullable only in other versions. For fields that never are, the type checker
+        does."""
         if field.nullable[1] >= 0 or field.type == "records" or field.default is None:
             waiting = self.take()
             with self.block(f"if {value} is None:"):

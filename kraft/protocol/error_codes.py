@@ -1,7 +1,7 @@
-"""Kafka's error codes, as of Apache Kafka 4.3: names and retriability are the protocol's, the sentences are ours.
+"""Kafka's error codes, as of Apache Kafka 4.4.0: names and retriability are the protocol's, the messages are ours.
 
-Retriable means that the client may send the same request again, perhaps after refreshing its metadata, and expect it
-to succeed.
+Retriable means that the client may send the same request again, perhaps after refreshing its metadata, and expect it to
+succeed.
 """
 
 from __future__ import annotations

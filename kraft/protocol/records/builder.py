@@ -136,8 +136,8 @@ def build_keyed_batch(
     producer_epoch: int = NO_PRODUCER_EPOCH,
     is_transactional: bool = False,
 ) -> Steps[bytes]:
-    """One whole batch of keys and values (at least one), from offset 0 on and all of one time. Yields after each
-    TURN_ENTRIES, so that others may have their turn between them."""
+    """One whole batch of keys and values (at least one), from offset 0 on, all with one timestamp. Yields after each
+    TURN_ENTRIES, so that other tasks can run."""
     payload = bytearray()
     for start in range(0, len(entries), TURN_ENTRIES):
         payload += _keyed_records(entries[start : start + TURN_ENTRIES], start)

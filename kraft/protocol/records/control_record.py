@@ -61,7 +61,7 @@ class TransactionMarker:
 
 
 class ControlBatch(Protocol):
-    """What is asked of a batch to find its marker; `RecordBatch` is one."""
+    """The part of a batch that is read to find its marker; `RecordBatch` is one."""
 
     @property
     def is_control(self) -> bool: ...

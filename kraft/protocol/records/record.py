@@ -141,8 +141,8 @@ def check_lengths(data: bytes | bytearray | memoryview, position: int, end: int,
 def _decode_usual(
     data: bytes, position: int, base_offset: int, base_timestamp: int, log_append_time_ms: int | None
 ) -> tuple[Record, int]:
-    """What `decode_record` gives, at half of its cost for a record whose lengths and deltas take a byte or two each.
-    Any other, and what is garbage, is left to it."""
+    """Decode as `decode_record` does, at half of its cost, a record whose lengths and deltas take a byte or two each.
+    Any other record, valid or not, is passed to it."""
     try:
         at = position
         length, at = data[at], at + 1
@@ -197,8 +197,8 @@ def _decode_usual(
 def decode_record(
     data: bytes, position: int, base_offset: int, base_timestamp: int, log_append_time_ms: int | None
 ) -> tuple[Record, int]:
-    """The record at `position`, and where it ends: the plain decoder, which says what is right. Raises InvalidRecord,
-    IndexError, ValueError."""
+    """Decode the record at `position`. Returns it and its end. This is the plain decoder, the reference for the fast
+    ones. Raises InvalidRecord, IndexError, ValueError."""
     length, start = read_varint(data, position)
     end = start + length
     if length < 0 or end > len(data):

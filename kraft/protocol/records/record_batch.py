@@ -54,7 +54,7 @@ _EPOCH = Struct(">i")
 
 
 def increment_sequence(sequence: int, increment: int) -> int:
-    """Sequences run from 0 to 2^31 - 1 and wrap to 0."""
+    """The sequence increased by `increment`. Sequences run from 0 to 2^31 - 1 and wrap to 0."""
     return (sequence + increment) & SEQUENCE_MAX
 
 
@@ -158,7 +158,8 @@ class RecordBatch:
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When tombstones and markers of this batch may go (KIP-534); None before the cleaner's first pass."""
+        """The time in ms from which tombstones and markers of this batch may be removed (KIP-534); None before the
+        cleaner's first pass."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_FLAG else None
 
     @property
@@ -208,8 +209,8 @@ class RecordBatch:
     def iterate_records(
         self, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX, from_offset: int = 0
     ) -> Iterator[Record]:
-        """The same, one record at a time, for those who must pause in between. Records before `from_offset` are passed
-        over: a record among them that is garbage may go unnoticed."""
+        """The records, decoded one at a time, for callers that pause in between. Records before `from_offset` are
+        skipped: an invalid one among them may go unnoticed."""
         log_append_time_ms = self.max_timestamp if self.attributes & TIMESTAMP_TYPE_FLAG else None
         payload = self.payload(decompressed_bytes_max)
         first = position = 0

@@ -1,7 +1,7 @@
-"""Judge the records of a batch without building them: what a leader must know before it appends them.
+"""Checks the records of a batch without building them: what a leader must know before it appends them.
 
-A judge accepts and refuses what `iterate_records`, the plain decoder, accepts and refuses. Usual records are judged in
-a loop of their own, which may be machine code (`usual_records`); here are slices, the other records, and errors.
+It accepts and rejects the same payloads as `iterate_records`, the plain decoder. Usual records are checked in a
+separate loop, which may be machine code (`fast_path`); here are slices, the other records, and errors.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ READ_BY: Final = "interpreter" if judge_usual is usual_records.judge else "machi
 
 
 class JudgedRecords(NamedTuple):
-    """What holds for the records of one batch."""
+    """Properties of the records of one batch."""
 
     have_keys: bool
     """Whether every record has a key."""
@@ -39,10 +39,10 @@ class JudgedRecords(NamedTuple):
 
 
 def judge_records(payload: bytes | memoryview, count: int) -> Steps[JudgedRecords]:
-    """Look at every byte that is not content of the `count` records of a decompressed payload, and pause after
+    """Check every byte of the `count` records of a decompressed payload except their content, yielding after
     JUDGED_A_SLICE of them. There must be at least one.
 
-    Raises InvalidRecord where a record is garbage, RecordCountMismatch when the bytes end early or some are left.
+    Raises InvalidRecord for an invalid record, RecordCountMismatch if the bytes end early or some are left.
     """
     data = payload if isinstance(payload, bytes) else bytes(payload)
     index, position, left = 0, 0, JUDGED_A_SLICE

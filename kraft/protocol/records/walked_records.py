@@ -1,8 +1,8 @@
-"""Walk over the records of a batch without building them: what a reader must know who keeps the last record of each
-key, as compaction and the load of a coordinator do.
+"""Reads the keys of a batch's records without building them, for readers that keep the last record of each key:
+compaction and the load of a coordinator.
 
-It accepts and refuses what `iterate_records`, the plain decoder, accepts and refuses. Usual records are walked over in
-a loop of their own, which may be machine code (`usual_records`); any other is left to the plain decoder.
+It accepts and rejects the same payloads as `iterate_records`, the plain decoder. Usual records are read in a separate
+loop, which may be machine code (`fast_path`); any other is passed to the plain decoder.
 """
 
 from __future__ import annotations
