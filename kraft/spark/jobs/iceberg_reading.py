@@ -1,30 +1,42 @@
 """The records of an Iceberg table as one side of a comparison: as a reader of the table sees them, with deletes and
-changes of its schema applied."""
+changes of its schema applied.
+
+pyiceberg reads a list that is null as an empty one, and writes it so when it rewrites a file. Files are read by pyarrow
+for that reason, and only which rows are deleted is asked of pyiceberg. An empty list of headers is read as null: a
+record has no headers either way.
+"""
 
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kraft.spark.decode.rows import arrow_schema, spark_schema
 from kraft.spark.jobs.digests import RANGE, Prints, RangeDigest, prints
 from kraft.spark.jobs.iceberg import TableName, plain, require_table, shown_type, told
-from kraft.spark.jobs.iceberg_files import access_of
+from kraft.spark.jobs.iceberg_files import access_of, storage
 from kraft.spark.jobs.running import JobFailed
 
 if TYPE_CHECKING:
+    from pyiceberg.io.pyarrow import PyArrowFileIO
     from pyiceberg.manifest import DataFile
-    from pyiceberg.table import Table
+    from pyiceberg.schema import Schema
+    from pyiceberg.table import FileScanTask, Table
+    from pyiceberg.types import NestedField
     from pyspark.sql import DataFrame, SparkSession
 
     from kraft.spark.jobs.digesting import Compare
 
 COLUMNS = ("key", "value", "headers", "timestamp", "offset")
 ROWS = arrow_schema(include_headers=True)
+ROWS_MAX = 10_000
+"""Rows of a file that are read together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,23 +57,74 @@ class TablePart:
             yield Prints(offsets, offsets, prints(batch, offsets, how.key, timestamps=how.timestamps))
 
     def rows(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        from pyiceberg.expressions.parser import parse
-        from pyiceberg.io.pyarrow import ArrowScan
+        """Yield the records with these columns of the source."""
         from pyiceberg.table import StaticTable
 
-        table = StaticTable.from_metadata(self.metadata, dict(self.access))
-        wanted = f"topic == '{self.topic}' and partition == {self.partition}"
-        if self.offsets is not None:
-            wanted += f" and offset >= {self.offsets[0]} and offset < {self.offsets[1]}"
-        scan = ArrowScan(table.metadata, table.io, table.schema().select(*columns), parse(wanted))
-        types = pa.schema([ROWS.field(each) for each in columns])
-        for batch in scan.to_record_batches([pickle.loads(self.file)]):
-            yield from pa.Table.from_batches([batch]).select(list(columns)).cast(types).combine_chunks().to_batches()
+        table, task = StaticTable.from_metadata(self.metadata, dict(self.access)), pickle.loads(self.file)
+        left = self.left(table, task) if task.delete_files else None
+        types = pa.schema([ROWS.field(each) for each in dict.fromkeys((*columns, "topic", "partition", "offset"))])
+        for batch in batches_of(storage(self.access), task.file.file_path, table.schema(), types):
+            offsets = batch.column("offset")
+            wanted = pc.and_(pc.equal(batch.column("topic"), self.topic), pc.equal(batch["partition"], self.partition))
+            if self.offsets is not None:
+                begin, end = self.offsets
+                wanted = pc.and_(wanted, pc.and_(pc.greater_equal(offsets, begin), pc.less(offsets, end)))
+            if left is not None:
+                wanted = pc.and_(wanted, pa.array([taken(left, each) for each in offsets.to_pylist()], pa.bool_()))
+            yield without_empty(batch.filter(wanted)).select(list(columns))
+
+    def left(self, table: Table, task: FileScanTask) -> Counter[int]:
+        """Return how many rows of each offset are not deleted."""
+        from pyiceberg.expressions.parser import parse
+        from pyiceberg.io.pyarrow import ArrowScan
+
+        wanted = parse(f"topic == '{self.topic}' and partition == {self.partition}")
+        scan = ArrowScan(table.metadata, table.io, table.schema().select("offset"), wanted)
+        return Counter(each for batch in scan.to_record_batches([task]) for each in batch["offset"].to_pylist())
 
     def around(self, found: Sequence[RangeDigest]) -> TablePart:
         """Return the part narrowed to these ranges."""
         numbers = [each.number for each in found]
         return replace(self, offsets=(min(numbers) * RANGE, (max(numbers) + 1) * RANGE))
+
+
+def without_empty(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows with null for an empty list of headers."""
+    if "headers" not in rows.schema.names:
+        return rows
+    place, headers = rows.schema.get_field_index("headers"), rows.column("headers")
+    is_empty = pc.equal(pc.list_value_length(headers), 0)
+    kept = pc.if_else(pc.fill_null(is_empty, False), pa.scalar(None, headers.type), headers)
+    return rows.set_column(place, rows.schema.field(place), kept)
+
+
+def taken(left: Counter[int], offset: int) -> bool:
+    """Take one row of an offset, if there is one left."""
+    is_left = left[offset] > 0
+    left[offset] -= is_left
+    return is_left
+
+
+def batches_of(access: PyArrowFileIO, path: str, table: Schema, types: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a data file with these columns of the table. A column that the file does not have is null."""
+    from pyarrow.parquet import ParquetFile
+
+    with access.new_input(path).open() as stream, ParquetFile(stream) as file:
+        names = [name_in_file(file.schema_arrow, table.find_field(each.name)) for each in types]
+        for batch in file.iter_batches(ROWS_MAX, columns=[each for each in names if each is not None]):
+            arrays = [
+                pa.nulls(batch.num_rows, each.type) if name is None else batch.column(name).cast(each.type)
+                for name, each in zip(names, types, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, schema=types)
+
+
+def name_in_file(file: pa.Schema, column: NestedField) -> str | None:
+    """Return under what name a file has a column of the table: by its id, or by name in a file without ids."""
+    ids = {each.name: (each.metadata or {}).get(b"PARQUET:field_id") for each in file}
+    if not any(ids.values()):
+        return column.name if column.name in ids else None
+    return next((name for name, number in ids.items() if number == b"%d" % column.field_id), None)
 
 
 def require_archive(name: TableName) -> Table:

@@ -1,9 +1,8 @@
 """Look after an Iceberg table: merge its small files, and expire its old snapshots.
 
-Files are merged if they belong to the same partition of the table and of the topic. Tasks read them as a reader of the
-table does, so deletes are applied, and write files of a run (iceberg_files.py). All of them replace the merged ones in
-one commit, or none. A commit of somebody else that came in between is no harm, unless it changed the same files: then
-nothing is committed.
+Files are merged if they belong to the same partition of the table and of the topic, have the table's present columns,
+and no row of them is deleted. Tasks read them and write files of a run (iceberg_files.py). All of them replace the
+merged ones in one commit, or none. Others may append in between. If they do more, nothing is committed.
 
 pyiceberg takes expired snapshots out of the table's metadata, and leaves their files. Those that no other snapshot has
 are removed here.
@@ -11,16 +10,15 @@ are removed here.
 
 from __future__ import annotations
 
-import pickle
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kraft.spark.jobs.iceberg import TableName, committed, reloaded, require_table, told
+from kraft.spark.jobs.iceberg import TableName, committed, plain, reloaded, require_table, told
 from kraft.spark.jobs.iceberg_files import TableLayout, data_files, remove_orphans, table_layout
-from kraft.spark.jobs.iceberg_reading import bounds
+from kraft.spark.jobs.iceberg_reading import ROWS_MAX, bounds
 from kraft.spark.jobs.parquet_files import Slot, codec_of
 from kraft.spark.jobs.running import JobFailed, Say, spark_errors
 from kraft.spark.jobs.watching import watched
@@ -52,11 +50,11 @@ class Maintain:
 
 class TableMerge(NamedTuple):
     """Files that become one: the number of the group, where the records belong (the slot's number is not used), and
-    the pickled FileScanTasks."""
+    the locations of the files."""
 
     number: int
     slot: Slot
-    files: list[bytes]
+    files: list[str]
 
 
 def check_compact_table(wanted: CompactTable, settings: Mapping[str, str]) -> None:
@@ -106,13 +104,14 @@ def planned(table: Table) -> list[FileScanTask]:
 
 def merge_groups(table: Table, bytes_max: int) -> list[list[FileScanTask]]:
     """Return the files that become one, in order of offsets: two or more that together have at most `bytes_max`
-    bytes. Files whose statistics do not tell one topic and partition, and those of other partition specs, stay."""
+    bytes. Files whose statistics do not tell one topic and partition, those of other partition specs, and those with
+    deleted rows stay."""
     found: dict[tuple[Any, ...], list[FileScanTask]] = {}
     for each in planned(table):
         file = each.file
         ends = [bounds(table, file, column) for column in ("topic", "partition", "offset")]
         alone = all(end is not None and (end[0] == end[1]) for end in ends[:2])
-        if alone and ends[2] is not None and file.spec_id == table.spec().spec_id:
+        if alone and ends[2] is not None and file.spec_id == table.spec().spec_id and not each.delete_files:
             record = tuple(file.partition[at] for at in range(len(table.spec().fields)))
             found.setdefault((record, ends[0], ends[1]), []).append(each)
     return [group for files in found.values() for group in in_size(table, files, bytes_max)]
@@ -141,16 +140,17 @@ def in_size(table: Table, files: Sequence[FileScanTask], bytes_max: int) -> Iter
 def replace_files(session: SparkSession, table: Table, groups: Sequence[Sequence[FileScanTask]]) -> None:
     """Write the merged files in tasks, and commit them in place of the others. Raises JobFailed."""
     run, base = uuid.uuid4().hex, table.metadata.current_snapshot_id
-    layout, metadata = table_layout(table, run, "", codec_of(session)), table.metadata_location
+    layout = table_layout(table, run, "", codec_of(session))
     by_size = sorted(range(len(groups)), key=lambda at: -sum(each.file.file_size_in_bytes for each in groups[at]))
     wanted = [merge_of(table, number, groups[number]) for number in by_size]
     with spark_errors():
         tasks = session.sparkContext.parallelize(wanted, max(1, min(len(wanted), TASKS_MAX)))
-        rows = tasks.flatMap(lambda each: merged(each, layout, metadata)).collect()
+        rows = tasks.flatMap(lambda each: merged(each, layout)).collect()
     files = data_files(table, layout, rows, [groups[each["merge"]][0].file.partition for each in rows])
     check_counts(groups, rows)
-    old = [each.file for group in groups for each in group]
-    committed(table, "the merged files", lambda transaction: stage(transaction, table, base, old, files))
+    old = [one.file for each in rows for one in groups[each["merge"]]]
+    if files:
+        committed(table, "the merged files", lambda transaction: stage(transaction, table, base, old, files))
     remove_orphans(table, run, {each.file_path for each in files})
 
 
@@ -158,32 +158,32 @@ def merge_of(table: Table, number: int, group: Sequence[FileScanTask]) -> TableM
     topic, partition = (bounds(table, group[0].file, each) for each in ("topic", "partition"))
     assert topic is not None
     assert partition is not None
-    return TableMerge(number, Slot(topic[0], partition[0], 0), [pickle.dumps(each) for each in group])
+    return TableMerge(number, Slot(topic[0], partition[0], 0), [each.file.file_path for each in group])
 
 
-def merged(wanted: TableMerge, layout: TableLayout, metadata: str) -> list[dict[str, Any]]:
-    """Write the records of files, as readers of the table see them, to one file. Returns its row; nothing if all
-    records are deleted."""
-    from pyiceberg.expressions import AlwaysTrue
-    from pyiceberg.io.pyarrow import ArrowScan
-    from pyiceberg.table import StaticTable
+def merged(wanted: TableMerge, layout: TableLayout) -> list[dict[str, Any]]:
+    """Write the records of files to one file, and return its row. Returns nothing if a file has other columns than the
+    table."""
+    from pyarrow.parquet import ParquetFile
 
-    table, files = StaticTable.from_metadata(metadata, dict(layout.access)), layout.files()
-    scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
-    for each in wanted.files:
-        for batch in scan.to_record_batches([pickle.loads(each)]):
-            files.hold(wanted.slot, files.shown(batch))
+    files = layout.files()
+    for path in wanted.files:
+        with files.storage.new_input(path).open() as stream, ParquetFile(stream) as file:
+            if plain(file.schema_arrow) != plain(files.columns):
+                files.end()
+                return []
+            for batch in file.iter_batches(ROWS_MAX):
+                files.hold(wanted.slot, files.shown(batch))
     return [{**each, "merge": wanted.number} for each in files.end().to_pylist()]
 
 
 def check_counts(groups: Sequence[Sequence[FileScanTask]], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Raise JobFailed if a merged file lacks records, or has more than there were."""
-    has = {each["merge"]: each["records"] for each in rows}
-    for number, group in enumerate(groups):
-        had, is_whole = sum(each.file.record_count for each in group), not any(each.delete_files for each in group)
-        if has.get(number, 0) > had or (is_whole and has.get(number, 0) != had):
+    """Raise JobFailed if a merged file does not have the records of those that it is made of."""
+    for each in rows:
+        had = sum(one.file.record_count for one in groups[each["merge"]])
+        if each["records"] != had:
             raise JobFailed(
-                f"a merged file has {has.get(number, 0)} records, and those that it is made of have {had}: nothing was "
+                f"a merged file has {each['records']} records, and those that it is made of have {had}: nothing was "
                 "changed"
             )
 

@@ -9,7 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import Table
 
 from kraft.spark.decode.rows import arrow_schema
@@ -33,7 +35,8 @@ from kraft.spark.jobs.iceberg_files import (
     remove_orphans,
     table_layout,
 )
-from kraft.spark.jobs.iceberg_reading import bounds
+from kraft.spark.jobs.iceberg_reading import COLUMNS as READ
+from kraft.spark.jobs.iceberg_reading import bounds, table_parts
 from kraft.spark.jobs.maintain import (
     Maintain,
     check_counts,
@@ -293,14 +296,10 @@ def merged_once(table: Table, bytes_max: int = 1 << 30) -> None:
     """What compact_table does, with tasks that run here."""
     groups = merge_groups(table, bytes_max)
     base, layout = table.metadata.current_snapshot_id, table_layout(table, "merged", "", "snappy")
-    found = [
-        row
-        for number, each in enumerate(groups)
-        for row in merged(merge_of(table, number, each), layout, table.metadata_location)
-    ]
+    found = [row for number, each in enumerate(groups) for row in merged(merge_of(table, number, each), layout)]
     check_counts(groups, found)
     new = data_files(table, layout, found, [groups[each["merge"]][0].file.partition for each in found])
-    old = [each.file for group in groups for each in group]
+    old = [one.file for each in found for one in groups[each["merge"]]]
     committed(table, "the merged files", lambda transaction: stage(transaction, table, base, old, new))
 
 
@@ -352,3 +351,57 @@ def test_a_merged_file_has_as_many_records_as_those_it_is_made_of(tmp_path: Path
     groups = merge_groups(table, 1 << 30)
     with pytest.raises(JobFailed, match="a merged file has 1 records, and those that it is made of have 2"):
         check_counts(groups, [{"merge": 0, "records": 1}])
+
+
+def test_records_without_headers_stay_so_when_they_are_read_and_merged(tmp_path: Path) -> None:
+    table = table_in(tmp_path)
+    for number in range(2):
+        commit_batch(table, "q", number, written(table, rows(range(number, number + 1)), run=str(number)))
+    assert read_back(tmp_path) == [(0, None), (1, None)]
+    merged_once(table)
+    assert read_back(tmp_path) == [(0, None), (1, None)]
+    (file,) = (tmp_path / "warehouse").rglob("kraft-merged/*.parquet")
+    assert parquet.read_table(file).column("headers").to_pylist() == [None, None]
+    reloaded(table).delete("offset = 0")  # pyiceberg writes the rest with an empty list.
+    assert read_back(tmp_path) == [(1, None)]
+
+
+def read_back(place: Path) -> list[tuple[int, object]]:
+    """(offset, headers) of each record, as a comparison reads them."""
+    batches = [batch for each in table_parts(name_in(place), "orders") for batch in each.rows(READ)]
+    return sorted((row["offset"], row["headers"]) for batch in batches for row in batch.to_pylist())
+
+
+def test_deleted_records_are_not_read_and_their_files_are_not_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = table_in(tmp_path)
+    for number in range(2):
+        commit_batch(table, "q", number, written(table, rows(range(5 * number, 5 * number + 5)), run=str(number)))
+    delete_place(table, 3)
+    assert [offset for offset, _ in read_back(tmp_path)] == [0, 1, 2, *range(4, 10)]
+    assert merge_groups(reloaded(table), 1 << 30) == []
+
+
+def delete_place(table: Table, place: int) -> None:
+    """Delete the row at this place of the first file by a file of deletes, as other engines do."""
+    first = next(each.file for each in table.scan("offset < 5").plan_files())
+    path = f"{table.location()}/data/deletes.parquet"
+    deletes = pa.table({"file_path": [first.file_path], "pos": pa.array([place], pa.int64())})
+    ids = {"file_path": b"2147483546", "pos": b"2147483545"}
+    schema = pa.schema([each.with_metadata({b"PARQUET:field_id": ids[each.name]}) for each in deletes.schema])
+    parquet.write_table(deletes.cast(schema), path.removeprefix("file://"))
+    size = Path(path.removeprefix("file://")).stat().st_size
+    entry = DataFile.from_args(
+        content=DataFileContent.POSITION_DELETES,
+        file_path=path,
+        file_format=FileFormat.PARQUET,
+        partition=first.partition,
+        record_count=1,
+        file_size_in_bytes=size,
+        spec_id=table.spec().spec_id,
+    )
+    transaction = table.transaction()
+    with transaction.update_snapshot().fast_append() as append:
+        append.append_data_file(entry)
+    transaction.commit_transaction()
