@@ -1,0 +1,144 @@
+"""Share sessions (KIP-932): which partitions a member of a share group fetches from this broker.
+
+A session begins with epoch 0 and its partitions. Each later request of the member has the session's epoch, which then
+rises, and names only what changes. Epoch -1 ends it. A session belongs to the connection that began it, and ends with
+it. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from kraft.common.errors import ApiError
+from kraft.protocol.error_codes import ErrorCode
+
+INITIAL_EPOCH: Final = 0
+FINAL_EPOCH: Final = -1
+EPOCH_MAX: Final = 0x7FFFFFFF
+
+Place = tuple[bytes, int]
+"""A topic id and a partition."""
+
+
+class SessionKey(NamedTuple):
+    """A member of a group."""
+
+    group_id: str
+    member_id: str
+
+
+class ShareSession:
+    """One session. `epoch` is that of the next request. `partitions` keeps the order in which they are served: those
+    that had records go to the end, so that all get their turn."""
+
+    __slots__ = ("connection_id", "epoch", "partitions")
+
+    def __init__(self, connection_id: str, partitions: Iterable[Place]) -> None:
+        self.connection_id = connection_id
+        self.epoch = INITIAL_EPOCH + 1
+        self.partitions: dict[Place, None] = dict.fromkeys(partitions)
+
+    def served(self, places: Iterable[Place]) -> None:
+        """Move partitions that had records to the end."""
+        for place in places:
+            if place in self.partitions:
+                del self.partitions[place]
+                self.partitions[place] = None
+
+
+class ShareSessions:
+    """The sessions of a broker, at most `sessions_max`."""
+
+    def __init__(self, sessions_max: int) -> None:
+        self._sessions_max = sessions_max
+        self._sessions: dict[SessionKey, ShareSession] = {}
+        self._by_connection: dict[str, set[SessionKey]] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def fetch(
+        self,
+        key: SessionKey,
+        epoch: int,
+        partitions: Iterable[Place],
+        forgotten: Iterable[Place],
+        *,
+        acknowledges: bool,
+        connection_id: str,
+    ) -> ShareSession | None:
+        """Return the session of a ShareFetch, begun or continued; None for the final epoch, which `end` follows.
+
+        Raises ApiError: INVALID_REQUEST for acknowledgements in the first request of a session,
+        SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_LIMIT_REACHED.
+        """
+        if epoch == INITIAL_EPOCH:
+            if acknowledges:
+                raise ApiError(ErrorCode.INVALID_REQUEST, "the first request of a share session acknowledges records")
+            return self._begin(key, partitions, connection_id)
+        session = self._require(key)
+        if epoch == FINAL_EPOCH:
+            return None
+        self._advance(session, epoch)
+        for place in partitions:
+            session.partitions.setdefault(place)
+        for place in forgotten:
+            session.partitions.pop(place, None)
+        return session
+
+    def acknowledge(self, key: SessionKey, epoch: int) -> None:
+        """Check the epoch of a ShareAcknowledge, and raise the session's. The final one is followed by `end`. Raises
+        ApiError(SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH)."""
+        if epoch == INITIAL_EPOCH:
+            raise ApiError(ErrorCode.INVALID_SHARE_SESSION_EPOCH, "an acknowledgement cannot begin a share session")
+        session = self._require(key)
+        if epoch != FINAL_EPOCH:
+            self._advance(session, epoch)
+
+    def end(self, key: SessionKey) -> ShareSession | None:
+        """End a session. Returns it: what its member holds in its partitions is to be released. None if there is
+        none."""
+        session = self._sessions.pop(key, None)
+        if session is not None:
+            keys = self._by_connection[session.connection_id]
+            keys.discard(key)
+            if not keys:
+                del self._by_connection[session.connection_id]
+        return session
+
+    def connection_ended(self, connection_id: str) -> list[tuple[SessionKey, ShareSession]]:
+        """End the sessions of a connection, and return them."""
+        ended: list[tuple[SessionKey, ShareSession]] = []
+        for key in sorted(self._by_connection.get(connection_id, ())):
+            session = self.end(key)
+            if session is not None:
+                ended.append((key, session))
+        return ended
+
+    def _begin(self, key: SessionKey, partitions: Iterable[Place], connection_id: str) -> ShareSession:
+        self.end(key)
+        if len(self._sessions) >= self._sessions_max:
+            raise ApiError(
+                ErrorCode.SHARE_SESSION_LIMIT_REACHED,
+                f"the broker has {self._sessions_max} share sessions (group.share.max.share.sessions)",
+            )
+        session = self._sessions[key] = ShareSession(connection_id, partitions)
+        self._by_connection.setdefault(connection_id, set()).add(key)
+        return session
+
+    def _require(self, key: SessionKey) -> ShareSession:
+        session = self._sessions.get(key)
+        if session is None:
+            raise ApiError(
+                ErrorCode.SHARE_SESSION_NOT_FOUND, f"{key.member_id} of {key.group_id} has no share session here"
+            )
+        return session
+
+    def _advance(self, session: ShareSession, epoch: int) -> None:
+        if epoch != session.epoch:
+            raise ApiError(
+                ErrorCode.INVALID_SHARE_SESSION_EPOCH,
+                f"the share session is in epoch {session.epoch}, the request has {epoch}",
+            )
+        session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1
