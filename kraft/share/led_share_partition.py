@@ -1,0 +1,211 @@
+"""A share partition on the partition's leader, with its state in the share coordinator.
+
+It is loaded once, for one leader epoch. Changes are written in order; while one is being written, later ones wait and
+are written together. A change takes effect once it is written. If that fails, the records are locked as before, and
+become available when their lock expires. A coordinator that fences this leader or this state ends it: a successor, or
+a later load, decides what holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple, Protocol
+
+import trio
+
+from kraft.common.errors import ApiError
+from kraft.protocol.error_codes import ErrorCode
+from kraft.share.share_partition import Acknowledgement, Acquired, Change, Limits, SharePartition, Stored
+from kraft.world.ports import Clock
+
+NO_OFFSET: Final = -1
+FENCING: Final = frozenset((ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH, ErrorCode.INVALID_REQUEST))
+"""Refusals after which this leader cannot go on: another leader or another state has taken over, or the state is
+deleted."""
+
+
+class ReadState(NamedTuple):
+    """What the share coordinator has of a share partition. `start_offset` is -1 until a leader has chosen it."""
+
+    state_epoch: int
+    start_offset: int
+    stored: Sequence[Stored]
+
+
+class SharePersister(Protocol):
+    """The share coordinator, as leaders of partitions use it for one share partition."""
+
+    async def read(self, leader_epoch: int) -> ReadState:
+        """Read the state, and fence the leaders of earlier epochs. Raises ApiError."""
+
+    async def write(
+        self, state_epoch: int, leader_epoch: int, start_offset: int, complete_count: int, stored: Sequence[Stored]
+    ) -> None:
+        """Add delivery states. Raises ApiError."""
+
+
+class _Pending:
+    """A change that waits to be written. `error` is why that failed."""
+
+    __slots__ = ("change", "done", "error")
+
+    def __init__(self, change: Change) -> None:
+        self.change = change
+        self.done = trio.Event()
+        self.error: ApiError | None = None
+
+
+class LedSharePartition:
+    """One share partition in one leader epoch. `changed` is called when records may have become available, or when it
+    has ended."""
+
+    def __init__(
+        self,
+        persister: SharePersister,
+        leader_epoch: int,
+        clock: Clock,
+        limits: Callable[[], Limits],
+        changed: Callable[[], None],
+    ) -> None:
+        self.leader_epoch = leader_epoch
+        self._persister = persister
+        self._clock = clock
+        self._limits = limits
+        self._changed = changed
+        self._state_epoch = -1
+        self._window: SharePartition | None = None
+        self._ended: ApiError | None = None
+        self._waiting: list[_Pending] = []
+        self._is_writing = False
+
+    async def load(self, first_offset: Callable[[], int]) -> None:
+        """Read the state. `first_offset` returns where a group begins that has not begun yet. Raises ApiError."""
+        found = await self._persister.read(self.leader_epoch)
+        self._state_epoch = found.state_epoch
+        start = found.start_offset if found.start_offset != NO_OFFSET else first_offset()
+        self._window = SharePartition(start, found.stored)
+
+    @property
+    def window(self) -> SharePartition:
+        """The records in flight. Raises ApiError once another leader or another state has taken over."""
+        if self._ended is not None:
+            raise self._ended
+        assert self._window is not None, "not loaded"
+        return self._window
+
+    def acquire(
+        self,
+        member_id: str,
+        fetch_offset: int,
+        batches: Sequence[tuple[int, int]],
+        records_max: int,
+        *,
+        aborted: Sequence[tuple[int, int]] = (),
+        is_strict: bool = False,
+    ) -> list[Acquired]:
+        """Lock available records of what was fetched, without those of `aborted` transactions (first and last offset).
+        Raises ApiError."""
+        window = self.window
+        acquired = window.acquire(
+            member_id, fetch_offset, batches, records_max, self._limits(), self._now_ms(), is_strict=is_strict
+        )
+        window.archive(aborted)
+        return _without(acquired, aborted)
+
+    async def acknowledge(self, member_id: str, acknowledgements: Sequence[Acknowledgement]) -> None:
+        """Settle records that a member holds. Returns once that is durable. Raises ApiError; then the member holds them
+        until the lock expires."""
+        await self._settle(self.window.acknowledge(member_id, acknowledgements, self._limits(), self._now_ms()))
+
+    async def release(self, member_id: str) -> None:
+        """Release what a member holds. Raises ApiError."""
+        await self._settle(self.window.release(member_id, self._limits()))
+
+    async def expire(self) -> None:
+        """Release records whose lock has expired. Raises ApiError; a later call tries again."""
+        await self._settle(self.window.expire(self._now_ms(), self._limits()))
+
+    def next_deadline_s(self) -> float | None:
+        """When the next lock expires, on the node's monotonic clock. None if there is none, or after the end."""
+        if self._ended is not None or self._window is None:
+            return None
+        deadline_ms = self._window.next_deadline_ms()
+        return None if deadline_ms is None else deadline_ms / 1000
+
+    def end(self, error: ApiError) -> None:
+        """End this share partition, such as when the broker no longer leads the partition: all that comes, and all that
+        waits, gets the error."""
+        if self._ended is None:
+            self._ended = error
+            waiting, self._waiting = self._waiting, []
+            _fail(waiting, error)
+            self._changed()
+
+    async def _settle(self, change: Change) -> None:
+        """Have the change written, with those that wait, and wait for it."""
+        if not change.stored:
+            return
+        pending = _Pending(change)
+        self._waiting.append(pending)
+        if not self._is_writing:
+            await self._write_waiting()
+        await pending.done.wait()
+        if pending.error is not None:
+            raise pending.error
+
+    async def _write_waiting(self) -> None:
+        """Write what waits, portion by portion. Shielded from the end of the request that does it: others depend on
+        it."""
+        self._is_writing = True
+        try:
+            with trio.CancelScope(shield=True):
+                while self._waiting:
+                    portion, self._waiting = self._waiting, []
+                    await self._write(portion)
+        finally:
+            self._is_writing = False
+
+    async def _write(self, portion: list[_Pending]) -> None:
+        window = self._window
+        assert window is not None
+        stored = [each for pending in portion for each in pending.change.stored]
+        try:
+            await self._persister.write(
+                self._state_epoch, self.leader_epoch, window.start_offset, window.complete_count, stored
+            )
+        except ApiError as problem:
+            for pending in portion:
+                window.roll_back(pending.change)
+            _fail(portion, problem)
+            if problem.code in FENCING:
+                self.end(problem)
+            return
+        for pending in portion:
+            window.commit(pending.change)
+            pending.done.set()
+        self._changed()
+
+    def _now_ms(self) -> int:
+        return int(self._clock.now() * 1000)
+
+
+def _without(acquired: Sequence[Acquired], ranges: Sequence[tuple[int, int]]) -> list[Acquired]:
+    """The acquired records outside of the ranges (first and last offset, ascending)."""
+    left: list[Acquired] = []
+    for each in acquired:
+        first = each.first
+        for begin, end in ranges:
+            if begin > each.last or end < first:
+                continue
+            if begin > first:
+                left.append(each._replace(first=first, last=begin - 1))
+            first = end + 1
+        if first <= each.last:
+            left.append(each._replace(first=first))
+    return left
+
+
+def _fail(portion: Iterable[_Pending], problem: ApiError) -> None:
+    for pending in portion:
+        pending.error = problem
+        pending.done.set()

@@ -1,0 +1,231 @@
+"""What a leader tells members of a share group, while the share coordinator takes its time, fails or fences it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+import trio
+import trio.testing
+
+from kraft.common.errors import ApiError
+from kraft.protocol.error_codes import ErrorCode
+from kraft.share.led_share_partition import NO_OFFSET, LedSharePartition, ReadState
+from kraft.share.share_partition import ACCEPT, Acknowledgement, Limits, Stored
+from kraft.share.window import ACKNOWLEDGED, AVAILABLE
+from tests.unit.coordinator.fakes import TrioClock
+from tests.unit.coordinator.service import run
+
+LIMITS = Limits(lock_ms=30_000)
+BATCH = [(0, 9)]
+
+
+class Coordinator:
+    """A share coordinator that answers once its `gate` is open, and raises the first of `refusals`."""
+
+    def __init__(self, state: ReadState | None = None) -> None:
+        self.state = state or ReadState(7, 0, ())
+        self.gate = trio.Event()
+        self.gate.set()
+        self.refusals: list[ApiError] = []
+        self.writes: list[tuple[int, int, int, int, list[Stored]]] = []
+
+    async def read(self, leader_epoch: int) -> ReadState:
+        await trio.lowlevel.checkpoint()
+        return self.state
+
+    async def write(
+        self, state_epoch: int, leader_epoch: int, start_offset: int, complete_count: int, stored: Sequence[Stored]
+    ) -> None:
+        self.writes.append((state_epoch, leader_epoch, start_offset, complete_count, list(stored)))
+        await self.gate.wait()
+        await trio.lowlevel.checkpoint()
+        if self.refusals:
+            raise self.refusals.pop(0)
+
+
+async def led(coordinator: Coordinator, changed: Callable[[], None] = lambda: None) -> LedSharePartition:
+    partition = LedSharePartition(coordinator, 3, TrioClock(), lambda: LIMITS, changed)
+    await partition.load(lambda: 100)
+    return partition
+
+
+def accept(first: int, last: int) -> list[Acknowledgement]:
+    return [Acknowledgement(first, last, [ACCEPT])]
+
+
+def test_a_group_that_has_not_begun_begins_where_its_settings_say() -> None:
+    async def scenario() -> None:
+        assert (await led(Coordinator(ReadState(0, NO_OFFSET, ())))).window.start_offset == 100
+        assert (await led(Coordinator(ReadState(0, 4, ())))).window.start_offset == 4
+
+    run(scenario)
+
+
+def test_an_acknowledgement_is_answered_once_it_is_durable_and_the_record_is_nobodys_meanwhile() -> None:
+    async def scenario() -> None:
+        coordinator = Coordinator()
+        partition = await led(coordinator)
+        partition.acquire("a", 0, BATCH, 10)
+        coordinator.gate = trio.Event()
+        done: list[str] = []
+
+        async def acknowledge() -> None:
+            await partition.acknowledge("a", accept(0, 9))
+            done.append("a")
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(acknowledge)
+            await trio.testing.wait_all_tasks_blocked()
+            assert done == []
+            assert partition.window.start_offset == 0
+            assert partition.acquire("b", 0, BATCH, 10) == []
+            with pytest.raises(ApiError) as refused:
+                partition.window.acknowledge("a", accept(0, 0), LIMITS, 0)
+            assert refused.value.code == ErrorCode.INVALID_RECORD_STATE
+            coordinator.gate.set()
+        assert (done, partition.window.start_offset) == (["a"], 10)
+        assert coordinator.writes == [(7, 3, 0, 0, [Stored(0, 9, ACKNOWLEDGED, 1)])]
+
+    run(scenario)
+
+
+def test_what_comes_during_a_write_is_written_together_afterwards() -> None:
+    async def scenario() -> None:
+        coordinator = Coordinator()
+        partition = await led(coordinator)
+        partition.acquire("a", 0, BATCH, 10)
+        coordinator.gate = trio.Event()
+        async with trio.open_nursery() as nursery:
+            for offset in range(4):
+                nursery.start_soon(partition.acknowledge, "a", accept(offset, offset))
+                await trio.testing.wait_all_tasks_blocked()
+            coordinator.gate.set()
+        sizes = [sum(each.last - each.first + 1 for each in write[4]) for write in coordinator.writes]
+        assert sizes == [1, 3]
+        assert partition.window.start_offset == 4
+
+    run(scenario)
+
+
+def test_a_write_that_fails_leaves_the_records_to_their_member_who_may_try_again() -> None:
+    async def scenario() -> None:
+        coordinator = Coordinator()
+        partition = await led(coordinator)
+        partition.acquire("a", 0, BATCH, 10)
+        coordinator.refusals = [ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)]
+        with pytest.raises(ApiError) as refused:
+            await partition.acknowledge("a", accept(0, 9))
+        assert refused.value.code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert partition.window.start_offset == 0
+        await partition.acknowledge("a", accept(0, 9))
+        assert partition.window.start_offset == 10
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("code", [ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH])
+def test_a_leader_that_is_fenced_gives_no_more_records_away(code: int) -> None:
+    async def scenario() -> None:
+        coordinator, told = Coordinator(), list[str]()
+        partition = await led(coordinator, lambda: told.append("changed"))
+        partition.acquire("a", 0, BATCH, 10)
+        coordinator.refusals = [ApiError(code)]
+        for action in (
+            lambda: partition.acknowledge("a", accept(0, 4)),
+            lambda: partition.acknowledge("a", accept(5, 9)),
+            lambda: partition.release("a"),
+        ):
+            with pytest.raises(ApiError) as refused:
+                await action()
+            assert refused.value.code == code
+        with pytest.raises(ApiError):
+            partition.acquire("b", 10, [(10, 19)], 10)
+        assert (told, len(coordinator.writes), partition.next_deadline_s()) == (["changed"], 1, None)
+
+    run(scenario)
+
+
+def test_a_request_that_is_cancelled_takes_nobody_elses_acknowledgement_with_it() -> None:
+    async def scenario() -> None:
+        coordinator = Coordinator()
+        partition = await led(coordinator)
+        partition.acquire("a", 0, BATCH, 10)
+        coordinator.gate = trio.Event()
+        scope = trio.CancelScope()
+        done: list[str] = []
+
+        async def cancelled() -> None:
+            with scope:
+                await partition.acknowledge("a", accept(0, 0))
+
+        async def other() -> None:
+            await partition.acknowledge("a", accept(1, 1))
+            done.append("other")
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(cancelled)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(other)
+            await trio.testing.wait_all_tasks_blocked()
+            scope.cancel()
+            await trio.testing.wait_all_tasks_blocked()
+            coordinator.gate.set()
+        assert (done, partition.window.start_offset) == (["other"], 2)
+
+    run(scenario)
+
+
+def test_a_lock_that_expires_makes_its_records_available_and_says_so() -> None:
+    async def scenario() -> None:
+        coordinator, told = Coordinator(), list[str]()
+        partition = await led(coordinator, lambda: told.append("changed"))
+        partition.acquire("a", 0, BATCH, 10)
+        assert partition.next_deadline_s() == pytest.approx(30)
+        await partition.expire()
+        assert (told, coordinator.writes) == ([], [])
+        await trio.sleep(30.1)
+        await partition.expire()
+        assert told == ["changed"]
+        assert coordinator.writes[0][4] == [Stored(0, 9, AVAILABLE, 1)]
+        assert partition.acquire("b", 0, BATCH, 10) == [(0, 9, 2)]
+
+    run(scenario)
+
+
+def test_records_of_aborted_transactions_are_given_to_nobody() -> None:
+    async def scenario() -> None:
+        partition = await led(Coordinator())
+        assert partition.acquire("a", 0, BATCH, 10, aborted=[(0, 1), (4, 5)]) == [(2, 3, 1), (6, 9, 1)]
+        assert partition.window.start_offset == 2
+        await partition.acknowledge("a", [*accept(2, 3), *accept(6, 9)])
+        assert partition.window.start_offset == 10
+
+    run(scenario)
+
+
+def test_a_leader_that_resigns_answers_those_who_wait() -> None:
+    async def scenario() -> None:
+        coordinator = Coordinator()
+        partition = await led(coordinator)
+        partition.acquire("a", 0, BATCH, 10)
+        coordinator.gate = trio.Event()
+        codes: list[int] = []
+
+        async def acknowledge(offset: int) -> None:
+            try:
+                await partition.acknowledge("a", accept(offset, offset))
+            except ApiError as refused:
+                codes.append(refused.code)
+
+        async with trio.open_nursery() as nursery:
+            for offset in range(3):
+                nursery.start_soon(acknowledge, offset)
+                await trio.testing.wait_all_tasks_blocked()
+            partition.end(ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+            await trio.testing.wait_all_tasks_blocked()
+            assert codes == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2, "the first is being written"
+            coordinator.gate.set()
+        assert len(codes) == 2
+
+    run(scenario)
