@@ -212,8 +212,8 @@ class Stream(Protocol):
     def local(self) -> tuple[str, int]: ...
 
     def receive_nowait(self, buffer: memoryview) -> int | None:
-        """Receive available bytes into `buffer`. Returns their number; 0 at the end of the stream; None if nothing has
-        arrived yet."""
+        """Receive into `buffer`. Returns the number of bytes; 0 at the end of the stream; None if none have arrived
+        yet."""
 
     async def wait_readable(self, expected: int = 1) -> None:
         """Return when there is something to receive, the end of the stream included. If `expected` bytes will arrive,
@@ -384,7 +384,7 @@ class ObjectDigest(NamedTuple):
 
 class ObjectStore(Protocol):
     """Objects under names like `a/b/c`, each complete or absent. Every call raises ObjectError, and takes at most the
-    store's timeout; for a large object the timeout applies to each part of a few megabytes."""
+    store's timeout; each part of a large object has that time."""
 
     async def put(self, name: str, content: Buffer | FilePart) -> ObjectDigest:
         """Store an object, replacing one of the same name. Returns the digest of what was sent. A file is read in a

@@ -116,7 +116,7 @@ class _Run:
         await producer.flush()
 
     async def settle(self, *, everything: bool = False) -> None:
-        """Print the results of the oldest records; wait for all of them, or while too many are outstanding."""
+        """Print the results of the oldest records: of all if `everything`, else until few enough are outstanding."""
         done = 0
         for value, key, delivery in self._under_way:
             if not delivery.is_done:
