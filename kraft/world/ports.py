@@ -255,8 +255,7 @@ class Listener(Protocol):
 
 class Network(Protocol):
     async def listen(self, host: str, port: int, backlog: int = 50, tls: Tls | None = None) -> Listener:
-        """Listen on a port. Raises OSError (EADDRINUSE, EADDRNOTAVAIL ...), ValueError with a message for unusable
-        keys."""
+        """Listen on a port. Raises OSError (EADDRINUSE ...), ValueError with a message for unusable keys."""
 
     async def connect(self, host: str, port: int, tls: Tls | None = None) -> Stream:
         """Connect; with `tls`, including the handshake. Raises ConnectionRefusedError if no process listens, OSError
