@@ -1,11 +1,11 @@
-"""The configuration of consumer groups and share groups, from the metadata image that handlers see."""
+"""The configuration of consumer groups, from the metadata image that handlers see."""
 
 from __future__ import annotations
 
 from kraft.common.config.dynamic.group_config import effective_group_config
 from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.config.resource_type import ResourceType
-from kraft.coordinator.group.consumer.settings import ConsumerGroupSettings, ShareGroupSettings
+from kraft.coordinator.group.consumer.settings import ConsumerGroupSettings
 from kraft.metadata.image.configs_image import ConfigResource, ConfigsImage
 from kraft.metadata.metadata_cache import MetadataCache
 from kraft.replication.topic_configs import ConfigView
@@ -21,14 +21,14 @@ class DynamicConsumerGroupConfigs:
         self._seen: ConfigsImage | None = None
         self._plain = ConsumerGroupSettings()
         self._own: dict[str, ConsumerGroupSettings] = {}
-        self._plain_share = ShareGroupSettings()
-        self._own_share: dict[str, ShareGroupSettings] = {}
 
     def settings_of(self, group_id: str) -> ConsumerGroupSettings:
         """See `ConsumerGroupConfigs`."""
         image = self._metadata.image
         if self._seen is not image.configs:
-            self._look_again()
+            self._seen = image.configs
+            self._plain = _settings({}, self._configs.effective(image))
+            self._own = {}
         overrides = image.configs.resources.get(ConfigResource(ResourceType.GROUP, group_id))
         if overrides is None:
             return self._plain
@@ -36,43 +36,30 @@ class DynamicConsumerGroupConfigs:
             self._own[group_id] = _settings(dict(overrides.items()), self._configs.effective(image))
         return self._own[group_id]
 
-    def share_settings_of(self, group_id: str) -> ShareGroupSettings:
-        """See `ConsumerGroupConfigs`."""
-        image = self._metadata.image
-        if self._seen is not image.configs:
-            self._look_again()
-        overrides = image.configs.resources.get(ConfigResource(ResourceType.GROUP, group_id))
-        if overrides is None:
-            return self._plain_share
-        if group_id not in self._own_share:
-            self._own_share[group_id] = _share_settings(dict(overrides.items()), self._configs.effective(image))
-        return self._own_share[group_id]
-
-    def _look_again(self) -> None:
-        image = self._metadata.image
-        broker = self._configs.effective(image)
-        self._seen = image.configs
-        self._plain, self._own = _settings({}, broker), {}
-        self._plain_share, self._own_share = _share_settings({}, broker), {}
-
-
-def _share_settings(overrides: dict[str, str], broker: NodeConfig) -> ShareGroupSettings:
-    return ShareGroupSettings(
-        session_timeout_ms=_bounded(overrides, broker, "share", "session.timeout.ms"),
-        heartbeat_interval_ms=_bounded(overrides, broker, "share", "heartbeat.interval.ms"),
-    )
-
 
 def _settings(overrides: dict[str, str], broker: NodeConfig) -> ConsumerGroupSettings:
+    values = effective_group_config(overrides, broker)
+
+    def bounded(name: str, low: str, high: str) -> int:
+        """The value, limited to the broker's bounds, which may have changed since it was set."""
+        value = values[name]
+        assert isinstance(value, int), name
+        return max(broker.integer(low), min(broker.integer(high), value))
+
     return ConsumerGroupSettings(
-        session_timeout_ms=_bounded(overrides, broker, "consumer", "session.timeout.ms"),
-        heartbeat_interval_ms=_bounded(overrides, broker, "consumer", "heartbeat.interval.ms"),
-        assignment_interval_ms=_bounded(overrides, broker, "consumer", "assignment.interval.ms"),
+        session_timeout_ms=bounded(
+            "consumer.session.timeout.ms",
+            "group.consumer.min.session.timeout.ms",
+            "group.consumer.max.session.timeout.ms",
+        ),
+        heartbeat_interval_ms=bounded(
+            "consumer.heartbeat.interval.ms",
+            "group.consumer.min.heartbeat.interval.ms",
+            "group.consumer.max.heartbeat.interval.ms",
+        ),
+        assignment_interval_ms=bounded(
+            "consumer.assignment.interval.ms",
+            "group.consumer.min.assignment.interval.ms",
+            "group.consumer.max.assignment.interval.ms",
+        ),
     )
-
-
-def _bounded(overrides: dict[str, str], broker: NodeConfig, kind: str, name: str) -> int:
-    """The group's value within the broker's bounds, which may have changed since it was set."""
-    value = effective_group_config(overrides, broker)[f"{kind}.{name}"]
-    assert isinstance(value, int), name
-    return max(broker.integer(f"group.{kind}.min.{name}"), min(broker.integer(f"group.{kind}.max.{name}"), value))

@@ -191,7 +191,7 @@ class GroupDraft:
     def start_share_session(self, group_id: str, member_id: str) -> None:
         """Restart the session of a share group member."""
         group = self._share_groups[group_id]
-        deadline_ms = self.now_ms + self.consumer_configs.share_settings_of(group_id).session_timeout_ms
+        deadline_ms = self.now_ms + self.config.group_share_session_timeout_ms
         self.keep_share(replace(group, sessions=group.sessions.set(member_id, deadline_ms)))
         self.timers.append((SHARE_SESSION, group_id, member_id))
 

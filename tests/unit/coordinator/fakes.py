@@ -15,7 +15,7 @@ import trio
 
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
-from kraft.coordinator.group.consumer.settings import ConsumerGroupSettings, ShareGroupSettings
+from kraft.coordinator.group.consumer.settings import ConsumerGroupSettings
 from kraft.coordinator.group.topic_directory import TopicNames
 from kraft.coordinator.shard import LogRecord, Marker, Producer
 from kraft.protocol.error_codes import ErrorCode
@@ -308,6 +308,3 @@ class PlainConsumerConfigs:
 
     def settings_of(self, group_id: str) -> ConsumerGroupSettings:
         return self.settings
-
-    def share_settings_of(self, group_id: str) -> ShareGroupSettings:
-        return ShareGroupSettings()

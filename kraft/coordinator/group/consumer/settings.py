@@ -1,4 +1,4 @@
-"""The dynamic configuration of consumer groups and share groups: a port."""
+"""The dynamic configuration of consumer groups: a port."""
 
 from __future__ import annotations
 
@@ -15,18 +15,7 @@ class ConsumerGroupSettings:
     assignment_interval_ms: int = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShareGroupSettings:
-    """One share group's session timeout and heartbeat interval."""
-
-    session_timeout_ms: int = 45_000
-    heartbeat_interval_ms: int = 5_000
-
-
 class ConsumerGroupConfigs(Protocol):
     def settings_of(self, group_id: str) -> ConsumerGroupSettings:
         """The settings of a group. The group's own configuration (resource type GROUP) comes first, within the broker's
         bounds. The broker's configuration supplies the others."""
-
-    def share_settings_of(self, group_id: str) -> ShareGroupSettings:
-        """The settings of a share group, found likewise."""

@@ -72,7 +72,7 @@ def share_heartbeat(draft: GroupDraft, request: Request, caller: Caller) -> Resp
     response = Response(
         member_id=member_id,
         member_epoch=after.member_epoch,
-        heartbeat_interval_ms=draft.consumer_configs.share_settings_of(group_id).heartbeat_interval_ms,
+        heartbeat_interval_ms=draft.config.group_share_heartbeat_interval_ms,
     )
     is_full = request.subscribed_topic_names is not None
     if request.member_epoch == JOINING_EPOCH or is_full or after.assigned != before.assigned:
