@@ -31,6 +31,17 @@ SUPPORTED_FEATURES: Final[dict[str, tuple[int, int]]] = {
 """Name to the lowest and highest level that a node of this release can run."""
 
 
+def unsupported(finalized: Mapping[str, int]) -> list[str]:
+    """Say which finalized levels a node of this release cannot run, each with the range that it can."""
+    found: list[str] = []
+    for name, level in sorted(finalized.items()):
+        low, high = SUPPORTED_FEATURES.get(name, (0, 0))
+        if not low <= level <= high:
+            supported = f"levels {low} to {high}" if high else "no level"
+            found.append(f"{name} is {level}, and this release supports {supported}")
+    return found
+
+
 def finalized_at_format(asked: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
     """The levels of a new cluster: every feature at its highest level unless another was requested; metadata.version
     first, the others by name.

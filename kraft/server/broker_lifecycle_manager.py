@@ -6,7 +6,7 @@ broker.heartbeat.interval.ms, or immediately if something waits for the response
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
@@ -14,7 +14,7 @@ import trio
 from kraft.common.backed_off_log import BackedOffLog
 from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import ApiError, KraftError
-from kraft.common.features import SUPPORTED_FEATURES
+from kraft.common.features import SUPPORTED_FEATURES, unsupported
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraft.protocol.messages.broker_heartbeat_response import BrokerHeartbeatResponse
@@ -64,6 +64,7 @@ class BrokerLifecycleManager:
         cluster_id: str,
         channel: NodeToControllerChannel,
         metadata_offset: Callable[[], int],
+        finalized_features: Callable[[], Mapping[str, int]],
         log: Logger,
     ) -> None:
         self._world = world
@@ -71,6 +72,7 @@ class BrokerLifecycleManager:
         self._cluster_id = cluster_id
         self._channel = channel
         self._metadata_offset = metadata_offset
+        self._finalized_features = finalized_features
         self._log = log
         self._unreached = BackedOffLog(log, world.clock)
         self._incarnation_id = world.random.uuid("broker-incarnation")
@@ -147,8 +149,18 @@ class BrokerLifecycleManager:
                 ErrorCode.INVALID_REGISTRATION,
                 ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
             ):
-                raise ApiError(code, f"the controller does not take this broker: {REFUSALS.get(code, name_of(code))}")
+                raise ApiError(code, f"the controller rejects this broker: {self._reason(code)}")
             await clock.sleep(REGISTRATION_RETRY_SECONDS)
+
+    def _reason(self, code: int) -> str:
+        """Why the controller rejects the registration, and what to do."""
+        lacking = unsupported(self._finalized_features()) if code == ErrorCode.UNSUPPORTED_VERSION else []
+        if not lacking:
+            return REFUSALS.get(code, name_of(code))
+        return (
+            f"{name_of(code)}: of the cluster's features, {'; '.join(lacking)}. Lower them first "
+            "(kafka-features.sh downgrade, or kraft features downgrade), or join another cluster"
+        )
 
     async def _attempt(self, request: Any, deadline: float) -> Any:
         try:

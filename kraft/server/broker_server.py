@@ -125,7 +125,13 @@ class BrokerServer(ReplicaListener):
         )
         self.groups = self._group_coordinator()
         self.lifecycle = BrokerLifecycleManager(
-            world, config, cluster_id, channel, lambda: self.metadata.offset, loggers.get("lifecycle")
+            world,
+            config,
+            cluster_id,
+            channel,
+            lambda: self.metadata.offset,
+            finalized_features,
+            loggers.get("lifecycle"),
         )
         self.replicas.add_listener(self)
         self.replication = BrokerReplication(

@@ -29,6 +29,7 @@ class Scene:
         self.events: list[Any] = []
         self.controller = ScriptedController()
         self.offset = 0
+        self.levels = {"metadata.version": 30}
         self.fenced = False
         self.heartbeat_code = 0
         self.registration_codes: list[int] = []
@@ -37,7 +38,9 @@ class Scene:
         world = universe.world_for("broker")
         log = Loggers(self.events.append, world.clock).get("lifecycle")
         config = load_node_config(sets=["initial.broker.registration.timeout.ms=2000"])
-        self.manager = BrokerLifecycleManager(world, config, CLUSTER, self.controller, lambda: self.offset, log)  # type: ignore[arg-type]
+        self.manager = BrokerLifecycleManager(
+            world, config, CLUSTER, self.controller, lambda: self.offset, lambda: self.levels, log
+        )  # type: ignore[arg-type]
 
     def _register(self, request: BrokerRegistrationRequest) -> BrokerRegistrationResponse:
         code = self.registration_codes.pop(0) if self.registration_codes else 0
@@ -119,16 +122,35 @@ def test_no_attempt_to_register_waits_longer_than_a_session(monkeypatch: pytest.
             await made.universe.sleep(timeout)
             raise ApiError(ErrorCode.REQUEST_TIMED_OUT, "")
 
-        controller = ScriptedController()
+        controller: Any = ScriptedController()
         monkeypatch.setattr(controller, "send", never)
         config = load_node_config(
             sets=["initial.broker.registration.timeout.ms=20000", "broker.session.timeout.ms=9000"]
         )
-        manager = BrokerLifecycleManager(made.manager._world, config, CLUSTER, controller, lambda: 0, made.manager._log)  # type: ignore[arg-type]
+        manager = BrokerLifecycleManager(
+            made.manager._world, config, CLUSTER, controller, lambda: 0, dict, made.manager._log
+        )  # type: ignore[arg-type]
         with pytest.raises(ApiError):
             await manager._register([], [], -1)
         assert len(patience) == 3
         assert max(patience) <= 9
+
+    play(scene)
+
+
+@pytest.mark.parametrize(
+    ("levels", "sentence"),
+    [
+        ({"metadata.version": 30, "share.version": 1}, "share.version is 1, and this release supports no level"),
+        ({"metadata.version": 29}, "metadata.version is 29, and this release supports levels 30 to 30"),
+        ({"metadata.version": 30}, "UNSUPPORTED_VERSION"),
+    ],
+)
+def test_a_registration_rejected_for_a_feature_names_the_feature(levels: dict[str, int], sentence: str) -> None:
+    async def scene(made: Scene) -> None:
+        made.levels, made.registration_codes = levels, [ErrorCode.UNSUPPORTED_VERSION]
+        with pytest.raises(ApiError, match=sentence):
+            await made.manager._register([], [], -1)
 
     play(scene)
 
