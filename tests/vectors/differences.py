@@ -156,7 +156,7 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
         ),
         tests=(
             "tests/unit/replication/logs/test_cleaner_and_replicas.py"
-            "::test_markers_and_tombstones_stay_while_a_replica_lacks_them",
+            "::test_markers_and_tombstones_are_kept_while_a_replica_lacks_them",
             "tests/integration/test_compaction_on_replicas.py"
             "::test_what_ended_while_a_replica_was_away_has_ended_on_it_when_it_leads",
         ),
@@ -277,9 +277,9 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
         "Kafka decodes without a bound.",
         tests=(
             "tests/unit/storage/test_log_validator.py"
-            "::test_more_records_than_can_be_decoded_in_time_are_too_large_only_where_they_must_be_decoded",
+            "::test_too_many_records_to_decode_in_time_are_too_large_only_where_decoding_is_needed",
             "tests/unit/storage/test_log_validator.py"
-            "::test_a_batch_that_decompresses_to_too_much_is_too_large_only_where_it_must_be_decoded",
+            "::test_a_batch_that_decompresses_to_too_much_is_too_large_only_where_decoding_is_needed",
         ),
     ),
     Documented(

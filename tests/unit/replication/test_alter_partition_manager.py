@@ -48,7 +48,7 @@ def decided(request: Any, **fields: Any) -> AlterPartitionResponse:
     )
 
 
-def test_a_set_that_is_agreed_counts_at_once() -> None:
+def test_an_isr_accepted_by_the_controller_applies_before_the_metadata_arrives() -> None:
     async def play(universe: Universe) -> None:
         async with proposing(universe, decided) as (made, partition):
             request = made.controller.asked[-1]
@@ -66,7 +66,7 @@ def test_a_set_that_is_agreed_counts_at_once() -> None:
     simulate(play)
 
 
-def test_a_member_that_may_not_join_is_withdrawn_and_may_be_proposed_again() -> None:
+def test_an_ineligible_replica_is_withdrawn_from_the_isr_and_can_be_proposed_again() -> None:
     async def play(universe: Universe) -> None:
         answers = [lambda request: decided(request, error_code=ErrorCode.INELIGIBLE_REPLICA), decided]
         async with proposing(universe, lambda request: answers.pop(0)(request)) as (made, partition):
@@ -81,7 +81,7 @@ def test_a_member_that_may_not_join_is_withdrawn_and_may_be_proposed_again() -> 
 @pytest.mark.parametrize(
     "code", [ErrorCode.INVALID_UPDATE_VERSION, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NEW_LEADER_ELECTED]
 )
-def test_what_the_controller_knows_better_waits_for_the_metadata(code: int) -> None:
+def test_a_proposal_refused_because_of_newer_metadata_waits_for_that_metadata(code: int) -> None:
     async def play(universe: Universe) -> None:
         async with proposing(universe, lambda request: decided(request, error_code=code)) as (made, partition):
             assert partition.pending_isr == (NODE, 2), "it may have happened: both sets count"
@@ -94,7 +94,7 @@ def test_what_the_controller_knows_better_waits_for_the_metadata(code: int) -> N
 
 
 @pytest.mark.parametrize("trouble", ["unreachable", "stale broker epoch", "partition left out", "unknown"])
-def test_what_is_not_decided_is_asked_again(trouble: str) -> None:
+def test_an_isr_proposal_without_a_decision_is_sent_again(trouble: str) -> None:
     async def play(universe: Universe) -> None:
         def refuse(request: Any) -> AlterPartitionResponse:
             if trouble == "unreachable":
@@ -117,7 +117,7 @@ def test_what_is_not_decided_is_asked_again(trouble: str) -> None:
     simulate(play)
 
 
-def test_a_proposal_that_is_refused_with_an_unknown_code_is_sent_again_after_a_pause() -> None:
+def test_an_isr_proposal_refused_with_an_unknown_code_is_resent_after_a_backoff() -> None:
     async def play(universe: Universe) -> None:
         asked_at: list[float] = []
 
@@ -134,7 +134,7 @@ def test_a_proposal_that_is_refused_with_an_unknown_code_is_sent_again_after_a_p
     simulate(play)
 
 
-def test_a_refusal_that_lasts_leaves_few_lines_in_the_log() -> None:
+def test_a_lasting_refusal_of_an_isr_proposal_is_logged_rarely() -> None:
     async def play(universe: Universe) -> None:
         def refuse(request: Any) -> AlterPartitionResponse:
             return AlterPartitionResponse(error_code=ErrorCode.KAFKA_STORAGE_ERROR)
@@ -151,7 +151,7 @@ def test_a_refusal_that_lasts_leaves_few_lines_in_the_log() -> None:
     simulate(play)
 
 
-def test_a_member_that_starts_again_before_it_is_agreed_is_proposed_as_the_one_it_was() -> None:
+def test_a_replica_restarted_during_its_isr_proposal_is_proposed_with_its_former_broker_epoch() -> None:
     async def play(universe: Universe) -> None:
         made_by: list[tuple[Broker, Partition]] = []
 
@@ -171,7 +171,7 @@ def test_a_member_that_starts_again_before_it_is_agreed_is_proposed_as_the_one_i
     simulate(play)
 
 
-def test_an_answer_after_the_leadership_moved_changes_nothing() -> None:
+def test_an_alter_partition_response_after_a_leader_change_is_ignored() -> None:
     async def play(universe: Universe) -> None:
         made_by: list[tuple[Broker, bytes]] = []
 
@@ -196,7 +196,9 @@ def test_an_answer_after_the_leadership_moved_changes_nothing() -> None:
     simulate(play)
 
 
-def test_a_fault_with_one_partition_keeps_no_other_from_being_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_exception_in_one_partition_does_not_stop_isr_checks_of_other_partitions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.publish(made.register(2))
@@ -221,7 +223,7 @@ def test_a_fault_with_one_partition_keeps_no_other_from_being_looked_at(monkeypa
     simulate(play)
 
 
-def test_a_fault_while_proposals_are_sent_does_not_end_the_loop() -> None:
+def test_an_unexpected_exception_while_isr_proposals_are_sent_does_not_end_the_loop() -> None:
     async def play(universe: Universe) -> None:
         answers: list[Any] = [AssertionError("an answer that nobody foresaw"), decided]
 

@@ -55,7 +55,7 @@ def wanted(made: Broker, topic_id: bytes) -> bytes | None:
     return made.replicas.directories.assignments._wanted.get((topic_id, 0))
 
 
-def test_a_lone_one_does_not_lead_and_is_told_of() -> None:
+def test_a_damaged_sole_replica_does_not_lead_and_is_reported() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             topic_id = damaged(made, NODE)
@@ -73,7 +73,7 @@ def test_a_lone_one_does_not_lead_and_is_told_of() -> None:
     simulate(play)
 
 
-def test_it_leads_once_the_loss_is_accepted() -> None:
+def test_a_damaged_replica_leads_once_an_operator_accepts_the_loss() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made, trio.open_nursery() as nursery:
             topic_id = damaged(made, NODE)
@@ -93,7 +93,7 @@ def test_it_leads_once_the_loss_is_accepted() -> None:
     simulate(play)
 
 
-def test_behind_another_leader_it_follows_until_it_is_in_sync() -> None:
+def test_a_damaged_replica_follows_another_leader_until_it_is_in_sync() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             topic_id = damaged(made, NODE, OTHER, leader=OTHER)
@@ -117,7 +117,7 @@ def test_behind_another_leader_it_follows_until_it_is_in_sync() -> None:
     simulate(play)
 
 
-def test_an_in_sync_set_from_before_the_damage_makes_nothing_whole() -> None:
+def test_an_isr_from_before_the_damage_does_not_clear_it() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             topic_id = damaged(made, NODE, OTHER, leader=-1)
@@ -133,7 +133,7 @@ def test_an_in_sync_set_from_before_the_damage_makes_nothing_whole() -> None:
     simulate(play)
 
 
-def test_where_the_report_is_lost_only_joining_the_in_sync_set_makes_it_whole() -> None:
+def test_where_the_damage_report_is_lost_only_joining_the_isr_clears_the_damage() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             topic_id = damaged(made, NODE, OTHER, leader=-1)
@@ -155,7 +155,7 @@ def offset_batch(offset: int) -> bytes:
     return bytes(data)
 
 
-def test_a_topic_that_is_deleted_meanwhile_leaves_nothing_behind() -> None:
+def test_deleting_the_topic_of_a_damaged_replica_leaves_nothing_behind() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             topic_id = damaged(made, NODE)
@@ -169,7 +169,7 @@ def test_a_topic_that_is_deleted_meanwhile_leaves_nothing_behind() -> None:
     simulate(play)
 
 
-def test_one_that_waits_tells_the_controller_what_it_had() -> None:
+def test_a_damaged_replica_that_waits_reports_its_former_log_to_the_controller() -> None:
     """So that another replica that has all of it is found, and may lead."""
 
     async def play(universe: Universe) -> None:

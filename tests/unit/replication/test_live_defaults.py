@@ -73,7 +73,7 @@ def count_of_segments(made: Broker) -> int:
     return len(log_of(made).local.segments)
 
 
-def test_timed_flushes_begin_when_an_interval_is_set() -> None:
+def test_timed_flushes_start_when_a_flush_interval_is_set() -> None:
     async def body(universe: Universe, made: Broker) -> None:
         for interval, flushed in ((None, 0), ("2000", 1)):
             if interval:
@@ -86,7 +86,7 @@ def test_timed_flushes_begin_when_an_interval_is_set() -> None:
     play(body)
 
 
-def test_a_segment_is_closed_earlier_by_its_share_of_the_jitter() -> None:
+def test_a_segment_rolls_earlier_by_its_jitter() -> None:
     async def body(universe: Universe, made: Broker) -> None:
         for jitter, count in (("0", 1), ("10000", 2)):
             alter(made, "log.roll.jitter.ms", jitter)
@@ -97,7 +97,7 @@ def test_a_segment_is_closed_earlier_by_its_share_of_the_jitter() -> None:
     play(body, segment_ms="10000")
 
 
-def test_a_segment_is_closed_at_its_age() -> None:
+def test_a_segment_rolls_at_segment_ms() -> None:
     async def body(universe: Universe, made: Broker) -> None:
         for age, count in (("604800000", 1), ("5000", 2)):
             alter(made, "log.roll.ms", age)
@@ -108,7 +108,7 @@ def test_a_segment_is_closed_at_its_age() -> None:
     play(body)
 
 
-def test_a_segment_is_closed_at_its_size() -> None:
+def test_a_segment_rolls_at_segment_bytes() -> None:
     async def body(universe: Universe, made: Broker) -> None:
         append(made, b"v" * 600_000)
         append(made, b"v" * 600_000)
@@ -120,7 +120,7 @@ def test_a_segment_is_closed_at_its_size() -> None:
     play(body)
 
 
-def test_the_index_has_an_entry_for_each_interval() -> None:
+def test_the_offset_index_has_an_entry_per_index_interval_bytes() -> None:
     async def body(universe: Universe, made: Broker) -> None:
         entries = []
         for interval in ("1000000", "1"):
@@ -135,7 +135,7 @@ def test_the_index_has_an_entry_for_each_interval() -> None:
 
 
 @pytest.mark.parametrize(("codec", "weak", "strong"), [("gzip", "1", "9"), ("lz4", "1", "17"), ("zstd", "1", "19")])
-def test_records_are_compressed_at_the_level(codec: str, weak: str, strong: str) -> None:
+def test_records_are_compressed_at_the_configured_level(codec: str, weak: str, strong: str) -> None:
     async def body(universe: Universe, made: Broker) -> None:
         sizes = []
         for level in (weak, strong):
@@ -146,7 +146,7 @@ def test_records_are_compressed_at_the_level(codec: str, weak: str, strong: str)
     play(body, compression_type=codec)
 
 
-def test_records_are_compressed_by_the_codec() -> None:
+def test_records_are_compressed_with_the_configured_codec() -> None:
     async def body(universe: Universe, made: Broker) -> None:
         plain = grown(made)
         alter(made, "compression.type", "zstd")
@@ -155,7 +155,7 @@ def test_records_are_compressed_by_the_codec() -> None:
     play(body)
 
 
-def test_a_batch_is_refused_beyond_the_size() -> None:
+def test_a_batch_larger_than_max_message_bytes_is_refused() -> None:
     async def body(universe: Universe, made: Broker) -> None:
         append(made, b"v" * 3000)
         alter(made, "message.max.bytes", "2000")
@@ -167,7 +167,7 @@ def test_a_batch_is_refused_beyond_the_size() -> None:
 
 
 @pytest.mark.parametrize(("side", "age_ms"), [("before", 5000), ("after", -5000)])
-def test_a_timestamp_is_refused_beyond_the_bound(side: str, age_ms: int) -> None:
+def test_a_timestamp_outside_the_configured_bound_is_refused(side: str, age_ms: int) -> None:
     async def body(universe: Universe, made: Broker) -> None:
         append(made, age_ms=age_ms)
         alter(made, f"log.message.timestamp.{side}.max.ms", "1000")
@@ -177,7 +177,7 @@ def test_a_timestamp_is_refused_beyond_the_bound(side: str, age_ms: int) -> None
     play(body)
 
 
-def test_records_get_the_time_of_the_append() -> None:
+def test_records_get_the_append_time_when_log_append_time_is_set() -> None:
     async def body(universe: Universe, made: Broker) -> None:
         alter(made, "log.message.timestamp.type", "LogAppendTime")
         await universe.sleep(2)
@@ -187,7 +187,7 @@ def test_records_get_the_time_of_the_append() -> None:
     play(body)
 
 
-def test_answers_wait_for_the_disk_once_so_many_records_are_not_flushed() -> None:
+def test_produce_responses_wait_for_a_sync_once_flush_messages_is_reached() -> None:
     async def body(universe: Universe, made: Broker) -> None:
         assert made.partition("t").durable_end() == 1
         alter(made, "log.flush.interval.messages", "1")
@@ -214,7 +214,7 @@ def test_closed_segments_are_deleted_by_age_and_by_size(key: str, value: str) ->
 @pytest.mark.parametrize(
     ("key", "before", "after"), [("log.local.retention.ms", 7000, 1000), ("log.local.retention.bytes", -1, 1000)]
 )
-def test_a_tiered_log_keeps_as_much_on_the_disk_as_is_set(key: str, before: int, after: int) -> None:
+def test_a_tiered_log_keeps_local_retention_bytes_on_disk(key: str, before: int, after: int) -> None:
     async def body(universe: Universe, made: Broker) -> None:
         assert before in log_of(made).config.local_retention
         alter(made, key, "1000")
@@ -223,7 +223,7 @@ def test_a_tiered_log_keeps_as_much_on_the_disk_as_is_set(key: str, before: int,
     play(body, retention_ms="7000")
 
 
-def test_transactions_are_written_unverified_where_that_is_switched_off() -> None:
+def test_transactions_are_appended_unverified_when_verification_is_disabled() -> None:
     async def body(universe: Universe, made: Broker) -> None:
         codes = []
         for value in ("true", "false"):
@@ -238,7 +238,7 @@ def test_transactions_are_written_unverified_where_that_is_switched_off() -> Non
     play(body)
 
 
-def test_records_need_keys_once_logs_are_compacted() -> None:
+def test_records_need_keys_once_the_topic_is_compacted() -> None:
     async def body(universe: Universe, made: Broker) -> None:
         alter(made, "log.cleanup.policy", "compact")
         with pytest.raises(RecordsRejected):
@@ -247,7 +247,7 @@ def test_records_need_keys_once_logs_are_compacted() -> None:
     play(body)
 
 
-def test_files_of_deleted_segments_go_after_the_delay() -> None:
+def test_files_of_deleted_segments_are_removed_after_the_delay() -> None:
     async def body(universe: Universe, made: Broker) -> None:
         alter(made, "log.segment.delete.delay.ms", "2000")
         log_of(made).roll(made.world.clock.wall_ms())
@@ -263,7 +263,7 @@ def test_files_of_deleted_segments_go_after_the_delay() -> None:
     play(body, retention_ms="1000")
 
 
-def test_a_segment_is_closed_when_its_index_is_full() -> None:
+def test_a_segment_rolls_when_its_index_is_full() -> None:
     async def body(universe: Universe, made: Broker) -> None:
         for size, count in (("10485760", 1), ("16", 2)):
             alter(made, "log.index.size.max.bytes", size)
@@ -273,7 +273,7 @@ def test_a_segment_is_closed_when_its_index_is_full() -> None:
     play(body, index_interval_bytes="1")
 
 
-def test_a_produce_needs_as_many_replicas_in_sync() -> None:
+def test_a_produce_needs_min_insync_replicas() -> None:
     async def body(universe: Universe, made: Broker) -> None:
         made.change(made.topic("two", replicas=(NODE, 2)), isr=[NODE])
         codes = []
@@ -296,7 +296,7 @@ def test_a_produce_needs_as_many_replicas_in_sync() -> None:
         ("log.cleaner.io.max.bytes.per.second", "100", "100", {"log.cleaner.min.cleanable.ratio": "0.01"}),
     ],
 )
-def test_the_cleaner_begins_when_it_may(name: str, before: str, after: str, others: dict[str, str]) -> None:
+def test_the_cleaner_starts_when_it_is_enabled(name: str, before: str, after: str, others: dict[str, str]) -> None:
     """At 100 bytes a second it takes 40 seconds to read the log and write it."""
 
     async def body(universe: Universe, made: Broker) -> None:
@@ -323,7 +323,7 @@ def test_the_cleaner_begins_when_it_may(name: str, before: str, after: str, othe
 
 
 @pytest.mark.parametrize(("backoff_ms", "is_cleaned"), [("1000000", False), ("5000", True)])
-def test_the_cleaner_looks_again_after_the_backoff(backoff_ms: str, is_cleaned: bool) -> None:
+def test_the_cleaner_checks_again_after_its_backoff(backoff_ms: str, is_cleaned: bool) -> None:
     async def body(universe: Universe, made: Broker) -> None:
         alter(made, "log.cleaner.min.cleanable.ratio", "0.01")
         alter(made, "log.cleaner.backoff.ms", backoff_ms)
@@ -373,7 +373,7 @@ def keys_of(made: Broker) -> list[bytes]:
     ]
 
 
-def test_tombstones_go_after_the_retention() -> None:
+def test_tombstones_are_removed_after_delete_retention_ms() -> None:
     async def body(universe: Universe, made: Broker) -> None:
         for retention in ("1000000", "5000"):
             alter(made, "log.cleaner.delete.retention.ms", retention)
@@ -393,7 +393,7 @@ def test_tombstones_go_after_the_retention() -> None:
         ("log.cleaner.io.buffer.load.factor", "0.01", "0.1", {"log.cleaner.dedupe.buffer.size": "1100000"}),
     ],
 )
-def test_one_cleaning_knows_as_many_keys_as_there_is_memory_for(
+def test_one_cleaning_holds_as_many_keys_as_the_dedupe_buffer_fits(
     name: str, few: str, many: str, others: dict[str, str]
 ) -> None:
     """A key takes 24 bytes."""
@@ -412,7 +412,7 @@ def test_one_cleaning_knows_as_many_keys_as_there_is_memory_for(
     play_compacted(body)
 
 
-def test_the_cleaner_writes_as_much_at_once_as_it_has_a_buffer_for() -> None:
+def test_the_cleaner_writes_in_chunks_of_its_io_buffer_size() -> None:
     async def body(universe: Universe, made: Broker) -> None:
         disk, appends = universe.disk("broker"), list[str]()
         check = disk.check_faults

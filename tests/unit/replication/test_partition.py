@@ -36,7 +36,7 @@ def fetched(made: Broker, partition: Partition, replica: int, offset: int, epoch
     made.replicas.follower_fetched(partition, replica, offset, 0, epoch)
 
 
-def test_committed_is_what_every_member_has() -> None:
+def test_a_record_is_committed_when_every_isr_member_has_it() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             partition = led(made)
@@ -52,7 +52,7 @@ def test_committed_is_what_every_member_has() -> None:
     simulate(play)
 
 
-def test_whoever_may_have_joined_counts() -> None:
+def test_a_replica_proposed_for_the_isr_already_holds_the_high_watermark() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             partition = led(made)
@@ -70,7 +70,7 @@ def test_whoever_may_have_joined_counts() -> None:
     simulate(play)
 
 
-def test_committing_waits_for_one_who_has_caught_up_and_is_about_to_join() -> None:
+def test_the_high_watermark_waits_for_a_caught_up_follower_about_to_join_the_isr() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             partition = led(made)
@@ -88,7 +88,7 @@ def test_committing_waits_for_one_who_has_caught_up_and_is_about_to_join() -> No
     simulate(play)
 
 
-def test_whoever_is_proposed_to_leave_still_counts() -> None:
+def test_a_replica_proposed_for_removal_still_holds_the_high_watermark() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             partition = led(made)
@@ -105,7 +105,7 @@ def test_whoever_is_proposed_to_leave_still_counts() -> None:
     simulate(play)
 
 
-def test_an_answer_that_is_older_than_the_metadata_changes_nothing() -> None:
+def test_an_alter_partition_response_older_than_the_metadata_is_ignored() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             partition = led(made)
@@ -120,7 +120,7 @@ def test_an_answer_that_is_older_than_the_metadata_changes_nothing() -> None:
     simulate(play)
 
 
-def test_metadata_that_is_older_than_an_answer_changes_nothing() -> None:
+def test_metadata_older_than_an_alter_partition_response_is_ignored() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             partition = led(made)
@@ -132,7 +132,7 @@ def test_metadata_that_is_older_than_an_answer_changes_nothing() -> None:
     simulate(play)
 
 
-def test_below_the_minimum_nothing_is_committed_and_all_is_refused() -> None:
+def test_below_the_minimum_isr_nothing_is_committed_and_appends_are_refused() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             partition = led(made, min_insync_replicas="2")
@@ -146,7 +146,7 @@ def test_below_the_minimum_nothing_is_committed_and_all_is_refused() -> None:
     simulate(play)
 
 
-def test_a_follower_that_is_fenced_may_not_join() -> None:
+def test_a_fenced_follower_may_not_join_the_isr() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             partition = led(made)
@@ -159,7 +159,7 @@ def test_a_follower_that_is_fenced_may_not_join() -> None:
     simulate(play)
 
 
-def test_a_fetch_of_an_earlier_incarnation_is_refused() -> None:
+def test_a_fetch_with_an_earlier_broker_epoch_is_refused() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             partition = led(made)
@@ -174,7 +174,7 @@ def test_a_fetch_of_an_earlier_incarnation_is_refused() -> None:
     simulate(play)
 
 
-def test_a_stranger_is_told_that_it_knows_something_that_the_leader_does_not() -> None:
+def test_a_fetch_with_a_newer_leader_epoch_is_answered_with_unknown_leader_epoch() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             partition = led(made)
@@ -185,7 +185,7 @@ def test_a_stranger_is_told_that_it_knows_something_that_the_leader_does_not() -
     simulate(play)
 
 
-def test_a_deposed_leader_follows_and_keeps_what_it_knows_to_be_committed() -> None:
+def test_a_deposed_leader_follows_and_keeps_its_high_watermark() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             partition = led(made)
@@ -204,7 +204,7 @@ def test_a_deposed_leader_follows_and_keeps_what_it_knows_to_be_committed() -> N
     simulate(play)
 
 
-def test_records_of_later_epochs_are_left_out() -> None:
+def test_a_fetch_leaves_out_records_of_later_epochs() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             partition = led(made)
@@ -215,7 +215,7 @@ def test_records_of_later_epochs_are_left_out() -> None:
     simulate(play)
 
 
-def test_a_follower_takes_nothing_for_committed_because_a_configuration_changed() -> None:
+def test_a_config_change_does_not_raise_a_followers_high_watermark() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             partition = led(made)
@@ -229,7 +229,7 @@ def test_a_follower_takes_nothing_for_committed_because_a_configuration_changed(
     simulate(play)
 
 
-def test_what_a_leader_decides_rests_on_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_leader_epoch_isr_or_high_watermark_fails_an_assertion(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted defects: an epoch that falls, sets without the leader, and a high watermark beyond its log."""
 
     async def play(universe: Universe) -> None:
@@ -255,7 +255,7 @@ def test_what_a_leader_decides_rests_on_itself(monkeypatch: pytest.MonkeyPatch) 
     simulate(play)
 
 
-def test_records_count_while_it_leads() -> None:
+def test_appended_records_are_counted_while_the_replica_leads() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             partition = led(made)

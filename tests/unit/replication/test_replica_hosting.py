@@ -45,7 +45,7 @@ async def out_of_descriptors(universe: Universe) -> AsyncIterator[Broker]:
         nursery.cancel_scope.cancel()
 
 
-def test_a_disk_that_refuses_goes_offline() -> None:
+def test_a_directory_that_fails_a_log_creation_goes_offline() -> None:
     """It was the replica alone that was given up, until the next start, on a node that went on with a disk of which
     syncs fail."""
 
@@ -63,7 +63,7 @@ def test_a_disk_that_refuses_goes_offline() -> None:
     simulate(play)
 
 
-def test_what_is_out_of_resources_is_tried_again() -> None:
+def test_a_log_creation_that_lacks_resources_is_retried() -> None:
     async def play(universe: Universe) -> None:
         async with out_of_descriptors(universe) as made:
             made.topic("t")
@@ -78,7 +78,7 @@ def test_what_is_out_of_resources_is_tried_again() -> None:
     simulate(play)
 
 
-def test_a_replica_that_could_not_be_made_and_is_not_ours_any_more_is_not_made() -> None:
+def test_a_failed_log_creation_is_not_retried_once_the_replica_is_unassigned() -> None:
     async def play(universe: Universe) -> None:
         async with out_of_descriptors(universe) as made:
             made.delete_topic(made.topic("t"))

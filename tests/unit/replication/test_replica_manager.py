@@ -35,7 +35,7 @@ def names(universe: Universe, path: str) -> list[str]:
     return [name for name in universe.world_of("broker").files.list_directory(path) if name.startswith("t-")]
 
 
-def test_a_replica_on_a_failed_directory_stays_away_whatever_the_metadata_says() -> None:
+def test_a_replica_on_a_failed_directory_stays_offline_under_new_metadata() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, ["/a", "/b"]) as made:
             topic = made.topic("t")
@@ -57,7 +57,7 @@ def test_a_replica_on_a_failed_directory_stays_away_whatever_the_metadata_says()
     simulate(play)
 
 
-def test_a_directory_without_replicas_that_fails_is_reported_as_well() -> None:
+def test_the_failure_of_a_directory_without_replicas_is_reported() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, ["/a", "/b"]) as made:
             told: list[str] = []
@@ -69,7 +69,7 @@ def test_a_directory_without_replicas_that_fails_is_reported_as_well() -> None:
     simulate(play)
 
 
-def test_a_deletion_that_fails_takes_the_directory_offline_and_not_the_node() -> None:
+def test_a_failed_deletion_takes_the_directory_offline_but_not_the_broker() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, ["/a", "/b"]) as made:
             topic = made.topic("t")
@@ -82,7 +82,7 @@ def test_a_deletion_that_fails_takes_the_directory_offline_and_not_the_node() ->
     simulate(play)
 
 
-def test_whoever_waits_for_a_topic_that_is_deleted_is_told_at_once() -> None:
+def test_requests_that_wait_for_a_deleted_topic_complete_with_an_error() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             topic = made.topic("t")
@@ -104,7 +104,7 @@ def test_whoever_waits_for_a_topic_that_is_deleted_is_told_at_once() -> None:
     simulate(play)
 
 
-def test_a_topic_of_the_same_name_gets_a_log_of_its_own() -> None:
+def test_a_recreated_topic_of_the_same_name_gets_a_new_log() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             first = made.topic("t")
@@ -117,7 +117,7 @@ def test_a_topic_of_the_same_name_gets_a_log_of_its_own() -> None:
     simulate(play)
 
 
-def test_the_log_of_an_earlier_topic_of_the_same_name_is_set_aside_at_the_start() -> None:
+def test_the_log_of_an_earlier_topic_of_the_same_name_is_moved_aside_at_startup() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t")
@@ -135,7 +135,7 @@ def test_the_log_of_an_earlier_topic_of_the_same_name_is_set_aside_at_the_start(
     simulate(play)
 
 
-def test_a_partition_led_elsewhere_names_its_leader() -> None:
+def test_a_request_for_a_partition_led_elsewhere_names_the_leader() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             topic = made.topic("t", replicas=(NODE, 2))
@@ -147,7 +147,7 @@ def test_a_partition_led_elsewhere_names_its_leader() -> None:
     simulate(play)
 
 
-def test_a_log_without_records_gets_the_id_of_its_topic_anew() -> None:
+def test_an_empty_log_without_a_topic_id_gets_the_id_of_its_topic() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.world.files.make_directories("/data/t-0")
@@ -162,7 +162,7 @@ def test_a_log_without_records_gets_the_id_of_its_topic_anew() -> None:
     simulate(play)
 
 
-def test_records_without_a_topic_after_a_clean_end_take_the_directory_offline() -> None:
+def test_records_without_a_topic_id_after_a_clean_shutdown_take_the_directory_offline() -> None:
     """The replica may be in the in-sync set: it must not come up empty."""
 
     async def play(universe: Universe) -> None:
@@ -187,7 +187,7 @@ def topic_of(universe: Universe, directory: str) -> bytes | None:
     return read_partition_metadata(universe.world_of("broker").files, f"{directory}/partition.metadata")
 
 
-def test_what_replicas_have_counted_is_kept_when_they_leave() -> None:
+def test_counters_keep_the_counts_of_removed_replicas() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             topic = made.topic("t", 2)

@@ -14,23 +14,23 @@ def follower(end: int, caught_up_at: float = 0.0, start: int = 0) -> FollowerSta
     return state
 
 
-def test_nobody_is_sent_away_without_a_rack_or_a_replica_in_it() -> None:
+def test_a_fetch_without_a_rack_or_without_a_replica_in_the_rack_is_not_redirected() -> None:
     followers = {2: follower(10), 3: follower(10)}
     assert preferred_replica("", 1, RACKS, followers, 0) == LEADER
     assert preferred_replica("elsewhere", 1, RACKS, followers, 0) == LEADER
     assert preferred_replica("c", 1, RACKS, followers, 0) == LEADER
 
 
-def test_the_leader_is_best_in_its_own_rack() -> None:
+def test_the_leader_is_preferred_in_its_own_rack() -> None:
     assert preferred_replica("b", 2, RACKS, {3: follower(10), 1: follower(10)}, 0) == LEADER
 
 
-def test_the_one_that_has_most_then_was_caught_up_last_then_has_the_largest_id() -> None:
+def test_replicas_are_preferred_by_log_end_then_last_caught_up_time_then_id() -> None:
     assert preferred_replica("b", 1, RACKS, {2: follower(11), 3: follower(10)}, 0) == 2
     assert preferred_replica("b", 1, RACKS, {2: follower(10, 5.0), 3: follower(10, 4.0)}, 0) == 2
     assert preferred_replica("b", 1, RACKS, {2: follower(10), 3: follower(10)}, 0) == 3
 
 
-def test_only_those_that_have_the_offset() -> None:
+def test_only_replicas_that_have_the_offset_are_selected() -> None:
     assert preferred_replica("b", 1, RACKS, {2: follower(5), 3: follower(9)}, 6) == 3
     assert preferred_replica("b", 1, RACKS, {2: follower(5), 3: follower(9, start=7)}, 6) == LEADER

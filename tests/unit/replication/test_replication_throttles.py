@@ -30,7 +30,7 @@ def throttle_follower(made: Broker, rate: int, replicas: str) -> None:
     configure(made, "follower.replication.throttled.rate", rate, "follower.replication.throttled.replicas", replicas)
 
 
-def test_the_budget_fills_at_the_rate_and_is_one_second_at_most() -> None:
+def test_the_quota_refills_at_its_rate_up_to_one_second() -> None:
     time = [0.0]
     rate = [100]
     quota = ReplicationQuota(lambda: rate[0], lambda: time[0])
@@ -52,7 +52,7 @@ def write(it: ServedFollower, index: int, count: int) -> None:
         it.made.partition("t", index).append(memoryview(batch(b"v" * 500, timestamp_ms=now)), 1, now, 0)
 
 
-def test_a_leader_holds_back_those_named_who_are_not_in_sync() -> None:
+def test_a_leader_throttles_only_listed_replicas_that_are_out_of_sync() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             it = ServedFollower(made)
@@ -76,7 +76,7 @@ def test_a_leader_holds_back_those_named_who_are_not_in_sync() -> None:
     simulate(play)
 
 
-def test_a_follower_does_not_ask_for_more_than_it_may_have() -> None:
+def test_a_throttled_follower_does_not_fetch_beyond_its_quota() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             it = Follower(made)
@@ -105,7 +105,7 @@ def _asked(request: Any) -> list[int]:
     return [partition.fetch_offset for topic in request.topics for partition in topic.partitions]
 
 
-def test_who_is_put_off_leaves_the_session_meanwhile() -> None:
+def test_a_throttled_partition_leaves_the_fetch_session() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             it = Follower(made)

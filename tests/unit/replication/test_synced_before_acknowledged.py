@@ -68,7 +68,7 @@ async def during_a_slow_sync(universe: Universe, it: Syncing, act: Callable[[], 
         disk.slowness = 1.0
 
 
-def test_what_a_kill_left_unsynced_is_synced_before_the_first_fetch() -> None:
+def test_records_unsynced_at_a_kill_are_synced_before_the_first_fetch() -> None:
     async def play(universe: Universe) -> None:
         async with syncing(universe) as it:
             it.write(1, 1)
@@ -79,7 +79,7 @@ def test_what_a_kill_left_unsynced_is_synced_before_the_first_fetch() -> None:
     simulate(play)
 
 
-def test_all_that_comes_in_one_answer_is_synced_at_once() -> None:
+def test_all_partitions_of_one_response_share_one_sync_round() -> None:
     async def play(universe: Universe) -> None:
         async with syncing(universe) as it:
             topic_id = it.made.topic("many", 8, replicas=(1, 2, 3), flush_messages="1")
@@ -102,7 +102,7 @@ def test_all_that_comes_in_one_answer_is_synced_at_once() -> None:
     simulate(play)
 
 
-def test_a_new_leader_is_asked_only_after_the_sync_that_the_old_one_s_records_wait_for() -> None:
+def test_a_new_leader_is_fetched_from_only_after_the_former_leaders_records_are_synced() -> None:
     async def play(universe: Universe) -> None:
         async with syncing(universe) as it:
             other = ScriptedLeader()
@@ -129,7 +129,7 @@ def test_a_new_leader_is_asked_only_after_the_sync_that_the_old_one_s_records_wa
     simulate(play)
 
 
-def test_what_it_wrote_as_a_leader_is_synced_before_it_follows() -> None:
+def test_records_appended_as_leader_are_synced_before_the_replica_follows() -> None:
     async def play(universe: Universe) -> None:
         async with syncing(universe) as it:
             now = it.made.world.clock.wall_ms()
@@ -142,7 +142,7 @@ def test_what_it_wrote_as_a_leader_is_synced_before_it_follows() -> None:
     simulate(play)
 
 
-def test_a_sync_that_lacks_resources_is_waited_for_and_not_only_once() -> None:
+def test_a_sync_that_lacks_resources_is_retried_until_it_succeeds() -> None:
     async def play(universe: Universe) -> None:
         async with syncing(universe) as it:
             it.follow()
@@ -162,7 +162,7 @@ def test_a_sync_that_lacks_resources_is_waited_for_and_not_only_once() -> None:
     simulate(play)
 
 
-def test_a_copy_that_takes_the_logs_place_while_it_is_synced_is_synced_itself() -> None:
+def test_a_copy_swapped_in_during_a_sync_is_synced_too() -> None:
     async def play(universe: Universe) -> None:
         async with syncing(universe) as it:
 
@@ -184,7 +184,7 @@ def test_a_copy_that_takes_the_logs_place_while_it_is_synced_is_synced_itself() 
 
 
 @pytest.mark.parametrize("messages", [3, 1 << 62])
-def test_nothing_is_synced_that_flush_messages_does_not_ask_for(messages: int) -> None:
+def test_a_log_is_synced_only_as_flush_messages_requires(messages: int) -> None:
     async def play(universe: Universe) -> None:
         async with syncing(universe, messages) as it:
             it.write(1, 1)

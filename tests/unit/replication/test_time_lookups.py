@@ -35,7 +35,7 @@ def appended(log: UnifiedLog, timestamps: list[int], codec: int) -> None:
     st.integers(NOW_MS - 1, NOW_MS + 21),
     st.integers(0, 30),
 )
-def test_the_first_record_that_is_not_earlier_is_found(
+def test_a_lookup_by_time_finds_the_first_record_at_or_after_the_time(
     batches: list[tuple[list[int], int]], wanted: int, log_start: int
 ) -> None:
     log = Machine().log(LogConfig(segment_bytes=250, index_interval_bytes=1))
@@ -58,14 +58,14 @@ def kinds(steps: Generator[object, None, object]) -> list[str]:
     return seen
 
 
-def test_a_search_pauses_in_many_records_and_decompresses_as_a_job() -> None:
+def test_a_lookup_by_time_yields_between_records_and_decompresses_in_a_worker() -> None:
     log = Machine().log()
     appended(log, [NOW_MS + index for index in range(RECORDS_A_SLICE + 1)], LZ4)
     assert kinds(find_by_timestamp(log, NOW_MS + RECORDS_A_SLICE)) == ["job", "pause"]
     assert kinds(find_by_timestamp(log, NOW_MS + 5)) == ["job"]
 
 
-def test_records_before_the_log_start_are_passed_over() -> None:
+def test_a_lookup_by_time_skips_records_before_the_log_start() -> None:
     log = Machine().log()
     for _ in range(2):
         appended(log, [NOW_MS] * (RECORDS_A_SLICE + 1), NONE)
@@ -77,7 +77,7 @@ def test_records_before_the_log_start_are_passed_over() -> None:
     assert end.value.value == (NOW_MS, RECORDS_A_SLICE + 1, 7)
 
 
-def test_a_batch_that_is_mostly_air_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lookup_by_time_refuses_a_batch_with_an_excessive_compression_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kraft.replication.time_lookups.DECODED_BYTES_MAX", 1000)
     log = Machine().log()
     log.append_as_leader(build_batch([Record(0, NOW_MS, None, bytes(5000))], codec=ZSTD), 7, now_ms=NOW_MS)

@@ -46,7 +46,7 @@ def set_for_every_broker(key: str, value: str) -> MetadataImage:
 
 
 @pytest.mark.parametrize(("topic_key", "key"), DYNAMIC)
-def test_a_default_that_is_changed_while_the_broker_runs_counts_for_logs(topic_key: str, key: ConfigKey) -> None:
+def test_a_broker_default_changed_at_run_time_applies_to_logs(topic_key: str, key: ConfigKey) -> None:
     view = ConfigView(load_node_config(sets=["log.dirs=/data"]))
     before = view.topic(MetadataImage(), "t")
     after = view.topic(set_for_every_broker(key.name, OTHER_VALUES.get(key.name, "1048576")), "t")
@@ -56,7 +56,7 @@ def test_a_default_that_is_changed_while_the_broker_runs_counts_for_logs(topic_k
     assert changed[0] != changed[1], field
 
 
-def test_what_topics_override_is_computed_once_for_each_image_of_the_configuration() -> None:
+def test_topic_overrides_are_computed_once_per_configuration_image() -> None:
     view = ConfigView(load_node_config(sets=["log.dirs=/data"]))
     first = set_for(MetadataImage(), ResourceType.TOPIC, "t", "retention.ms", "1000")
     first = set_for(first, ResourceType.TOPIC, "u", "retention.ms", "2000")

@@ -24,7 +24,7 @@ def append(log: UnifiedLog, value: bytes) -> int:
     return log.append_as_leader(batch_of(value), 0, now_ms=NOW_MS).first_offset
 
 
-def test_an_index_that_finds_no_descriptor_waits_in_memory() -> None:
+def test_an_index_without_a_descriptor_is_kept_in_memory() -> None:
     machine = Machine()
     log = machine.log(EVERY_BATCH)
     fault = Fault("open", errno.EMFILE, ".index", times=1)
@@ -36,7 +36,7 @@ def test_an_index_that_finds_no_descriptor_waits_in_memory() -> None:
     assert content(machine.log(EVERY_BATCH)) == expected
 
 
-def test_an_index_whose_disk_fails_ends_the_use_of_the_log() -> None:
+def test_a_log_goes_offline_when_the_disk_of_its_index_fails() -> None:
     machine = Machine()
     log = machine.log(EVERY_BATCH)
     machine.disk.faults.append(Fault("append", errno.EIO, ".index"))
@@ -45,7 +45,7 @@ def test_an_index_whose_disk_fails_ends_the_use_of_the_log() -> None:
             append(log, b"%d" % number)
 
 
-def test_the_end_of_an_index_is_known_without_its_file_from_the_first_look_on() -> None:
+def test_the_end_of_an_index_is_cached_after_its_first_read() -> None:
     machine = Machine()
     index = TimeIndex(FileCache(machine.files, 10), f"{DIRECTORY}.timeindex", 0)
     for number in range(5):
@@ -63,7 +63,7 @@ def test_the_end_of_an_index_is_known_without_its_file_from_the_first_look_on() 
     assert (again.knows_last, again.last_entry()) == (False, (4, 4))
 
 
-def test_nothing_is_appended_behind_bytes_that_nobody_knows() -> None:
+def test_no_record_is_appended_behind_unknown_bytes() -> None:
     machine = Machine()
     log = machine.log()
     append(log, b"a")

@@ -53,7 +53,7 @@ CASES = [(module, case) for module in HERE for case in MODULES[module]]
 
 
 @pytest.mark.parametrize(("module", "case"), CASES, ids=[case.name for _, case in CASES])
-def test_a_crafted_batch_is_taken_or_refused_as_by_apache_kafka(module: str, case: Case) -> None:
+def test_a_crafted_batch_is_accepted_or_refused_as_by_apache_kafka(module: str, case: Case) -> None:
     expected = answered(module, case)["error_code"]
     if expected in NOT_OF_THE_LOG:
         return
@@ -73,7 +73,7 @@ def test_a_crafted_batch_is_taken_or_refused_as_by_apache_kafka(module: str, cas
         assert [record["offset"] for record in records] == list(range(log.log_end_offset))
 
 
-def test_records_of_now_behind_a_record_of_then_are_found_and_kept() -> None:
+def test_current_records_behind_a_very_old_record_are_found_by_time_and_kept_by_retention() -> None:
     """As KafkaJS sends them where only the first message has a timestamp: the header says its time."""
     now_ms, then_ms = RECORDED_AT_MS, RECORDED_AT_MS - 10**9
     records = [Record(0, then_ms, None, b"then"), Record(1, now_ms, None, b"now"), Record(2, now_ms, None, b"now")]

@@ -17,7 +17,7 @@ def due(deletions: DelayedDeletions, machine: Machine, after_ms: int) -> list[st
     return list(job.paths)
 
 
-def test_what_is_to_wait_long_keeps_nothing_else() -> None:
+def test_a_deletion_with_a_long_delay_does_not_hold_up_other_deletions() -> None:
     machine, deletions = Machine(), DelayedDeletions()
     delays = {"/data/long": 30 * DAY_MS, "/data/short": 60_000, "/data/shorter": 1000, "/data/as-short": 60_000}
     for path, delay_ms in delays.items():
@@ -31,7 +31,7 @@ def test_what_is_to_wait_long_keeps_nothing_else() -> None:
     assert due(deletions, machine, 30 * DAY_MS) == ["/data/long"]
 
 
-def test_a_directory_that_is_forgotten_leaves_the_rest_in_order() -> None:
+def test_forgetting_a_directory_keeps_the_order_of_the_remaining_deletions() -> None:
     machine, deletions = Machine(), DelayedDeletions()
     for index in range(9):
         deletions.add([f"/{'lost' if index % 2 else 'data'}/{index}"], NOW_MS + 1000 * (9 - index))

@@ -81,7 +81,7 @@ def several_segments(machine: Machine, config: LogConfig) -> UnifiedLog:
     return log
 
 
-def test_each_step_of_a_swap_is_durable_before_the_next(machine: Machine) -> None:
+def test_each_step_of_a_segment_swap_is_durable_before_the_next_step(machine: Machine) -> None:
     log = several_segments(machine, CONFIG)
     log.roll(NOW_MS)
     log.flush()
@@ -92,7 +92,7 @@ def test_each_step_of_a_swap_is_durable_before_the_next(machine: Machine) -> Non
     assert steps[first - 1 : first + 6] == ["synced", ".swap", "synced", ".deleted", "synced", "named", "synced"]
 
 
-def test_the_copy_is_durable_before_it_is_named(machine: Machine) -> None:
+def test_a_cleaned_copy_is_durable_before_its_rename(machine: Machine) -> None:
     log = several_segments(machine, CONFIG)
     log.roll(NOW_MS)
     log.flush()
@@ -106,7 +106,7 @@ def test_the_copy_is_durable_before_it_is_named(machine: Machine) -> None:
     assert {path.removesuffix(".cleaned").rpartition(".")[2] for path in synced} >= {"log", "index", "timeindex"}
 
 
-def test_the_names_that_stay_are_durable_before_the_oldest_go(machine: Machine) -> None:
+def test_remaining_segment_names_are_durable_before_the_oldest_segments_are_deleted(machine: Machine) -> None:
     """Else a power loss could take both, and the log would begin anew at an offset that clients have seen."""
     log = several_segments(machine, LogConfig(segment_bytes=300))
     assert len(log.segments) > 3
@@ -115,7 +115,7 @@ def test_the_names_that_stay_are_durable_before_the_oldest_go(machine: Machine) 
     assert [word for word in names_changed(calls) if word != "file"][:2] == ["synced", ".deleted"]
 
 
-def test_a_full_disk_is_no_excuse_for_names_that_could_not_be_synced(machine: Machine) -> None:
+def test_a_directory_sync_that_fails_on_a_full_disk_is_a_storage_error_and_not_retried(machine: Machine) -> None:
     log = several_segments(machine, LogConfig(segment_bytes=300))
     count = len(log.segments)
     machine.disk.faults = [Fault("sync_directory", errno.ENOSPC, DIRECTORY)]
@@ -125,7 +125,7 @@ def test_a_full_disk_is_no_excuse_for_names_that_could_not_be_synced(machine: Ma
     assert len(log.segments) == count
 
 
-def test_an_index_of_a_segment_that_was_flushed_before_it_was_closed_is_durable_before_the_recovery_point_moves_on(
+def test_a_closed_segments_index_is_durable_before_the_recovery_point_advances(
     machine: Machine,
 ) -> None:
     log = machine.log(LogConfig(segment_bytes=100_000, index_interval_bytes=1))

@@ -22,7 +22,7 @@ READS: list[Callable[[UnifiedLog], object]] = [
 
 
 @pytest.mark.parametrize("read", READS)
-def test_a_read_makes_nothing_where_a_disk_is_gone_from_its_place(read: Callable[[UnifiedLog], object]) -> None:
+def test_a_read_creates_no_file_where_the_disk_is_no_longer_mounted(read: Callable[[UnifiedLog], object]) -> None:
     machine = Machine()
     log = machine.log()
     log.append_as_leader(batch_of(b"v"), 0, now_ms=NOW_MS)
@@ -35,7 +35,7 @@ def test_a_read_makes_nothing_where_a_disk_is_gone_from_its_place(read: Callable
     assert machine.files.list_directory(DIRECTORY) == []
 
 
-def test_an_index_entry_is_not_looked_for_in_a_file_made_for_it() -> None:
+def test_an_index_lookup_does_not_create_a_missing_index_file() -> None:
     machine = Machine()
     log = machine.log()
     index = log.active_segment.offset_index
@@ -53,7 +53,7 @@ def test_an_index_entry_is_not_looked_for_in_a_file_made_for_it() -> None:
 @pytest.mark.parametrize(
     "then", [lambda log: log.flush(), lambda log: log.truncate_to(0, NOW_MS), lambda log: log.close()]
 )
-def test_a_log_whose_first_append_found_no_descriptor_goes_on(then: Callable[[UnifiedLog], object]) -> None:
+def test_a_log_whose_first_append_lacked_a_descriptor_stays_usable(then: Callable[[UnifiedLog], object]) -> None:
     machine = Machine()
     log = machine.log()
     machine.disk.faults.append(Fault("open", errno.EMFILE, ".log"))
@@ -64,7 +64,7 @@ def test_a_log_whose_first_append_found_no_descriptor_goes_on(then: Callable[[Un
     assert content(log) == [(0, None, b"w")]
 
 
-def test_a_file_is_made_for_a_writer_and_shared_with_readers() -> None:
+def test_a_file_created_for_the_writer_is_shared_with_readers() -> None:
     machine = Machine()
     cache = FileCache(machine.files)
     with pytest.raises(FileNotFoundError):
@@ -74,7 +74,7 @@ def test_a_file_is_made_for_a_writer_and_shared_with_readers() -> None:
     assert cache.make("/data/f") is made
 
 
-def test_files_are_forgotten_by_their_directory() -> None:
+def test_cached_files_are_dropped_by_directory() -> None:
     machine = Machine()
     cache = FileCache(machine.files, open_files_max=4)
     for directory in ("/data", "/data/a-0", "/data/a-00", "/other"):

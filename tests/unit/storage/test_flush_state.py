@@ -21,7 +21,7 @@ def append(log: UnifiedLog, count: int = 1) -> None:
         log.append_as_leader(batch_of(b"v"), 0, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR)
 
 
-def test_a_flush_moves_the_recovery_point_once_it_is_finished(machine: Machine) -> None:
+def test_a_flush_advances_the_recovery_point_when_it_finishes(machine: Machine) -> None:
     log = machine.log()
     append(log, 3)
     state = log.flush_state
@@ -34,7 +34,7 @@ def test_a_flush_moves_the_recovery_point_once_it_is_finished(machine: Machine) 
     assert state.prepare(2, log.leader_epoch_cache, 0) is None
 
 
-def test_what_a_finished_flush_covers_survives_a_power_cut(machine: Machine) -> None:
+def test_records_covered_by_a_finished_flush_survive_a_power_loss(machine: Machine) -> None:
     log = machine.log()
     append(log, 3)
     job = log.flush_state.prepare(3, log.leader_epoch_cache, 0)
@@ -45,7 +45,7 @@ def test_what_a_finished_flush_covers_survives_a_power_cut(machine: Machine) -> 
     assert machine.files.exists(f"{DIRECTORY}/leader-epoch-checkpoint")
 
 
-def test_a_flush_from_before_a_truncation_says_nothing_about_the_log_after_it(machine: Machine) -> None:
+def test_a_flush_started_before_a_truncation_does_not_advance_the_recovery_point_after_it(machine: Machine) -> None:
     log = machine.log()
     append(log, 3)
     state = log.flush_state
@@ -68,7 +68,7 @@ def test_a_truncation_lowers_the_recovery_point_and_never_raises_it(machine: Mac
     assert state.recovery_point == 2
 
 
-def test_the_checkpoint_says_one_less_while_all_of_a_growing_segment_is_flushed(machine: Machine) -> None:
+def test_the_checkpointed_recovery_point_is_one_less_while_a_growing_segment_is_fully_flushed(machine: Machine) -> None:
     log = machine.log()
     append(log, 3)
     log.flush()
@@ -86,7 +86,7 @@ def test_a_flush_is_due_by_messages_or_by_time(machine: Machine) -> None:
     assert state.is_due(2, config, NOW_MS)
 
 
-def test_a_closed_segment_that_its_roll_did_not_get_flushed_is_due_after_a_while(machine: Machine) -> None:
+def test_a_closed_segment_whose_roll_was_not_flushed_is_flushed_after_a_delay(machine: Machine) -> None:
     """The killed node's flush never came, the topic is not written to any more, and what is not durable is not
     compacted."""
     log = machine.log()
@@ -102,14 +102,16 @@ def test_a_closed_segment_that_its_roll_did_not_get_flushed_is_due_after_a_while
 
 
 @pytest.mark.parametrize(("clean", "closed_at"), [(True, 5), (False, NOT_CLOSED)])
-def test_after_an_unclean_end_no_name_is_known_to_be_durable(machine: Machine, clean: bool, closed_at: int) -> None:
+def test_after_an_unclean_shutdown_no_file_name_counts_as_durable(
+    machine: Machine, clean: bool, closed_at: int
+) -> None:
     log = machine.log()
     log.flush_state.loaded(3, 5, clean=clean, epochs_version=1, epochs_on_disk=True)
     assert (log.flush_state.recovery_point, log.flush_state.closed_at) == (3, closed_at)
     assert log.local.unsynced_names is log.local.unsynced_directory is not clean
 
 
-def test_a_flush_that_covers_more_than_the_log_is_not_believed(machine: Machine) -> None:
+def test_a_flush_beyond_the_log_end_fails_an_assertion(machine: Machine) -> None:
     """A planted defect: nothing may be called durable that was never written."""
     log = machine.log()
     append(log, 3)
@@ -121,7 +123,7 @@ def test_a_flush_that_covers_more_than_the_log_is_not_believed(machine: Machine)
         log.finish_flush(job)
 
 
-def test_a_log_is_not_called_closed_while_it_has_unflushed_records(machine: Machine) -> None:
+def test_a_log_with_unflushed_records_is_not_marked_as_cleanly_closed(machine: Machine) -> None:
     log = machine.log()
     append(log, 3)
     job = log.prepare_close()

@@ -37,7 +37,7 @@ def stop(manager: LogManager, broker_epoch: int = 7) -> None:
     manager.finish_shutdown(broker_epoch)
 
 
-def test_a_clean_stop_is_seen_once_and_needs_no_recovery(machine: Machine) -> None:
+def test_a_clean_shutdown_marker_is_consumed_at_startup_and_skips_recovery(machine: Machine) -> None:
     manager = manager_on(machine)
     for topic_partition in (T0, T1):
         log = manager.get_or_create(topic_partition, TOPIC_ID, now_ms=NOW_MS)
@@ -59,7 +59,7 @@ def test_a_clean_stop_is_seen_once_and_needs_no_recovery(machine: Machine) -> No
     assert manager_on(machine).clean_shutdown_epoch == -1
 
 
-def test_checkpoints_are_kafkas_text(machine: Machine) -> None:
+def test_checkpoint_files_have_the_text_format_of_kafka(machine: Machine) -> None:
     manager = manager_on(machine)
     log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
     log.append_as_leader(batch_of(b"a"), 0, now_ms=NOW_MS)
@@ -86,7 +86,7 @@ def flushed_with_a_checkpoint_under_way(machine: Machine) -> tuple[LogManager, U
     return manager, log, under_way
 
 
-def test_a_checkpoint_under_way_does_not_undo_that_of_a_truncation(machine: Machine) -> None:
+def test_a_checkpoint_in_progress_does_not_undo_the_checkpoint_of_a_truncation(machine: Machine) -> None:
     manager, log, under_way = flushed_with_a_checkpoint_under_way(machine)
     assert manager.truncate_to(log, 1, now_ms=NOW_MS)
     under_way.put_in_place()
@@ -95,7 +95,7 @@ def test_a_checkpoint_under_way_does_not_undo_that_of_a_truncation(machine: Mach
     assert read_file(machine.files, POINTS) == b"0\n1\nt 0 1\n"
 
 
-def test_a_truncation_does_not_rely_on_a_checkpoint_that_is_still_under_way(machine: Machine) -> None:
+def test_a_truncation_writes_its_own_checkpoint_while_another_is_in_progress(machine: Machine) -> None:
     manager = manager_on(machine)
     log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
     for value in (b"a", b"b"):
@@ -105,7 +105,7 @@ def test_a_truncation_does_not_rely_on_a_checkpoint_that_is_still_under_way(mach
     assert read_file(machine.files, POINTS) == b"0\n1\nt 0 0\n"
 
 
-def test_many_truncations_write_one_checkpoint_until_the_disk_may_know_more(machine: Machine) -> None:
+def test_many_truncations_write_one_checkpoint_until_a_recovery_point_advances(machine: Machine) -> None:
     manager = manager_on(machine)
     logs = [manager.get_or_create(TopicPartition("t", index), TOPIC_ID, now_ms=NOW_MS) for index in range(20)]
     for log in logs:
@@ -125,14 +125,14 @@ def test_many_truncations_write_one_checkpoint_until_the_disk_may_know_more(mach
     assert (points[TopicPartition("t", 0)], points[TopicPartition("t", 1)]) == (1, 0)
 
 
-def test_a_checkpoint_under_way_is_put_in_place_when_nothing_newer_came(machine: Machine) -> None:
+def test_a_checkpoint_in_progress_is_renamed_into_place_unless_a_newer_one_exists(machine: Machine) -> None:
     _, _, under_way = flushed_with_a_checkpoint_under_way(machine)
     under_way.put_in_place()
     under_way.finish()
     assert read_file(machine.files, POINTS) == under_way.contents[0][1]
 
 
-def test_malformed_checkpoints_are_errors_and_empty_ones_are_not(machine: Machine) -> None:
+def test_a_malformed_checkpoint_is_an_error_and_an_empty_one_is_not(machine: Machine) -> None:
     for text in (b"", b"0\n0\n"):
         write_file(machine.files, "/data/c", text)
         assert read_offset_checkpoint(machine.files, "/data/c") == {}
@@ -142,7 +142,7 @@ def test_malformed_checkpoints_are_errors_and_empty_ones_are_not(machine: Machin
             read_offset_checkpoint(machine.files, "/data/c")
 
 
-def test_a_damaged_checkpoint_means_recovery_not_refusal(machine: Machine) -> None:
+def test_a_damaged_checkpoint_causes_recovery_and_not_a_refusal_to_start(machine: Machine) -> None:
     manager = manager_on(machine)
     manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS).append_as_leader(batch_of(b"a"), 0, now_ms=NOW_MS)
     machine.kill()
@@ -162,7 +162,9 @@ def test_two_processes_cannot_share_a_directory(machine: Machine) -> None:
     manager_on(machine)
 
 
-def test_identity_is_written_once_and_strangers_are_refused(machine: Machine) -> None:
+def test_meta_properties_are_written_once_and_a_directory_of_another_cluster_or_node_is_refused(
+    machine: Machine,
+) -> None:
     manager = manager_on(machine)
     manager.format_missing("my-cluster")
     properties = read_meta_properties(machine.files, "/data")
@@ -178,7 +180,7 @@ def test_identity_is_written_once_and_strangers_are_refused(machine: Machine) ->
             manager_on(machine, cluster_id="my-cluster")
 
 
-def test_javas_properties_are_read(machine: Machine) -> None:
+def test_java_properties_files_are_parsed(machine: Machine) -> None:
     text = "#\n#Sat Nov 21 09:00:00 UTC 2026\n! more\n  a=b\nc : d\\:e\nempty=\n"
     assert parse_properties(text) == {"a": "b", "c": "d:e", "empty": ""}
     write_file(machine.files, "/data/meta.properties", b"version=1\ncluster.id=x\n")
@@ -202,7 +204,7 @@ def test_deleted_logs_are_renamed_and_removed_later(machine: Machine) -> None:
     assert name not in machine.files.list_directory("/data")
 
 
-def test_what_was_deleted_before_a_crash_is_removed_after_it(machine: Machine) -> None:
+def test_logs_marked_deleted_before_a_crash_are_removed_after_it(machine: Machine) -> None:
     manager = manager_on(machine)
     manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS).append_as_leader(batch_of(b"a"), 0, now_ms=NOW_MS)
     manager.delete(T0, now_ms=NOW_MS)
@@ -215,7 +217,7 @@ def test_what_was_deleted_before_a_crash_is_removed_after_it(machine: Machine) -
     assert not [name for name in machine.files.list_directory("/data") if name.startswith("t-0")]
 
 
-def test_strays_are_set_aside_for_a_person(machine: Machine) -> None:
+def test_stray_logs_are_kept_aside_for_an_operator(machine: Machine) -> None:
     manager = manager_on(machine)
     manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS).append_as_leader(batch_of(b"a"), 0, now_ms=NOW_MS)
     manager.set_aside_stray(T0, now_ms=NOW_MS)
@@ -226,7 +228,7 @@ def test_strays_are_set_aside_for_a_person(machine: Machine) -> None:
     assert any(name.endswith("-stray") for name in machine.files.list_directory("/data"))
 
 
-def test_logs_spread_over_directories_and_a_failing_one_takes_only_its_own(machine: Machine) -> None:
+def test_logs_spread_over_directories_and_a_failed_directory_affects_only_its_own_logs(machine: Machine) -> None:
     manager = manager_on(machine, "/data", "/more")
     logs = [manager.get_or_create(TopicPartition("t", index), TOPIC_ID, now_ms=NOW_MS) for index in range(4)]
     assert [len(directory.logs) for directory in manager.directories] == [2, 2]
@@ -242,7 +244,7 @@ def test_logs_spread_over_directories_and_a_failing_one_takes_only_its_own(machi
     assert not machine.files.exists("/more/.kafka_cleanshutdown")
 
 
-def test_a_directory_that_cannot_be_read_at_start_is_offline_and_the_last_one_is_fatal(machine: Machine) -> None:
+def test_a_directory_unreadable_at_startup_is_offline_and_the_last_one_is_fatal(machine: Machine) -> None:
     stop(manager_on(machine, "/data", "/more"))
     machine.disk.faults.append(Fault("list", errno.EIO, "/more"))
     manager = manager_on(machine, "/data", "/more")
@@ -253,7 +255,7 @@ def test_a_directory_that_cannot_be_read_at_start_is_offline_and_the_last_one_is
         manager_on(machine)
 
 
-def test_the_metadata_log_and_foreign_directories_are_left_alone(machine: Machine) -> None:
+def test_the_metadata_log_and_foreign_directories_are_not_loaded_as_partitions(machine: Machine) -> None:
     for name in ("__cluster_metadata-0", "lost+found", "notes.txt-1"):
         machine.files.make_directories(f"/data/{name}")
     write_file(machine.files, "/data/file-0", b"")
@@ -261,7 +263,7 @@ def test_the_metadata_log_and_foreign_directories_are_left_alone(machine: Machin
     assert [str(log.topic_partition) for log in manager.logs()] == ["notes.txt-1"]
 
 
-def test_a_new_configuration_reaches_the_logs_of_its_topic(machine: Machine) -> None:
+def test_a_changed_configuration_reaches_the_logs_of_its_topic(machine: Machine) -> None:
     configs = {"t": LogConfig()}
     manager = LogManager(
         machine.files, ["/data"], node_id=1, new_uuid=uuids(), config_of=lambda topic: configs.get(topic, LogConfig())
@@ -279,7 +281,7 @@ def test_a_new_configuration_reaches_the_logs_of_its_topic(machine: Machine) -> 
     )
 
 
-def test_an_idle_partition_costs_at_most_two_kilobytes() -> None:
+def test_an_idle_partition_takes_at_most_two_kilobytes_of_memory() -> None:
     import tracemalloc
 
     machine = Machine()
@@ -294,7 +296,9 @@ def test_an_idle_partition_costs_at_most_two_kilobytes() -> None:
 
 
 @pytest.mark.parametrize("crash_after_the_deletion", [False, True])
-def test_a_topic_made_anew_starts_afresh_also_after_a_crash(machine: Machine, crash_after_the_deletion: bool) -> None:
+def test_a_recreated_topic_starts_with_an_empty_log_even_after_a_crash(
+    machine: Machine, crash_after_the_deletion: bool
+) -> None:
     manager = manager_on(machine)
     log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
     log.append_as_leader(batch_of(*(b"a",) * 9), 0, now_ms=NOW_MS)
@@ -318,7 +322,7 @@ def test_a_topic_made_anew_starts_afresh_also_after_a_crash(machine: Machine, cr
 
 
 @pytest.mark.parametrize("offset", [20, 3])
-def test_a_log_start_above_a_truncation_does_not_survive_it(machine: Machine, offset: int) -> None:
+def test_a_truncation_below_the_log_start_also_lowers_the_checkpointed_log_start(machine: Machine, offset: int) -> None:
     manager = manager_on(machine, "/data")
     manager.load(NOW_MS)
     log = log_from_35_to_40(manager)
@@ -332,7 +336,7 @@ def test_a_log_start_above_a_truncation_does_not_survive_it(machine: Machine, of
     assert (loaded.log_end_offset, content(loaded)[-1]) == (offset + 1, (offset, None, b"new"))
 
 
-def test_a_new_log_forgets_producers_as_those_that_were_loaded_do() -> None:
+def test_a_new_log_expires_producers_by_the_same_time_as_loaded_logs() -> None:
     machine = Machine()
     manager = LogManager(
         machine.files,

@@ -43,7 +43,7 @@ def patched(position: int, content: bytes, data: bytes | None = None) -> bytearr
 
 
 @pytest.mark.parametrize("config", [BY_HEADER, FULL])
-def test_an_ordinary_batch_passes_untouched(config: LogConfig) -> None:
+def test_an_ordinary_batch_passes_unchanged(config: LogConfig) -> None:
     data = batch_of(b"a", b"b")
     assert batch_for_leader(data, config, AppendOrigin.CLIENT, NOW_MS).buffer is data
 
@@ -71,7 +71,7 @@ def test_an_ordinary_batch_passes_untouched(config: LogConfig) -> None:
         (patched(22, bytes([GZIP])), ErrorCode.UNKNOWN_SERVER_ERROR),
     ],
 )
-def test_bad_batches_get_kafkas_codes(data: bytes | None, code: int) -> None:
+def test_invalid_batches_get_the_error_codes_of_kafka(data: bytes | None, code: int) -> None:
     assert code_of(data) == code
 
 
@@ -109,17 +109,17 @@ def forty(value: bytes = b"v") -> bytes:
     ],
     ids=range(11),
 )
-def test_records_that_do_not_fill_their_batch_are_refused(poison: bytearray, config: LogConfig) -> None:
+def test_a_batch_whose_records_do_not_fill_it_is_refused(poison: bytearray, config: LogConfig) -> None:
     """A reader would hang at such a batch, or find offsets that repeat."""
     assert code_of(poison, config) == ErrorCode.INVALID_RECORD
 
 
-def test_a_wrong_count_that_the_first_records_hide_is_found_by_full_validation() -> None:
+def test_a_wrong_record_count_that_a_header_check_misses_is_found_by_full_validation() -> None:
     assert code_of(counted(41, forty()), BY_HEADER) == ErrorCode.NONE
     assert code_of(counted(41, forty())) == ErrorCode.INVALID_RECORD
 
 
-def test_what_lies_behind_the_first_records_is_checked_where_records_are_large() -> None:
+def test_bytes_behind_the_first_records_are_checked_when_records_are_large() -> None:
     """Checking every length costs little when there are few of them."""
     small, large = forty(b"v"), forty(b"v" * CHECKED_WHOLLY_RECORD_BYTES)
     record = (len(large) - HEADER_SIZE) // 40
@@ -129,21 +129,21 @@ def test_what_lies_behind_the_first_records_is_checked_where_records_are_large()
 
 
 @pytest.mark.parametrize("codec", [GZIP, LZ4, SNAPPY, ZSTD])
-def test_a_compressed_batch_may_not_claim_more_records_than_its_bytes_can_become(codec: int) -> None:
+def test_a_compressed_batch_may_not_claim_more_records_than_its_bytes_can_hold(codec: int) -> None:
     full = batch_of(*[b""] * 10_000, codec=codec)
     assert code_of(full, LogConfig()) == ErrorCode.NONE
     assert code_of(counted(2**31 - 1, full), LogConfig()) == ErrorCode.INVALID_RECORD
     assert code_of(counted(2**31 - 1, batch_of(b"a", codec=codec)), LogConfig()) == ErrorCode.INVALID_RECORD
 
 
-def test_old_timestamps_are_refused_when_a_bound_is_set() -> None:
+def test_timestamps_older_than_the_configured_bound_are_refused() -> None:
     config = LogConfig(message_timestamp_before_max_ms=1000)
     assert code_of(batch_of(b"a", timestamp=NOW_MS - 1000), config) == ErrorCode.NONE
     assert code_of(batch_of(b"a", timestamp=NOW_MS - 1001), config) == ErrorCode.INVALID_TIMESTAMP
     assert code_of(batch_of(b"a", timestamp=-1), config) == ErrorCode.NONE
 
 
-def test_compacted_topics_need_keys_and_say_which_record_lacks_one() -> None:
+def test_compacted_topics_need_keys_and_the_error_names_the_record_without_one() -> None:
     config = LogConfig(cleanup_policy=("compact",))
     assert code_of(batch_of(b"a", keys=(b"k",)), config) == ErrorCode.NONE
     with pytest.raises(RecordsRejected) as caught:
@@ -155,7 +155,7 @@ def test_compacted_topics_need_keys_and_say_which_record_lacks_one() -> None:
 @pytest.mark.parametrize(
     ("name", "codec"), [("uncompressed", 0), ("gzip", GZIP), ("lz4", LZ4), ("zstd", ZSTD), ("producer", GZIP)]
 )
-def test_compression_type_decides_the_codec(name: str, codec: int) -> None:
+def test_compression_type_determines_the_codec(name: str, codec: int) -> None:
     source = batch_of(b"a" * 50, b"b", codec=GZIP, producer_id=4, producer_epoch=1, base_sequence=2)
     batch = batch_for_leader(source, LogConfig(compression_type=name), AppendOrigin.CLIENT, NOW_MS)
     batch.verify_crc()
@@ -172,7 +172,7 @@ def crowded(count: int, codec: int = ZSTD) -> bytearray:
 COMPACTED = LogConfig(cleanup_policy=("compact",))
 
 
-def test_more_records_than_can_be_decoded_in_time_are_too_large_only_where_they_must_be_decoded() -> None:
+def test_too_many_records_to_decode_in_time_are_too_large_only_where_decoding_is_needed() -> None:
     assert code_of(crowded(DECODED_RECORDS_MAX), COMPACTED) == ErrorCode.INVALID_RECORD
     assert code_of(crowded(DECODED_RECORDS_MAX + 1), COMPACTED) == ErrorCode.MESSAGE_TOO_LARGE
     assert code_of(crowded(DECODED_RECORDS_MAX + 1), FULL) == ErrorCode.MESSAGE_TOO_LARGE
@@ -186,7 +186,7 @@ def test_more_records_than_can_be_decoded_in_time_are_too_large_only_where_they_
 
 
 @pytest.mark.parametrize("codec", [GZIP, LZ4, SNAPPY, ZSTD])
-def test_a_batch_that_decompresses_to_too_much_is_too_large_only_where_it_must_be_decoded(
+def test_a_batch_that_decompresses_to_too_much_is_too_large_only_where_decoding_is_needed(
     codec: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kraft.storage.record_validator.DECODED_BYTES_MAX", 2 << 20)
@@ -199,7 +199,7 @@ def test_a_batch_that_decompresses_to_too_much_is_too_large_only_where_it_must_b
     assert code_of(bomb, LogConfig(cleanup_policy=("compact",), max_message_bytes=3 << 20)) == ErrorCode.NONE
 
 
-def test_producers_may_not_claim_append_time() -> None:
+def test_a_producers_batch_with_log_append_time_is_refused() -> None:
     claimed = bytes(with_max_timestamp(RecordBatch(batch_of(b"a")), LOG_APPEND_TIME, NOW_MS))
     assert code_of(claimed, LogConfig(message_timestamp_type="LogAppendTime")) == ErrorCode.INVALID_TIMESTAMP
     cleared = batch_for_leader(claimed, LogConfig(), AppendOrigin.CLIENT, NOW_MS)
@@ -207,7 +207,7 @@ def test_producers_may_not_claim_append_time() -> None:
     assert cleared.timestamp_type == 0
 
 
-def test_a_header_that_cannot_be_right_is_repaired_from_its_records() -> None:
+def test_an_implausible_batch_header_is_repaired_from_its_records() -> None:
     lying = patched(35, (5).to_bytes(8, "big"))
     batch = batch_for_leader(lying, BY_HEADER, AppendOrigin.CLIENT, NOW_MS)
     batch.verify_crc()
@@ -216,7 +216,7 @@ def test_a_header_that_cannot_be_right_is_repaired_from_its_records() -> None:
 
 @pytest.mark.parametrize("codec", [NONE, GZIP, SNAPPY, LZ4, ZSTD])
 @pytest.mark.parametrize("said", [NOW_MS, NOW_MS + 500, NOW_MS - 10**9, -1, 2**63 - 1])
-def test_the_largest_timestamp_becomes_that_of_the_records(said: int, codec: int) -> None:
+def test_the_max_timestamp_of_a_batch_is_recomputed_from_its_records(said: int, codec: int) -> None:
     """Batches of KafkaJS whose messages have times only in part say the largest of those given."""
     lying = patched(35, said.to_bytes(8, "big", signed=True), batch_of(b"a", b"b", b"c", codec=codec))
     batch = batch_for_leader(lying, LogConfig(), AppendOrigin.CLIENT, NOW_MS)
@@ -225,17 +225,17 @@ def test_the_largest_timestamp_becomes_that_of_the_records(said: int, codec: int
     assert [record.timestamp for record in batch.records()] == [NOW_MS, NOW_MS + 1, NOW_MS + 2]
 
 
-def test_times_before_1970_are_none_in_the_header() -> None:
+def test_a_batch_with_timestamps_before_1970_has_no_max_timestamp() -> None:
     batch = batch_for_leader(batch_of(b"a", timestamp=-500), LogConfig(), AppendOrigin.CLIENT, NOW_MS)
     assert batch.max_timestamp == -1
 
 
-def test_a_time_that_no_header_can_hold_is_refused_whatever_the_bounds() -> None:
+def test_a_timestamp_that_no_batch_header_can_hold_is_refused_whatever_the_bounds() -> None:
     late = patched(27, (2**63 - 1).to_bytes(8, "big"), batch_of(b"a", b"b"))
     assert code_of(late, LogConfig(message_timestamp_after_max_ms=2**63 - 1)) == ErrorCode.INVALID_TIMESTAMP
 
 
-def test_an_append_time_that_a_producer_claims_does_not_hide_the_times_of_its_records() -> None:
+def test_a_producers_log_append_time_flag_does_not_hide_the_timestamps_of_its_records() -> None:
     claimed = bytes(with_max_timestamp(RecordBatch(batch_of(b"a", b"b")), LOG_APPEND_TIME, NOW_MS + 900))
     batch = batch_for_leader(claimed, LogConfig(), AppendOrigin.CLIENT, NOW_MS)
     assert (batch.timestamp_type, batch.max_timestamp) == (0, NOW_MS + 1)
@@ -258,7 +258,7 @@ def test_a_zstandard_frame_without_its_last_block_is_refused() -> None:
     assert code_of(open_ended(bytearray(batch_of(b"a" * 100)))) == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_the_old_formats_are_invalid_and_those_that_never_were_are_corrupt() -> None:
+def test_magic_0_and_1_are_invalid_and_unknown_magic_values_are_corrupt() -> None:
     magics = {0: ErrorCode.INVALID_RECORD, 1: ErrorCode.INVALID_RECORD, 3: ErrorCode.CORRUPT_MESSAGE}
     for magic, code in magics.items():
         assert code_of(patched(16, bytes((magic,)))) == code
@@ -270,6 +270,6 @@ def test_offsets_that_are_not_consecutive_are_renumbered() -> None:
     assert [record.offset for record in batch.records()] == [0, 1]
 
 
-def test_the_quorum_writes_what_it_likes_but_not_damaged() -> None:
+def test_batches_of_the_quorum_skip_size_limits_but_not_the_checksum() -> None:
     assert code_of(batch_of(b"a" * 2_000_000, is_control=True), origin=AppendOrigin.RAFT_LEADER) == ErrorCode.NONE
     assert code_of(batch_of(b"a")[:-1] + b"?", origin=AppendOrigin.RAFT_LEADER) == ErrorCode.CORRUPT_MESSAGE

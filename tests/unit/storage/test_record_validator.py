@@ -40,7 +40,7 @@ def validated(batch: RecordBatch, config: LogConfig, codec: int | None = None) -
 
 @pytest.mark.parametrize("source", [NONE, GZIP, SNAPPY, LZ4, ZSTD])
 @pytest.mark.parametrize("target", [NONE, GZIP, SNAPPY, LZ4, ZSTD])
-def test_another_codec_keeps_the_bytes_of_the_records(source: int, target: int) -> None:
+def test_recompression_keeps_the_bytes_of_the_records(source: int, target: int) -> None:
     batch = sound(50, source)
     changed = validated(batch, LogConfig(), target)
     changed.verify_crc()
@@ -51,14 +51,14 @@ def test_another_codec_keeps_the_bytes_of_the_records(source: int, target: int) 
     assert (changed is batch) == (source == target)
 
 
-def test_another_codec_and_append_time_go_together() -> None:
+def test_recompression_and_append_time_work_together() -> None:
     changed = validated(sound(5), LogConfig(message_timestamp_type="LogAppendTime"), LZ4)
     assert (changed.timestamp_type, changed.max_timestamp) == (LOG_APPEND_TIME, NOW_MS)
     assert {record.timestamp for record in changed.records()} == {NOW_MS}
 
 
 @pytest.mark.parametrize("codec", [NONE, LZ4])
-def test_offsets_are_renumbered_and_everything_else_stays(codec: int) -> None:
+def test_only_offsets_change_when_a_batch_is_renumbered(codec: int) -> None:
     records = [Record(offset, NOW_MS + offset, b"k", None, (("h", None),)) for offset in (0, 2, 2, 5)]
     batch = RecordBatch(build_batch(records, codec=codec, last_offset=3))
     changed = validated(batch, COMPACTED)
@@ -69,7 +69,7 @@ def test_offsets_are_renumbered_and_everything_else_stays(codec: int) -> None:
     assert (changed.count, changed.last_offset_delta, changed.max_timestamp) == (4, 3, NOW_MS + 5)
 
 
-def test_every_record_at_fault_is_named() -> None:
+def test_every_invalid_record_is_named_in_the_error() -> None:
     records = [Record(n, NOW_MS, None if n in (3, BUILT_A_SLICE + 1) else b"k", b"", ()) for n in range(600)]
     with pytest.raises(RecordsRejected) as rejected:
         validated(batch_of(*records, codec=ZSTD), COMPACTED)
@@ -81,7 +81,7 @@ times = st.sampled_from([-1, 0, 5, NOW_MS - HOUR_MS, NOW_MS - HOUR_MS - 1, NOW_M
 
 
 @given(st.lists(times, min_size=1, max_size=4))
-def test_timestamps_are_judged_as_if_each_were_looked_at(timestamps: list[int]) -> None:
+def test_validation_of_timestamps_agrees_with_a_check_of_each_record(timestamps: list[int]) -> None:
     batch = batch_of(*(Record(n, timestamp, b"k", b"", ()) for n, timestamp in enumerate(timestamps)))
     outside = [n for n, each in enumerate(timestamps) if each != -1 and abs(each - NOW_MS) > HOUR_MS]
     if not outside:
@@ -93,7 +93,7 @@ def test_timestamps_are_judged_as_if_each_were_looked_at(timestamps: list[int]) 
     assert [index for index, _ in rejected.value.record_errors] == outside
 
 
-def test_loops_over_records_pause_and_codecs_are_jobs() -> None:
+def test_record_loops_yield_and_decompression_runs_in_a_worker() -> None:
     kinds: list[str] = []
     for job in validate_records(sound(JUDGED_A_SLICE + 10, LZ4), LogConfig(), GZIP, NOW_MS):
         kinds.append("pause" if job is None else "job")
@@ -102,7 +102,7 @@ def test_loops_over_records_pause_and_codecs_are_jobs() -> None:
     assert kinds == ["job", "pause", "job"]
 
 
-def test_what_a_thread_raises_gets_a_code() -> None:
+def test_an_exception_raised_in_a_worker_becomes_an_error_code() -> None:
     damaged = bytearray(sound(5, GZIP).view)
     damaged[70:90] = bytes(20)
     with pytest.raises(ApiError) as refused:

@@ -27,27 +27,27 @@ def offsets(records: bytes, end: int = 0, epoch: int | None = None) -> list[tupl
     ]
 
 
-def test_offsets_and_epochs_are_the_leaders() -> None:
+def test_replicated_batches_keep_the_leaders_offsets_and_epochs() -> None:
     assert offsets(at(4, b"a", b"b", epoch=2) + at(9, epoch=3), 4, 3) == [(4, 5, 2), (9, 9, 3)]
 
 
-def test_an_incomplete_last_batch_is_left_for_the_next_fetch() -> None:
+def test_an_incomplete_last_batch_is_dropped_until_the_next_fetch() -> None:
     whole = at(0) + at(1)
     for size in range(len(at(0)), len(whole)):
         assert offsets(whole[:size]) == [(0, 0, 0)]
     assert offsets(b"") == []
 
 
-def test_batches_of_later_epochs_are_left_out() -> None:
+def test_replicated_batches_of_later_epochs_are_left_out() -> None:
     assert offsets(at(0, epoch=1) + at(1, epoch=2) + at(2, epoch=1), epoch=1) == [(0, 0, 1)]
 
 
-def test_batches_too_far_apart_for_one_segment_are_left_for_the_next_fetch() -> None:
+def test_batches_too_far_apart_for_one_segment_are_split_between_fetches() -> None:
     assert offsets(at(0) + at(RELATIVE_OFFSET_MAX)) == [(0, 0, 0), (RELATIVE_OFFSET_MAX, RELATIVE_OFFSET_MAX, 0)]
     assert offsets(at(0) + at(RELATIVE_OFFSET_MAX + 1)) == [(0, 0, 0)]
 
 
-def test_a_gap_is_accepted_and_an_offset_that_is_here_already_is_not() -> None:
+def test_an_offset_gap_is_accepted_and_an_offset_already_in_the_log_is_refused() -> None:
     assert offsets(at(7), 5) == [(7, 7, 0)]
     for records, end in ((at(4), 5), (at(5, b"a", b"b") + at(6), 5)):
         with pytest.raises(ApiError, match="expects") as caught:
@@ -55,7 +55,7 @@ def test_a_gap_is_accepted_and_an_offset_that_is_here_already_is_not() -> None:
         assert caught.value.code == ErrorCode.INVALID_RECORD
 
 
-def test_a_changed_byte_is_told() -> None:
+def test_a_changed_byte_is_detected() -> None:
     data = bytearray(at(0))
     data[-1] ^= 1
     with pytest.raises(ApiError) as caught:

@@ -39,7 +39,9 @@ def lives(log: UnifiedLog, seed: int) -> list[tuple[int, int, int | None]]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_segments_are_closed_where_the_whole_check_closes_them(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fast_roll_check_rolls_segments_at_the_same_offsets_as_the_full_check(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     by_room = lives(Machine().log(SMALL), seed)
     with monkeypatch.context() as patched:
         patched.setattr(unified_log, "open_bounds", lambda segment, config: None)

@@ -56,7 +56,7 @@ def reloaded(machine: Machine) -> tuple[LogManager, UnifiedLog]:
 
 
 @pytest.mark.parametrize("ends", ["clean", "killed", "power"])
-def test_segments_that_left_the_disk_are_still_of_the_log(ends: str) -> None:
+def test_segments_removed_from_disk_still_belong_to_the_log(ends: str) -> None:
     machine = Machine()
     logs = manager(machine)
     log = fill(logs)
@@ -79,7 +79,7 @@ def test_segments_that_left_the_disk_are_still_of_the_log(ends: str) -> None:
     assert again.delete_old_segments(NOW_MS).count == 0
 
 
-def test_nothing_leaves_the_disk_before_the_leader_epochs_are_durable() -> None:
+def test_no_segment_is_removed_from_disk_before_the_leader_epochs_are_durable() -> None:
     logs = manager(Machine())
     log = fill(logs)
     assert logs.delete_local_segments(log, 2, now_ms=NOW_MS).count == 0
@@ -88,7 +88,7 @@ def test_nothing_leaves_the_disk_before_the_leader_epochs_are_durable() -> None:
     assert logs.delete_local_segments(log, 2, now_ms=NOW_MS).count == 0
 
 
-def test_where_the_log_begins_is_written_down() -> None:
+def test_the_log_start_offset_is_checkpointed() -> None:
     machine = Machine()
     logs = manager(machine)
     log = fill(logs)
@@ -102,7 +102,7 @@ def test_where_the_log_begins_is_written_down() -> None:
     assert facts(again) == (3, 4, 8, [(1, 3), (2, 4), (3, 6)])
 
 
-def test_retention_is_not_for_the_disk_of_a_tiered_log() -> None:
+def test_retention_of_a_tiered_log_does_not_delete_local_segments() -> None:
     logs = manager(Machine(), LogConfig(remote_storage_enable=True, retention_ms=1, retention_bytes=1))
     log = fill(logs)
     assert logs.delete_old_segments(log, now_ms=NOW_MS * 2).count == 0
@@ -121,7 +121,7 @@ def test_retention_is_not_for_the_disk_of_a_tiered_log() -> None:
         ({"retention_ms": 10, "local_retention_ms": -1}, False),
     ],
 )
-def test_the_active_segment_is_closed_when_it_is_all_that_is_left_and_is_to_leave_the_disk(
+def test_the_active_segment_rolls_when_it_is_the_only_one_due_for_removal_from_disk(
     retention: dict[str, int], is_closed: bool
 ) -> None:
     config = LogConfig(**{"remote_storage_enable": True, "retention_ms": -1} | retention)
@@ -138,14 +138,14 @@ def test_the_active_segment_is_closed_when_it_is_all_that_is_left_and_is_to_leav
         assert log.log_start_offset == 0
 
 
-def test_the_active_segment_stays_open_while_there_are_others_on_the_disk() -> None:
+def test_the_active_segment_does_not_roll_while_older_segments_are_on_disk() -> None:
     logs = manager(Machine(), LogConfig(remote_storage_enable=True, retention_ms=1))
     log = fill(logs)
     logs.delete_old_segments(log, now_ms=log.active_segment.largest_timestamp + 1000)
     assert [each.base_offset for each in log.segments] == [0, 2, 4, 6]
 
 
-def test_a_truncation_into_the_remote_tier_leaves_what_is_there() -> None:
+def test_a_truncation_into_the_remote_tier_keeps_the_remote_segments() -> None:
     machine = Machine()
     logs = manager(machine)
     log = fill(logs)
@@ -162,7 +162,7 @@ def test_a_truncation_into_the_remote_tier_leaves_what_is_there() -> None:
 
 @pytest.mark.parametrize("had_records", [False, True])
 @pytest.mark.parametrize("ends", ["killed", "power"])
-def test_a_replica_begins_behind_the_remote_tier(had_records: bool, ends: str) -> None:
+def test_a_new_replica_starts_behind_the_remote_tier(had_records: bool, ends: str) -> None:
     machine = Machine()
     logs = manager(machine)
     log = fill(logs) if had_records else logs.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
@@ -188,7 +188,7 @@ def test_a_replica_begins_behind_the_remote_tier(had_records: bool, ends: str) -
 
 
 @pytest.mark.parametrize("is_lost", [False, True], ids=["snapshot kept", "snapshot lost"])
-def test_what_is_aborted_after_the_first_segment_left_the_disk_stays_aborted(is_lost: bool) -> None:
+def test_a_transaction_aborted_after_its_first_segment_was_removed_from_disk_stays_aborted(is_lost: bool) -> None:
     """Its transaction began in the segment that left. Only a snapshot tells a recovery of that."""
     machine = Machine()
     logs = manager(machine)
@@ -215,7 +215,7 @@ def test_what_is_aborted_after_the_first_segment_left_the_disk_stays_aborted(is_
     assert aborted(again) == [(1, 0, 1)]
 
 
-def test_a_snapshot_of_a_log_that_was_truncated_meanwhile_is_not_made() -> None:
+def test_a_producer_snapshot_of_a_log_truncated_meanwhile_is_not_written() -> None:
     machine = Machine()
     logs = manager(machine)
     log = logs.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)

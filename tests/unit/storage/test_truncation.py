@@ -12,7 +12,9 @@ from tests.unit.storage.support import Machine
 
 
 @pytest.mark.parametrize(("offset", "knows_start"), [(3, True), (20, True), (37, True), (20, False)])
-def test_both_checkpoints_are_written_once(monkeypatch: pytest.MonkeyPatch, offset: int, knows_start: bool) -> None:
+def test_a_truncation_writes_each_of_both_checkpoints_once(
+    monkeypatch: pytest.MonkeyPatch, offset: int, knows_start: bool
+) -> None:
     machine = Machine()
     manager = manager_on(machine)
     log = log_from_35_to_40(manager)

@@ -55,7 +55,7 @@ def test_creating_a_log_does_not_touch_the_disk(machine: Machine) -> None:
     assert not machine.files.exists(DIRECTORY)
 
 
-def test_the_first_append_makes_the_directory_and_partition_metadata(machine: Machine) -> None:
+def test_the_first_append_creates_the_directory_and_partition_metadata(machine: Machine) -> None:
     log = machine.log()
     log.append_as_leader(batch_of(b"a"), 0, now_ms=NOW_MS)
     assert machine.files.list_directory(DIRECTORY) == ["00000000000000000000.log", "partition.metadata"]
@@ -73,7 +73,7 @@ def test_appends_get_consecutive_offsets_and_the_leaders_epoch(machine: Machine)
     assert content(log) == [(0, None, b"a"), (1, None, b"b"), (2, None, b"c")]
 
 
-def test_a_read_starts_at_the_batch_that_contains_the_offset_and_ends_below_the_bound(machine: Machine) -> None:
+def test_a_read_starts_at_the_batch_containing_the_offset_and_ends_below_the_bound(machine: Machine) -> None:
     log = machine.log(SMALL)
     for value in (b"a", b"b", b"c"):
         log.append_as_leader(batch_of(value, value), 0, now_ms=NOW_MS)
@@ -84,7 +84,7 @@ def test_a_read_starts_at_the_batch_that_contains_the_offset_and_ends_below_the_
     assert log.read(6, 1000).size == 0
 
 
-def test_at_least_one_batch_is_returned_only_where_asked_for(machine: Machine) -> None:
+def test_at_least_one_batch_is_returned_only_on_request(machine: Machine) -> None:
     log = machine.log()
     log.append_as_leader(batch_of(b"x" * 300), 0, now_ms=NOW_MS)
     assert log.read(0, 100).size == 0
@@ -119,7 +119,7 @@ def test_reads_outside_the_log_are_refused(machine: Machine, offset: int) -> Non
     refused(ErrorCode.OFFSET_OUT_OF_RANGE, log.read, offset, 100)
 
 
-def test_timestamps_find_the_first_record_not_earlier(machine: Machine) -> None:
+def test_a_lookup_by_timestamp_finds_the_first_record_at_or_after_it(machine: Machine) -> None:
     log = machine.log(LogConfig(segment_bytes=800, index_interval_bytes=100))
     for index in range(30):
         log.append_as_leader(
@@ -135,7 +135,7 @@ def test_timestamps_find_the_first_record_not_earlier(machine: Machine) -> None:
     assert found_by_time(log, NOW_MS + 2902) == (NOW_MS + 2902, 89, 7)
 
 
-def test_a_search_by_time_looks_at_nothing_behind_its_hit(machine: Machine) -> None:
+def test_a_lookup_by_time_reads_nothing_behind_its_result(machine: Machine) -> None:
     log = machine.log(replace(SMALL, validate_records=False))
     garbage_behind = bytearray(batch_of(b"a", b"b" * 10))
     garbage_behind[-15:] = b"\xff" * 15  # The last record behind its length and attributes.
@@ -146,7 +146,7 @@ def test_a_search_by_time_looks_at_nothing_behind_its_hit(machine: Machine) -> N
         found_by_time(log, NOW_MS + 1)
 
 
-def test_append_time_topics_stamp_the_batch(machine: Machine) -> None:
+def test_log_append_time_topics_stamp_the_batch(machine: Machine) -> None:
     log = machine.log(LogConfig(message_timestamp_type="LogAppendTime"))
     info = log.append_as_leader(batch_of(b"a", timestamp=5), 0, now_ms=NOW_MS)
     assert (info.log_append_time_ms, info.max_timestamp) == (NOW_MS, NOW_MS)
@@ -155,14 +155,14 @@ def test_append_time_topics_stamp_the_batch(machine: Machine) -> None:
     assert (batch.timestamp_type, batch.records()[0].timestamp) == (LOG_APPEND_TIME, NOW_MS)
 
 
-def test_compression_type_recompresses(machine: Machine) -> None:
+def test_compression_type_recompresses_batches(machine: Machine) -> None:
     log = machine.log(LogConfig(compression_type="zstd"))
     log.append_as_leader(batch_of(b"a" * 100, codec=GZIP), 0, now_ms=NOW_MS)
     assert batches_in(log)[0].codec == ZSTD
     assert content(log) == [(0, None, b"a" * 100)]
 
 
-def test_a_full_disk_undoes_the_append_and_later_ones_work(machine: Machine) -> None:
+def test_a_full_disk_undoes_the_append_and_later_appends_succeed(machine: Machine) -> None:
     log = machine.log()
     log.append_as_leader(batch_of(b"a"), 0, now_ms=NOW_MS)
     machine.disk.capacity = machine.disk.used + 30
@@ -174,7 +174,7 @@ def test_a_full_disk_undoes_the_append_and_later_ones_work(machine: Machine) -> 
     assert content(log) == [(0, None, b"a"), (1, None, b"b")]
 
 
-def test_a_full_disk_at_a_roll_refuses_the_append_and_changes_nothing(machine: Machine) -> None:
+def test_a_full_disk_at_a_segment_roll_refuses_the_append_and_changes_nothing(machine: Machine) -> None:
     log = machine.log(SMALL)
     while log.active_segment.size < 400:
         log.append_as_leader(batch_of(b"v" * 30), 0, now_ms=NOW_MS)
@@ -202,7 +202,7 @@ def test_a_failed_sync_is_a_storage_error(machine: Machine) -> None:
     assert log.recovery_point == 0
 
 
-def test_followers_keep_the_leaders_offsets_and_leave_out_a_cut_off_tail(machine: Machine) -> None:
+def test_followers_keep_the_leaders_offsets_and_drop_an_incomplete_last_batch(machine: Machine) -> None:
     leader, follower = machine.log(), Machine().log()
     for value in (b"a", b"b", b"c"):
         leader.append_as_leader(batch_of(value, value), 2, now_ms=NOW_MS)
@@ -216,7 +216,7 @@ def test_followers_keep_the_leaders_offsets_and_leave_out_a_cut_off_tail(machine
     refused(ErrorCode.INVALID_RECORD, follower.append_as_follower, fetched, now_ms=NOW_MS)
 
 
-def test_a_follower_refuses_a_batch_that_ends_before_it_begins(machine: Machine) -> None:
+def test_a_follower_refuses_a_batch_whose_last_offset_precedes_its_base_offset(machine: Machine) -> None:
     log = machine.log()
     log.append_as_leader(batch_of(b"a"), 0, now_ms=NOW_MS)
     backwards = build_batch([Record(5, NOW_MS, None, b"b")], last_offset=3)
@@ -224,7 +224,7 @@ def test_a_follower_refuses_a_batch_that_ends_before_it_begins(machine: Machine)
     assert log.log_end_offset == 1
 
 
-def test_a_follower_takes_over_a_gap_beyond_the_reach_of_relative_offsets_in_two_steps(machine: Machine) -> None:
+def test_a_follower_appends_a_gap_beyond_the_range_of_relative_offsets_in_two_steps(machine: Machine) -> None:
     compacted = LogConfig(cleanup_policy=("compact",))
     leader, follower = machine.log(compacted), Machine().log(compacted)
     for offset in (0, 1, 3_000_000_000, 3_000_000_001):
@@ -247,7 +247,7 @@ def test_the_high_watermark_stays_within_the_log(machine: Machine) -> None:
     assert log.update_high_watermark(-5) == 0
 
 
-def test_epochs_say_where_they_end(machine: Machine) -> None:
+def test_the_end_offset_of_an_epoch_is_the_start_of_the_next_epoch(machine: Machine) -> None:
     log = machine.log()
     for epoch in (1, 1, 4, 6):
         log.append_as_leader(batch_of(b"a"), epoch, now_ms=NOW_MS)
@@ -259,7 +259,7 @@ def test_epochs_say_where_they_end(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("target", [0, 1, 7, 10, 19, 20])
-def test_truncation_drops_what_reaches_the_offset_and_appends_go_on_there(machine: Machine, target: int) -> None:
+def test_truncation_drops_batches_reaching_the_offset_and_appends_continue_there(machine: Machine, target: int) -> None:
     log = machine.log(SMALL)
     for index in range(20):
         log.append_as_leader(batch_of(b"%d" % index * 20), index // 5, now_ms=NOW_MS + index)
@@ -272,7 +272,7 @@ def test_truncation_drops_what_reaches_the_offset_and_appends_go_on_there(machin
     assert content(machine.log(SMALL, clean=True)) == [*kept, (target, None, b"new")]
 
 
-def test_starting_afresh_empties_the_log_at_an_offset(machine: Machine) -> None:
+def test_restarting_a_log_at_an_offset_empties_it(machine: Machine) -> None:
     log = machine.log(SMALL)
     for _ in range(20):
         log.append_as_leader(batch_of(b"v" * 20), 0, now_ms=NOW_MS)
@@ -304,7 +304,7 @@ def test_retention_by_size_deletes_the_oldest_segments_below_the_high_watermark(
     refused(ErrorCode.OFFSET_OUT_OF_RANGE, log.read, 0, 100)
 
 
-def test_retention_by_time_may_empty_the_log_and_appends_go_on(machine: Machine) -> None:
+def test_retention_by_time_may_empty_the_log_and_appends_continue(machine: Machine) -> None:
     log = fill(machine, LogConfig(segment_bytes=500, retention_ms=5000))
     log.update_high_watermark(log.log_end_offset)
     assert log.delete_old_segments(NOW_MS + 10_000).count == 0 or log.log_start_offset < 10
@@ -315,7 +315,7 @@ def test_retention_by_time_may_empty_the_log_and_appends_go_on(machine: Machine)
     )
 
 
-def test_a_timestamp_in_the_future_pins_its_segment(machine: Machine) -> None:
+def test_a_future_timestamp_keeps_its_segment_from_retention(machine: Machine) -> None:
     log = machine.log(LogConfig(segment_bytes=500, retention_ms=1000, message_timestamp_after_max_ms=1 << 60))
     for index in range(20):
         log.append_as_leader(batch_of(b"v" * 40, timestamp=NOW_MS + (10**9 if index == 6 else 0)), 0, now_ms=NOW_MS)
@@ -324,7 +324,7 @@ def test_a_timestamp_in_the_future_pins_its_segment(machine: Machine) -> None:
     assert log.segments[0].base_offset <= 6 < log.segments[1].base_offset
 
 
-def test_deleting_records_moves_the_log_start_and_then_the_segments_go(machine: Machine) -> None:
+def test_deleting_records_moves_the_log_start_and_then_deletes_segments(machine: Machine) -> None:
     log = fill(machine, LogConfig(segment_bytes=500))
     refused(ErrorCode.OFFSET_OUT_OF_RANGE, log.delete_records_before, 1)
     log.update_high_watermark(20)
@@ -335,7 +335,7 @@ def test_deleting_records_moves_the_log_start_and_then_the_segments_go(machine: 
     assert log.log_start_offset == 11
 
 
-def test_only_the_log_start_deletes_from_a_compacted_topic(machine: Machine) -> None:
+def test_only_the_log_start_offset_deletes_segments_of_a_compacted_topic(machine: Machine) -> None:
     log = machine.log(LogConfig(segment_bytes=500, retention_bytes=0, retention_ms=0, cleanup_policy=("compact",)))
     for _ in range(20):
         log.append_as_leader(batch_of(b"v" * 40, keys=(b"k",)), 0, now_ms=NOW_MS)
@@ -343,7 +343,7 @@ def test_only_the_log_start_deletes_from_a_compacted_topic(machine: Machine) -> 
     assert not log.delete_old_segments(NOW_MS + 10**9).count
 
 
-def test_segments_roll_by_age_of_their_records(machine: Machine) -> None:
+def test_segments_roll_by_the_age_of_their_records(machine: Machine) -> None:
     log = machine.log(LogConfig(segment_ms=1000))
     log.append_as_leader(batch_of(b"a", timestamp=NOW_MS), 0, now_ms=NOW_MS)
     assert not log.append_as_leader(batch_of(b"b", timestamp=NOW_MS + 999), 0, now_ms=NOW_MS + 999).rolled
@@ -355,7 +355,7 @@ def test_segments_roll_by_age_of_their_records(machine: Machine) -> None:
 
 @pytest.mark.parametrize(("policy", "bases"), [("compact", [0, 2, 3]), ("delete", [0])])
 @pytest.mark.parametrize("jitter_ms", [0, 3_600_000])
-def test_a_compacted_topics_segments_are_closed_in_time_to_be_cleaned(
+def test_segments_of_a_compacted_topic_roll_within_max_compaction_lag(
     machine: Machine, policy: str, bases: list[int], jitter_ms: int
 ) -> None:
     log = machine.log(LogConfig(cleanup_policy=(policy,), max_compaction_lag_ms=60_000, segment_jitter_ms=jitter_ms))
@@ -372,7 +372,7 @@ def test_a_full_index_rolls_the_segment(machine: Machine) -> None:
     assert len(log.segments) > 3
 
 
-def test_control_records_are_for_brokers(machine: Machine) -> None:
+def test_control_records_from_clients_are_refused(machine: Machine) -> None:
     log = machine.log()
     refused(ErrorCode.INVALID_RECORD, log.append_as_leader, batch_of(b"a", is_control=True), 0, now_ms=NOW_MS)
     log.append_as_leader(batch_of(b"a", is_control=True), 0, now_ms=NOW_MS, origin=AppendOrigin.RAFT_LEADER)
@@ -402,7 +402,7 @@ def test_flush_is_due_by_messages_and_by_time(machine: Machine) -> None:
     assert log.flush_is_due(NOW_MS)
 
 
-def test_an_append_in_steps_takes_effect_only_when_finished(machine: Machine) -> None:
+def test_an_append_in_steps_takes_effect_when_finished(machine: Machine) -> None:
     log = machine.log()
     pending = log.decide_as_leader(batch_of(b"a"), 0, NOW_MS)
     log.begin_append(pending)
@@ -414,7 +414,7 @@ def test_an_append_in_steps_takes_effect_only_when_finished(machine: Machine) ->
     assert content(log) == [(0, None, b"a")]
 
 
-def test_open_files_stay_within_the_bound_and_a_slice_outlives_eviction(machine: Machine) -> None:
+def test_open_files_stay_within_the_limit_and_a_slice_stays_readable_after_eviction(machine: Machine) -> None:
     log = machine.log(SMALL)
     cache = log.local.cache
     cache.open_files_max = 2
@@ -426,7 +426,7 @@ def test_open_files_stay_within_the_bound_and_a_slice_outlives_eviction(machine:
     assert len(data.read()) == log.size
 
 
-def test_a_flush_that_a_truncation_overtook_says_nothing_about_the_new_end(machine: Machine) -> None:
+def test_a_flush_overtaken_by_a_truncation_does_not_advance_the_recovery_point(machine: Machine) -> None:
     log = machine.log()
     for value in (b"a", b"b", b"c"):
         log.append_as_leader(batch_of(value), 0, now_ms=NOW_MS)
@@ -455,7 +455,7 @@ class Interrupted:
         return getattr(self._files, name)
 
 
-def test_a_truncation_in_the_middle_of_a_flush_neither_fails_it_nor_is_undone_by_it(machine: Machine) -> None:
+def test_a_truncation_during_a_flush_neither_fails_the_flush_nor_is_undone_by_it(machine: Machine) -> None:
     """Both replace the leader-epoch checkpoint, the flush in a thread."""
     log = machine.log()
     for epoch in (1, 2, 3):
@@ -483,7 +483,7 @@ def test_an_index_waits_in_memory_while_the_disk_is_full(machine: Machine) -> No
     assert again.lookup(500) == (500, 5000)
 
 
-def test_an_epoch_that_is_over_appends_nothing_more(machine: Machine) -> None:
+def test_an_append_of_an_older_leader_epoch_fails_an_assertion(machine: Machine) -> None:
     log = machine.log()
     log.append_as_leader(batch_of(b"a"), 2, now_ms=NOW_MS)
     with pytest.raises(AssertionError, match="a batch of epoch 1 at 1, behind epoch 2"):
@@ -491,7 +491,7 @@ def test_an_epoch_that_is_over_appends_nothing_more(machine: Machine) -> None:
     assert (log.log_end_offset, log.is_appending) == (1, False)
 
 
-def test_an_append_is_not_taken_in_where_the_log_has_grown_since(machine: Machine) -> None:
+def test_finishing_an_append_fails_when_the_log_end_moved_meanwhile(machine: Machine) -> None:
     log = machine.log()
     pending = log.decide_as_leader(batch_of(b"a", b"b"), 0, NOW_MS)
     log.begin_append(pending)
@@ -501,7 +501,7 @@ def test_an_append_is_not_taken_in_where_the_log_has_grown_since(machine: Machin
         log.finish_append(pending)
 
 
-def test_the_newest_batch_is_found_without_a_look_at_the_file(machine: Machine) -> None:
+def test_the_newest_batch_is_found_without_reading_the_file(machine: Machine) -> None:
     log = machine.log()
     for index in range(3):
         log.append_as_leader(batch_of(b"a%d" % index, b"b%d" % index), 0, now_ms=NOW_MS)
@@ -514,7 +514,7 @@ def test_the_newest_batch_is_found_without_a_look_at_the_file(machine: Machine) 
     assert machine.node.trace.calls > before
 
 
-def test_the_newest_batch_is_forgotten_with_its_end(machine: Machine) -> None:
+def test_the_cached_newest_batch_is_dropped_when_the_log_end_changes(machine: Machine) -> None:
     log = machine.log()
     for index in range(3):
         log.append_as_leader(batch_of(b"%d" % index), 0, now_ms=NOW_MS)

@@ -42,7 +42,7 @@ def test_records_are_taken_over_and_acknowledged_by_the_next_fetch() -> None:
     simulate(play)
 
 
-def test_what_the_leader_does_not_have_is_cut() -> None:
+def test_a_follower_truncates_records_that_its_leader_does_not_have() -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
             it.write(0, 0, 1, 1)
@@ -56,7 +56,7 @@ def test_what_the_leader_does_not_have_is_cut() -> None:
     simulate(play)
 
 
-def test_others_have_their_turn_between_two_logs_that_are_cut() -> None:
+def test_truncations_of_two_logs_yield_to_other_tasks() -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it, trio.open_nursery() as nursery:
             topic_id = it.made.topic("many", 20, replicas=(NODE, 2, 3))
@@ -91,7 +91,7 @@ def test_others_have_their_turn_between_two_logs_that_are_cut() -> None:
 
 
 @pytest.mark.parametrize("session_id", [9, 0])
-def test_more_partitions_than_a_request_may_name_are_asked_for_in_turn(
+def test_partitions_beyond_the_limit_of_one_request_are_fetched_in_rotation(
     session_id: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a session the second request adds those that the first had no room for. Without one (the leader has no
@@ -130,7 +130,7 @@ def test_more_partitions_than_a_request_may_name_are_asked_for_in_turn(
     simulate(play)
 
 
-def test_the_largest_request_has_no_more_elements_than_a_leader_reads() -> None:
+def test_the_largest_fetch_request_stays_within_the_leaders_element_limit() -> None:
     """Each partition in a topic of its own."""
     keys = [(number.to_bytes(16, "big"), 0) for number in range(2 * replica_fetcher.PARTITIONS_PER_REQUEST)]
     half = replica_fetcher.PARTITIONS_PER_REQUEST
@@ -144,7 +144,7 @@ def test_the_largest_request_has_no_more_elements_than_a_leader_reads() -> None:
     assert (len(decoded.topics), len(decoded.forgotten_topics_data)) == (half, half)
 
 
-def test_it_is_never_cut_to_the_high_watermark() -> None:
+def test_a_follower_never_truncates_to_the_high_watermark() -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
             it.write(0, 0, 0)
@@ -157,7 +157,7 @@ def test_it_is_never_cut_to_the_high_watermark() -> None:
     simulate(play)
 
 
-def test_an_epoch_led_without_a_record_does_not_diverge_for_ever() -> None:
+def test_an_epoch_led_without_a_record_does_not_diverge_forever() -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
             it.write(0)
@@ -172,7 +172,9 @@ def test_an_epoch_led_without_a_record_does_not_diverge_for_ever() -> None:
 
 
 @pytest.mark.parametrize(("latest", "earliest", "end"), [(1, 0, 1), (9, 5, 5), (9, 0, 3)])
-def test_out_of_range_it_starts_where_the_leader_is(latest: int, earliest: int, end: int) -> None:
+def test_an_out_of_range_follower_restarts_within_the_leaders_offset_range(
+    latest: int, earliest: int, end: int
+) -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
             it.write(0, 0, 0)
@@ -201,7 +203,7 @@ def test_an_empty_log_that_starts_within_the_leaders_first_batch_takes_it_whole(
     simulate(play)
 
 
-def test_a_refused_partition_is_asked_for_again_later_and_others_meanwhile() -> None:
+def test_a_partition_refused_by_the_leader_is_retried_while_other_partitions_are_fetched() -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
             it.follow()
@@ -238,7 +240,7 @@ def test_a_follower_whose_disk_is_full_still_starts_where_its_leader_does(large_
     simulate(play)
 
 
-def test_a_partition_that_is_left_while_its_records_cannot_be_written_is_not_asked_for_again(
+def test_a_partition_removed_while_its_append_fails_is_not_fetched_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def play(universe: Universe) -> None:
@@ -257,7 +259,9 @@ def test_a_partition_that_is_left_while_its_records_cannot_be_written_is_not_ask
     simulate(play)
 
 
-def test_a_fault_of_the_program_sets_one_partition_aside_and_it_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_exception_suspends_one_partition_and_its_fetch_is_retried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
             it.follow()
@@ -279,7 +283,7 @@ def test_a_fault_of_the_program_sets_one_partition_aside_and_it_is_tried_again(m
     simulate(play)
 
 
-def test_an_answer_to_an_earlier_leader_epoch_is_dropped() -> None:
+def test_a_response_to_a_fetch_of_an_earlier_leader_epoch_is_dropped() -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
             it.follow()
@@ -293,7 +297,7 @@ def test_an_answer_to_an_earlier_leader_epoch_is_dropped() -> None:
     simulate(play)
 
 
-def test_a_new_partition_interrupts_the_wait_for_the_others() -> None:
+def test_a_new_partition_interrupts_the_backoff_of_other_partitions() -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
             it.follow()
@@ -312,7 +316,7 @@ def test_a_new_partition_interrupts_the_wait_for_the_others() -> None:
     simulate(play)
 
 
-def test_a_session_that_the_leader_does_not_know_begins_anew() -> None:
+def test_a_fetch_session_that_the_leader_does_not_know_is_recreated() -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
             it.follow()
@@ -325,7 +329,7 @@ def test_a_session_that_the_leader_does_not_know_begins_anew() -> None:
     simulate(play)
 
 
-def test_a_leader_without_an_address_is_tried_again_and_told_of_once() -> None:
+def test_a_leader_without_an_address_is_retried_and_logged_once() -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
             it.follow()
@@ -339,7 +343,7 @@ def test_a_leader_without_an_address_is_tried_again_and_told_of_once() -> None:
 
 
 @pytest.mark.parametrize("problem", [Disconnected("gone"), TimeoutError("ListOffsets was not answered within 30 s")])
-def test_a_leader_that_does_not_answer_is_no_fault_of_the_partition_or_of_its_disk(problem: Exception) -> None:
+def test_an_unreachable_leader_does_not_mark_the_partition_or_its_disk_failed(problem: Exception) -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
             it.follow()
@@ -361,7 +365,7 @@ def test_a_leader_that_does_not_answer_is_no_fault_of_the_partition_or_of_its_di
 
 @pytest.mark.parametrize("large_bytes_min", [1, 1 << 20], ids=["written in a thread", "written on the loop"])
 @pytest.mark.parametrize("damaged", [16, 40], ids=["magic", "what the CRC covers"])
-def test_a_damaged_batch_of_one_partition_leaves_the_others_alone(damaged: int, large_bytes_min: int) -> None:
+def test_a_damaged_batch_of_one_partition_does_not_stop_other_partitions(damaged: int, large_bytes_min: int) -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
             it.made.replicas.writer.large_bytes_min = large_bytes_min

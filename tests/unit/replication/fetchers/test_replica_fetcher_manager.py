@@ -13,7 +13,7 @@ from tests.unit.server.brokers import simulate
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("turns", [1, 2])
-def test_a_broker_that_ends_follows_nobody_anew(turns: int, seed: int) -> None:
+def test_a_stopping_broker_starts_no_new_fetcher(turns: int, seed: int) -> None:
     """The last news of the metadata may come at any turn of the loop as it ends, also when all fetchers are gone."""
 
     async def play(universe: Universe) -> None:

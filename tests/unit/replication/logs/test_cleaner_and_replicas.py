@@ -26,7 +26,7 @@ def tombstones(log: UnifiedLog) -> list[bytes | None]:
 
 
 @pytest.mark.parametrize("left", ["fell behind", "is new"])
-def test_markers_and_tombstones_stay_while_a_replica_lacks_them(left: str) -> None:
+def test_markers_and_tombstones_are_kept_while_a_replica_lacks_them(left: str) -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             replicas = [NODE, 2] if left == "fell behind" else [NODE]

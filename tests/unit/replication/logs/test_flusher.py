@@ -19,7 +19,7 @@ def append(made: Broker, name: str = "t", index: int = 0) -> None:
     made.partition(name, index).append(memoryview(batch(b"v")), 1, made.world.clock.wall_ms(), 0)
 
 
-def test_one_sync_releases_all_who_waited_before_it() -> None:
+def test_one_sync_releases_all_earlier_waiters() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t", 3)
@@ -80,7 +80,7 @@ def test_a_failed_sync_is_never_tried_again() -> None:
     simulate(play)
 
 
-def test_a_log_deleted_while_it_is_synced_proves_nothing_about_its_disk() -> None:
+def test_a_log_deleted_during_its_sync_does_not_fail_its_directory() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             topic = made.topic("t")
@@ -105,7 +105,7 @@ def test_a_log_deleted_while_it_is_synced_proves_nothing_about_its_disk() -> Non
     simulate(play)
 
 
-def test_no_room_for_the_epochs_fails_that_flush_and_not_the_directory() -> None:
+def test_a_full_disk_at_the_epoch_checkpoint_fails_that_flush_but_not_the_directory() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t")
@@ -122,7 +122,7 @@ def test_no_room_for_the_epochs_fails_that_flush_and_not_the_directory() -> None
     simulate(play)
 
 
-def test_a_shortage_of_descriptors_is_not_the_disks_fault() -> None:
+def test_a_shortage_of_descriptors_does_not_take_the_directory_offline() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t")
@@ -136,7 +136,7 @@ def test_a_shortage_of_descriptors_is_not_the_disks_fault() -> None:
     simulate(play)
 
 
-def test_a_flush_that_a_stop_forestalls_leaves_its_names_to_the_close() -> None:
+def test_directory_entries_of_a_flush_preempted_by_shutdown_are_synced_at_close() -> None:
     """They counted as durable: a power loss after a clean stop could take a whole log along."""
 
     async def play(universe: Universe) -> None:

@@ -54,7 +54,7 @@ def after_a_kill(universe: Universe) -> tuple[SimulatedWorld, LogManager]:
     return world, manager_of(world)
 
 
-def test_others_have_their_turn_while_a_log_is_read_back() -> None:
+def test_recovery_of_a_log_yields_to_other_tasks() -> None:
     async def play(universe: Universe) -> None:
         world, manager = after_a_kill(universe)
         turns = 0
@@ -76,7 +76,7 @@ def test_others_have_their_turn_while_a_log_is_read_back() -> None:
     simulate(play)
 
 
-def test_a_directory_does_not_wait_for_anothers_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loading_a_directory_does_not_wait_for_another_directorys_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segment_recovery, "AHEAD_BYTES", 8192)
 
     async def play(universe: Universe) -> None:
@@ -95,7 +95,7 @@ def test_a_directory_does_not_wait_for_anothers_disk(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("within", ["/a/big-0", "/a/recovery"])
-def test_a_disk_that_fails_while_logs_are_read_is_offline_and_the_others_load(
+def test_a_directory_that_fails_during_loading_goes_offline_and_other_directories_load(
     within: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(segment_recovery, "AHEAD_BYTES", 8192)
@@ -112,7 +112,7 @@ def test_a_disk_that_fails_while_logs_are_read_is_offline_and_the_others_load(
     simulate(play)
 
 
-def test_no_directory_is_enough() -> None:
+def test_a_broker_without_any_usable_directory_refuses_to_start() -> None:
     async def play(universe: Universe) -> None:
         world, manager = after_a_kill(universe)
         universe.disk("n").faults = [Fault("list", errno.EIO, "/", times=1e9)]
@@ -133,7 +133,7 @@ def test_no_directory_is_enough() -> None:
         ("00000000000000000000.log.deleted", b""),
     ],
 )
-def test_the_same_log_in_two_directories_is_refused_before_anything_is_touched(name: str, content: bytes) -> None:
+def test_a_log_present_in_two_directories_is_refused_before_any_file_changes(name: str, content: bytes) -> None:
     async def play(universe: Universe) -> None:
         world, manager = after_a_kill(universe)
         world.files.make_directories("/b/big-0")
@@ -164,7 +164,7 @@ def begin(world: SimulatedWorld, files: dict[str, bytes]) -> None:
 
 @pytest.mark.parametrize("files", BEGUN)
 @pytest.mark.parametrize("is_away", [False, True])
-def test_a_log_that_was_only_begun_in_another_directory_is_none(files: dict[str, bytes], is_away: bool) -> None:
+def test_an_interrupted_log_creation_in_another_directory_is_ignored(files: dict[str, bytes], is_away: bool) -> None:
     """Else the node would not start, or the replica be taken for another one's while its disk is away."""
 
     async def play(universe: Universe) -> None:
@@ -185,7 +185,7 @@ def test_a_log_that_was_only_begun_in_another_directory_is_none(files: dict[str,
 
 @pytest.mark.parametrize("files", BEGUN)
 @pytest.mark.parametrize("is_known", [False, True])
-def test_a_log_that_was_only_begun_is_kept_where_its_replica_is_assigned_or_nobody_knows_of_it(
+def test_an_interrupted_log_creation_is_kept_where_the_replica_is_assigned_or_unknown(
     files: dict[str, bytes], is_known: bool
 ) -> None:
     async def play(universe: Universe) -> None:
@@ -202,7 +202,7 @@ def test_a_log_that_was_only_begun_is_kept_where_its_replica_is_assigned_or_nobo
     simulate(play)
 
 
-def test_of_a_topic_made_anew_while_a_disk_was_away_the_former_log_is_a_stray() -> None:
+def test_the_log_of_a_topic_recreated_while_its_disk_was_offline_is_a_stray() -> None:
     async def play(universe: Universe) -> None:
         world, manager = after_a_kill(universe)
         manager.release()
@@ -251,7 +251,7 @@ def append(made: Broker) -> None:
     made.partition("t").append(memoryview(batch(b"v")), 1, made.world.clock.wall_ms(), 0)
 
 
-def test_of_a_replica_that_came_back_to_another_disk_while_its_own_was_away_the_former_log_is_a_stray() -> None:
+def test_the_old_log_is_a_stray_when_its_replica_was_recreated_on_another_disk() -> None:
     """The node never started again: both are of the topic of today."""
 
     async def play(universe: Universe) -> None:
@@ -273,7 +273,7 @@ def test_of_a_replica_that_came_back_to_another_disk_while_its_own_was_away_the_
 
 
 @pytest.mark.parametrize("assigned", ["/a", "/b", None])
-def test_where_each_of_two_was_away_while_the_other_was_used_the_metadata_decides(assigned: str | None) -> None:
+def test_the_metadata_decides_between_two_logs_whose_disks_were_offline_in_turn(assigned: str | None) -> None:
     async def play(universe: Universe) -> None:
         now, topic = await replica_came_back_elsewhere(universe)
         world = universe.world_for("broker")
@@ -294,7 +294,7 @@ def test_where_each_of_two_was_away_while_the_other_was_used_the_metadata_decide
     simulate(play)
 
 
-def test_a_disk_that_cannot_remember_is_not_used() -> None:
+def test_a_directory_whose_state_file_cannot_be_written_is_not_used() -> None:
     async def play(universe: Universe) -> None:
         world, manager = after_a_kill(universe)
         universe.disk("n").faults = [
@@ -308,7 +308,7 @@ def test_a_disk_that_cannot_remember_is_not_used() -> None:
     simulate(play)
 
 
-def test_a_memory_that_is_damaged_knows_nothing() -> None:
+def test_a_damaged_directory_state_file_counts_as_empty() -> None:
     async def play(universe: Universe) -> None:
         files = universe.world_for("n").files
         files.make_directories("/a")

@@ -20,7 +20,7 @@ from tests.unit.server.brokers import NODE, Broker, batch, simulate
 from tests.unit.storage.recovery.transactional_log import write
 
 
-def test_the_controller_hears_where_a_new_replica_is() -> None:
+def test_the_controller_is_told_the_directory_of_a_new_replica() -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
             it.made.topic("t", 4)
@@ -33,7 +33,7 @@ def test_the_controller_hears_where_a_new_replica_is() -> None:
     simulate(play)
 
 
-def test_the_copy_takes_over_with_all_that_the_log_is() -> None:
+def test_a_copy_replaces_its_log_with_the_whole_state_of_the_log() -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
             topic_id = it.made.topic("t")
@@ -68,7 +68,7 @@ def test_the_copy_takes_over_with_all_that_the_log_is() -> None:
     simulate(play)
 
 
-def test_a_moved_log_keeps_what_it_knows_of_producers_where_it_is() -> None:
+def test_a_moved_log_keeps_its_producer_state() -> None:
     """It was written to the name that the copy had: the next segment, or the end of the node, took the disk offline."""
 
     async def play(universe: Universe) -> None:
@@ -95,7 +95,7 @@ def test_a_moved_log_keeps_what_it_knows_of_producers_where_it_is() -> None:
     simulate(play)
 
 
-def test_producers_are_known_after_a_move_also_by_what_is_in_no_record() -> None:
+def test_producer_state_that_is_in_no_record_survives_a_move() -> None:
     """A producer whose records were deleted was not known any more, and a first batch that waited for the coordinator
     was refused: INVALID_TXN_STATE."""
 
@@ -124,7 +124,7 @@ def test_producers_are_known_after_a_move_also_by_what_is_in_no_record() -> None
     simulate(play)
 
 
-def test_a_copy_remembers_no_more_of_ended_transactions_than_its_log() -> None:
+def test_a_copy_keeps_no_more_aborted_transactions_than_its_log() -> None:
     """It kept each that it came by, since nobody told it how far the log is committed."""
 
     async def play(universe: Universe) -> None:
@@ -139,7 +139,7 @@ def test_a_copy_remembers_no_more_of_ended_transactions_than_its_log() -> None:
     simulate(play)
 
 
-def test_a_log_that_has_lost_records_stays_until_it_has_them_again() -> None:
+def test_a_log_that_lost_records_is_not_replaced_until_it_has_fetched_them_again() -> None:
     """Its copy did not know of the loss: it might have led without the records."""
 
     async def play(universe: Universe) -> None:
@@ -159,7 +159,7 @@ def test_a_log_that_has_lost_records_stays_until_it_has_them_again() -> None:
     simulate(play)
 
 
-def test_until_the_controller_knows_the_log_stays_and_the_copy_follows() -> None:
+def test_a_copy_follows_its_log_until_the_controller_has_the_new_directory() -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
             await it.copied(universe, b"a", b"b")
@@ -176,7 +176,7 @@ def test_until_the_controller_knows_the_log_stays_and_the_copy_follows() -> None
     simulate(play)
 
 
-def test_a_log_that_is_cut_meanwhile_is_copied_anew() -> None:
+def test_a_copy_restarts_when_its_log_is_truncated() -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
             it.made.publish(it.made.register(2))
@@ -199,7 +199,7 @@ def test_a_log_that_is_cut_meanwhile_is_copied_anew() -> None:
     simulate(play)
 
 
-def test_a_log_that_was_never_written_moves_too() -> None:
+def test_a_log_without_appends_can_be_moved() -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
             it.made.topic("t")
@@ -212,7 +212,7 @@ def test_a_log_that_was_never_written_moves_too() -> None:
     simulate(play)
 
 
-def test_another_directory_the_same_one_or_none() -> None:
+def test_a_move_to_another_directory_to_the_same_one_or_to_an_unknown_one() -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
             it.made.topic("t")
@@ -233,7 +233,7 @@ def test_another_directory_the_same_one_or_none() -> None:
     simulate(play)
 
 
-def test_a_replica_that_comes_later_goes_where_it_was_wanted() -> None:
+def test_a_replica_created_later_goes_to_the_directory_requested_before() -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
             assert await it.move(SECOND, "t") == ErrorCode.REPLICA_NOT_AVAILABLE
@@ -243,7 +243,7 @@ def test_a_replica_that_comes_later_goes_where_it_was_wanted() -> None:
     simulate(play)
 
 
-def test_when_the_target_fails_the_log_goes_on_where_it_is_and_the_controller_hears_of_it() -> None:
+def test_when_the_target_disk_fails_the_log_stays_and_the_controller_is_notified() -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
             await it.copied(universe, b"a")
@@ -257,7 +257,7 @@ def test_when_the_target_fails_the_log_goes_on_where_it_is_and_the_controller_he
     simulate(play)
 
 
-def test_when_the_source_fails_while_the_controller_knows_the_target_the_replica_is_lost() -> None:
+def test_a_source_disk_failure_after_the_controller_assigned_the_target_loses_the_replica() -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
             await it.copied(universe, b"a")
@@ -269,7 +269,7 @@ def test_when_the_source_fails_while_the_controller_knows_the_target_the_replica
     simulate(play)
 
 
-def test_a_copy_that_a_start_found_damaged_is_begun_again() -> None:
+def test_a_copy_found_damaged_at_startup_is_restarted() -> None:
     """Whole again, it took the log's place with its report of damage, and the replica was not to lead."""
 
     async def play(universe: Universe) -> None:
@@ -286,7 +286,7 @@ def test_a_copy_that_a_start_found_damaged_is_begun_again() -> None:
     simulate(play)
 
 
-def test_what_a_crash_interrupts_is_finished_or_begun_again() -> None:
+def test_a_move_interrupted_by_a_crash_is_finished_or_restarted() -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
             await it.copied(universe, b"a", b"b")
@@ -308,7 +308,7 @@ def test_what_a_crash_interrupts_is_finished_or_begun_again() -> None:
     simulate(play)
 
 
-def test_no_more_than_the_rate_is_copied() -> None:
+def test_copying_stays_within_the_rate_limit() -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe, "replica.alter.log.dirs.io.max.bytes.per.second=1000") as it:
             it.made.topic("t")
@@ -322,7 +322,7 @@ def test_no_more_than_the_rate_is_copied() -> None:
     simulate(play)
 
 
-def test_a_rate_that_is_set_while_the_node_runs_holds_for_copies() -> None:
+def test_a_rate_limit_changed_at_run_time_applies_to_copies() -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
             it.made.topic("t")
@@ -345,7 +345,7 @@ def test_a_rate_that_is_set_while_the_node_runs_holds_for_copies() -> None:
 
 
 @pytest.mark.parametrize("operation", ["append", "sync"])
-def test_a_failing_disk_gives_the_copy_up_and_is_used_no_more(operation: str) -> None:
+def test_a_failing_target_disk_cancels_the_copy_and_goes_offline(operation: str) -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
             it.made.topic("t")

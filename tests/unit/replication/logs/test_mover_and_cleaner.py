@@ -43,7 +43,7 @@ def test_a_log_is_not_cleaned_while_it_is_copied() -> None:
     simulate(play)
 
 
-def test_nor_before_a_move_goes_on_that_a_restart_interrupted() -> None:
+def test_a_log_is_not_cleaned_before_a_move_interrupted_by_a_restart_resumes() -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
             await half_a_transaction_copied(universe, it)
@@ -57,7 +57,7 @@ def test_nor_before_a_move_goes_on_that_a_restart_interrupted() -> None:
     simulate(play)
 
 
-def test_a_copy_that_was_away_while_its_log_was_cleaned_does_not_go_on() -> None:
+def test_a_copy_that_was_offline_while_its_log_was_cleaned_is_not_resumed() -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
             await half_a_transaction_copied(universe, it)

@@ -102,7 +102,7 @@ async def given_up_while_held(
     return held
 
 
-def test_a_move_that_is_given_up_while_another_waits_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancelling_one_move_while_another_waits_changes_only_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene(universe: Universe, it: Mover) -> None:
         held = await given_up_while_held(
             it, monkeypatch, lambda job, synced: flushes(job, f"{SECOND}/t-0") and synced > 0, ["t"]
@@ -118,7 +118,7 @@ def test_a_move_that_is_given_up_while_another_waits_is_left_alone(monkeypatch: 
     with_mover(scene)
 
 
-def test_a_move_that_is_given_up_when_it_was_about_to_end_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_move_cancelled_just_before_its_swap_does_not_swap(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene(universe: Universe, it: Mover) -> None:
         held = await given_up_while_held(it, monkeypatch, lambda job, synced: reads(job) and synced == 2, ["u", "t"])
         held.released.set()
@@ -130,7 +130,7 @@ def test_a_move_that_is_given_up_when_it_was_about_to_end_does_not_end(monkeypat
     with_mover(scene)
 
 
-def test_what_is_read_for_a_copy_that_was_given_up_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_read_for_a_cancelled_copy_are_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene(universe: Universe, it: Mover) -> None:
         it.made.topic("t")
         it.write(b"a")
@@ -151,7 +151,7 @@ def test_what_is_read_for_a_copy_that_was_given_up_is_not_written(monkeypatch: p
     with_mover(scene)
 
 
-def test_a_sync_that_fails_for_a_copy_that_was_given_up_stops_no_other_move(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_sync_of_a_cancelled_copy_stops_no_other_move(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene(universe: Universe, it: Mover) -> None:
         it.made.topic("t")
         it.write(b"a")
@@ -170,7 +170,7 @@ def test_a_sync_that_fails_for_a_copy_that_was_given_up_stops_no_other_move(monk
     with_mover(scene)
 
 
-def test_a_replica_that_leaves_while_the_last_of_it_is_copied_does_not_come_back(
+def test_a_replica_removed_during_the_last_copy_step_is_not_recreated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def scene(universe: Universe, it: Mover) -> None:
@@ -193,7 +193,7 @@ def test_a_replica_that_leaves_while_the_last_of_it_is_copied_does_not_come_back
     with_mover(scene)
 
 
-def test_a_copy_that_cannot_be_cut_condemns_its_disk() -> None:
+def test_a_disk_goes_offline_when_a_copy_on_it_cannot_be_truncated() -> None:
     async def scene(universe: Universe, it: Mover) -> None:
         await it.copied(universe, b"a", b"b", b"c")
         universe.disk("broker").faults = [Fault("sync_directory", errno.EIO, SECOND)]
@@ -205,7 +205,7 @@ def test_a_copy_that_cannot_be_cut_condemns_its_disk() -> None:
     with_mover(scene)
 
 
-def test_a_copy_that_cannot_start_where_the_first_batch_does_condemns_its_disk() -> None:
+def test_a_disk_goes_offline_when_a_copy_on_it_cannot_start_at_the_first_batch() -> None:
     async def scene(universe: Universe, it: Mover) -> None:
         it.made.topic("t")
         log = it.made.partition("t").log
@@ -221,7 +221,7 @@ def test_a_copy_that_cannot_start_where_the_first_batch_does_condemns_its_disk()
     with_mover(scene)
 
 
-def test_a_copy_whose_flush_a_stop_forestalls_is_durable_with_its_close() -> None:
+def test_a_copy_whose_flush_is_preempted_by_shutdown_is_durable_after_its_close() -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
             it.made.topic("t")
@@ -237,7 +237,7 @@ def test_a_copy_whose_flush_a_stop_forestalls_is_durable_with_its_close() -> Non
     simulate(play)
 
 
-def test_a_fault_of_the_program_ends_one_move_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_exception_ends_one_move_and_other_moves_continue(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene(universe: Universe, it: Mover) -> None:
         copy = LogDirMover._copy
 
@@ -263,7 +263,7 @@ def test_a_fault_of_the_program_ends_one_move_and_the_others_go_on(monkeypatch: 
     with_mover(scene)
 
 
-def test_a_fault_while_the_controller_is_told_of_directories_does_not_end_the_loop() -> None:
+def test_an_unexpected_exception_while_directories_are_assigned_does_not_end_the_loop() -> None:
     async def scene(universe: Universe, it: Mover) -> None:
         assign = it.made.controller.answers[73]
         faults = [AssertionError("an answer that nobody foresaw")]
@@ -285,7 +285,7 @@ def test_a_fault_while_the_controller_is_told_of_directories_does_not_end_the_lo
     with_mover(scene)
 
 
-def test_what_is_flushed_while_the_replica_moves_is_durable_where_it_has_come_to(
+def test_a_flush_during_a_move_is_durable_in_the_new_directory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Records are written at each sync of the copy, and are being synced themselves until it has taken over."""

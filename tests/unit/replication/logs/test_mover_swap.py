@@ -17,7 +17,7 @@ from tests.unit.replication.logs.log_dir_moves import FIRST, SECOND, mover
 from tests.unit.server.brokers import Broker, batch, simulate
 
 
-def test_what_was_durable_is_so_where_it_goes() -> None:
+def test_records_durable_before_a_swap_are_durable_after_it() -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
             await it.copied(universe, b"a")
@@ -41,7 +41,7 @@ def test_what_was_durable_is_so_where_it_goes() -> None:
     simulate(play)
 
 
-def test_while_an_append_is_being_written_the_copy_waits_and_holds_nobody_up() -> None:
+def test_a_copy_waits_for_an_append_in_progress_without_blocking_other_tasks() -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
             await it.copied(universe, b"a")
@@ -76,9 +76,7 @@ def test_while_an_append_is_being_written_the_copy_waits_and_holds_nobody_up() -
     ("operation", "within"),
     [("sync_directory", FIRST), ("sync_directory", SECOND), ("rename", FIRST), ("rename", SECOND)],
 )
-def test_a_disk_that_fails_when_names_are_exchanged_leaves_the_original_where_it_was(
-    operation: str, within: str
-) -> None:
+def test_a_disk_that_fails_during_the_swap_leaves_the_original_log_in_place(operation: str, within: str) -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
             await it.copied(universe, b"a")
@@ -96,7 +94,7 @@ def test_a_disk_that_fails_when_names_are_exchanged_leaves_the_original_where_it
     simulate(play)
 
 
-def test_a_log_goes_on_under_its_name_when_its_copy_cannot_give_it_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_keeps_its_name_when_the_swap_of_its_copy_cannot_be_undone(monkeypatch: pytest.MonkeyPatch) -> None:
     """It went on under the name of one to be deleted, and the next start took the copy, which lacked what had been
     written since."""
 
@@ -131,7 +129,7 @@ def test_a_log_goes_on_under_its_name_when_its_copy_cannot_give_it_back(monkeypa
     simulate(play)
 
 
-def test_what_passes_takes_no_directory_offline() -> None:
+def test_a_transient_error_during_a_swap_takes_no_directory_offline() -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
             await it.copied(universe, b"a")
@@ -144,7 +142,7 @@ def test_what_passes_takes_no_directory_offline() -> None:
     simulate(play)
 
 
-def test_names_that_cannot_be_taken_back_leave_the_choice_to_the_next_start() -> None:
+def test_a_swap_that_cannot_be_undone_is_resolved_at_the_next_start() -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
             await it.copied(universe, b"a")

@@ -63,7 +63,7 @@ def waits(made: Broker) -> bool:
 
 
 @pytest.mark.parametrize("content", [b"", b"version: 0\ntopic_id: AAAA", b"\0" * 40])
-def test_a_lone_replica_keeps_its_log_and_waits(content: bytes) -> None:
+def test_a_sole_replica_that_lost_its_topic_id_keeps_its_log_and_does_not_lead(content: bytes) -> None:
     async def play(universe: Universe) -> None:
         await lose_the_id(universe, content=content)
         async with broker(universe, knows_itself=False) as made:
@@ -85,7 +85,7 @@ def test_a_lone_replica_keeps_its_log_and_waits(content: bytes) -> None:
     simulate(play)
 
 
-def test_it_leads_with_all_records_once_a_person_says_whose_they_are() -> None:
+def test_a_waiting_replica_leads_with_all_records_once_an_operator_confirms_their_topic() -> None:
     async def play(universe: Universe) -> None:
         await lose_the_id(universe)
         async with broker(universe, knows_itself=False) as made, trio.open_nursery() as nursery:
@@ -108,7 +108,7 @@ def test_it_leads_with_all_records_once_a_person_says_whose_they_are() -> None:
     simulate(play)
 
 
-def test_it_leads_once_the_file_is_put_back() -> None:
+def test_a_waiting_replica_leads_once_its_metadata_file_is_restored() -> None:
     async def play(universe: Universe) -> None:
         await lose_the_id(universe)
         async with broker(universe, knows_itself=False) as made:
@@ -125,7 +125,7 @@ def test_it_leads_once_the_file_is_put_back() -> None:
     simulate(play)
 
 
-def test_a_topic_made_anew_while_it_waited_does_not_get_the_records() -> None:
+def test_a_topic_recreated_while_its_replica_waited_does_not_get_the_old_records() -> None:
     async def play(universe: Universe) -> None:
         await lose_the_id(universe)
         async with broker(universe, knows_itself=False) as made:
@@ -141,7 +141,7 @@ def test_a_topic_made_anew_while_it_waited_does_not_get_the_records() -> None:
 
 
 @pytest.mark.parametrize("flushed", [True, False])
-def test_with_other_replicas_only_a_log_that_was_flushed_once_waits(flushed: bool) -> None:
+def test_with_other_replicas_only_a_log_that_was_flushed_waits_for_confirmation(flushed: bool) -> None:
     async def play(universe: Universe) -> None:
         await lose_the_id(universe, NODE, OTHER, flushed=flushed)
         async with broker(universe, knows_itself=False) as made:
@@ -152,7 +152,7 @@ def test_with_other_replicas_only_a_log_that_was_flushed_once_waits(flushed: boo
     simulate(play)
 
 
-def test_another_leader_ends_the_wait_and_the_records_are_fetched_from_it() -> None:
+def test_another_leader_ends_the_wait_and_the_records_are_fetched_from_that_leader() -> None:
     async def play(universe: Universe) -> None:
         await lose_the_id(universe, NODE, OTHER, flushed=True)
         async with broker(universe, knows_itself=False) as made:
@@ -168,7 +168,7 @@ def test_another_leader_ends_the_wait_and_the_records_are_fetched_from_it() -> N
     simulate(play)
 
 
-def test_a_topic_of_many_partitions_is_deleted_in_one_line_of_the_log() -> None:
+def test_deleting_a_topic_of_many_partitions_logs_one_line() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             topic_id = made.topic("t", partitions=20)

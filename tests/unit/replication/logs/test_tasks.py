@@ -55,7 +55,7 @@ def three_segments(made: Broker, *, age_ms: int = 0) -> Any:
     return log
 
 
-def test_records_that_are_too_old_stay_until_the_next_check_when_others_are_deleted() -> None:
+def test_expired_records_stay_until_the_next_retention_check_when_other_segments_are_deleted() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made, trio.open_nursery() as nursery:
             made.topic("t")
@@ -70,7 +70,7 @@ def test_records_that_are_too_old_stay_until_the_next_check_when_others_are_dele
 
 
 @pytest.mark.parametrize("cause", ["retention.ms", "retention.bytes", "delete-records", "leader's start"])
-def test_segments_that_are_given_up_go_at_once_and_not_at_the_next_check(cause: str) -> None:
+def test_segments_below_the_log_start_are_deleted_before_the_next_retention_check(cause: str) -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made, trio.open_nursery() as nursery:
             topic_id = made.topic("t")
@@ -94,7 +94,7 @@ def test_segments_that_are_given_up_go_at_once_and_not_at_the_next_check(cause: 
 
 
 @pytest.mark.parametrize("within", ["00.log", "01.log", "01.index", "00.timeindex"])
-def test_retention_that_finds_no_room_for_a_name_goes_on_the_next_time(within: str) -> None:
+def test_retention_that_fails_on_a_full_disk_succeeds_at_the_next_check(within: str) -> None:
     """Its segments were out of the log, which still began before them: from there nobody could read any more."""
 
     async def play(universe: Universe) -> None:
@@ -121,7 +121,7 @@ def test_retention_that_finds_no_room_for_a_name_goes_on_the_next_time(within: s
     simulate(play)
 
 
-def test_a_checkpoint_that_finds_no_room_is_written_the_next_time() -> None:
+def test_a_checkpoint_that_fails_on_a_full_disk_is_written_at_the_next_interval() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t")
@@ -154,7 +154,7 @@ def test_a_checkpoint_that_fails_takes_the_directory_offline() -> None:
     simulate(play)
 
 
-def test_checkpoints_that_a_stop_interrupts_are_written_by_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoints_interrupted_by_shutdown_are_written_by_shutdown(monkeypatch: pytest.MonkeyPatch) -> None:
     async def never(*_: Any) -> None:
         await trio.sleep_forever()
 
@@ -179,7 +179,7 @@ def test_checkpoints_that_a_stop_interrupts_are_written_by_the_stop(monkeypatch:
     simulate(play)
 
 
-def test_retention_goes_on_when_a_topic_is_deleted_in_its_midst() -> None:
+def test_retention_continues_when_a_topic_is_deleted_during_the_check() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             topics = [made.topic(f"t{number}", retention_ms="1000") for number in range(45)]
@@ -196,7 +196,7 @@ def test_retention_goes_on_when_a_topic_is_deleted_in_its_midst() -> None:
     simulate(play)
 
 
-def test_timed_flushes_happen() -> None:
+def test_logs_are_flushed_at_the_flush_interval() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t", flush_ms="3000")
@@ -223,7 +223,7 @@ async def compacted(made: Broker) -> None:
     await made.replicas.flusher.flush(made.partition("t").log)
 
 
-def test_records_that_the_cleaner_cannot_read_are_told_until_they_are_deleted() -> None:
+def test_records_that_the_cleaner_cannot_read_are_reported_until_they_are_deleted() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             await compacted(made)
@@ -245,7 +245,7 @@ def test_records_that_the_cleaner_cannot_read_are_told_until_they_are_deleted() 
     simulate(play)
 
 
-def test_the_cleaner_waits_for_room_and_then_cleans() -> None:
+def test_the_cleaner_waits_for_free_disk_space_and_then_cleans() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             await compacted(made)
@@ -263,7 +263,7 @@ def test_the_cleaner_waits_for_room_and_then_cleans() -> None:
 
 
 @pytest.mark.parametrize(("error", "stays"), [(errno.EMFILE, True), (errno.EIO, False)])
-def test_a_log_that_the_cleaner_cannot_look_at_is_its_disks_matter_not_the_nodes(error: int, stays: bool) -> None:
+def test_a_log_that_the_cleaner_cannot_read_fails_its_directory_but_not_the_broker(error: int, stays: bool) -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, ["/a", "/b"]) as made:
             await compacted(made)
@@ -285,7 +285,7 @@ def test_a_log_that_the_cleaner_cannot_look_at_is_its_disks_matter_not_the_nodes
     simulate(play)
 
 
-def test_a_cleaning_that_fails_once_it_is_decided_is_not_tried_again() -> None:
+def test_a_cleaning_that_fails_after_its_swap_started_is_not_retried() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, ["/a", "/b"]) as made:
             await compacted(made)
@@ -300,7 +300,7 @@ def test_a_cleaning_that_fails_once_it_is_decided_is_not_tried_again() -> None:
     simulate(play)
 
 
-def test_a_file_that_cannot_be_removed_does_not_keep_the_others() -> None:
+def test_a_file_that_cannot_be_removed_does_not_keep_other_files_from_being_removed() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             topics = [made.topic(f"t{number}", file_delete_delay_ms="0") for number in range(3)]
@@ -315,7 +315,7 @@ def test_a_file_that_cannot_be_removed_does_not_keep_the_others() -> None:
     simulate(play)
 
 
-def test_a_copy_whose_sync_fails_takes_no_place() -> None:
+def test_a_cleaned_copy_whose_sync_fails_replaces_no_segment() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, ["/a", "/b"]) as made:
             await compacted(made)
@@ -337,7 +337,7 @@ async def until_cleaned(universe: Universe, made: Broker, size: int) -> None:
         await universe.sleep(0.1)
 
 
-def test_a_cleaning_whose_process_is_killed_is_begun_anew() -> None:
+def test_a_cleaning_whose_worker_process_is_killed_is_restarted() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, sets=["log.cleaner.backoff.ms=1000"]) as made:
             await compacted(made)
@@ -358,7 +358,7 @@ def test_a_cleaning_whose_process_is_killed_is_begun_anew() -> None:
     simulate(play)
 
 
-def test_the_cleaner_reads_and_writes_no_faster_than_it_may() -> None:
+def test_the_cleaner_stays_within_its_io_rate_limit() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, sets=["log.cleaner.io.max.bytes.per.second=100"]) as made:
             await compacted(made)
@@ -373,7 +373,7 @@ def test_the_cleaner_reads_and_writes_no_faster_than_it_may() -> None:
     simulate(play)
 
 
-def test_several_logs_are_cleaned_at_once_and_as_many_as_are_configured_by_now() -> None:
+def test_log_cleaner_threads_limits_concurrent_cleanings_and_changes_at_run_time() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, sets=["log.cleaner.threads=2", "log.cleaner.backoff.ms=1000"]) as made:
             cleaner = made.server.log_tasks.cleaner
@@ -393,7 +393,9 @@ def test_several_logs_are_cleaned_at_once_and_as_many_as_are_configured_by_now()
     simulate(play)
 
 
-def test_a_log_that_fails_unexpectedly_is_set_aside_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_whose_cleaning_raises_unexpectedly_is_suspended_and_other_logs_are_cleaned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("a")
@@ -423,7 +425,7 @@ def produce_once(made: Broker) -> None:
     made.partition("t").append(memoryview(data), 1, now, 0)
 
 
-def test_a_log_made_since_the_start_forgets_producers_when_its_configuration_says() -> None:
+def test_a_log_created_after_startup_expires_producers_by_the_configured_time() -> None:
     async def play(universe: Universe) -> None:
         async with broker(
             universe,
@@ -443,7 +445,7 @@ def test_a_log_made_since_the_start_forgets_producers_when_its_configuration_say
     simulate(play)
 
 
-def test_how_long_producers_are_known_changes_while_the_broker_runs() -> None:
+def test_producer_id_expiration_ms_changes_at_run_time() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t")

@@ -77,7 +77,7 @@ def replicated(offset: int, value: bytes) -> bytes:
     return build_batch([Record(offset, NOW_MS, None, value, ())], base_offset=offset, leader_epoch=1)
 
 
-def test_nobody_sees_an_append_before_it_is_written() -> None:
+def test_an_append_is_invisible_until_it_is_written() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, sets=LARGE) as made:
             made.topic("t")
@@ -93,7 +93,7 @@ def test_nobody_sees_an_append_before_it_is_written() -> None:
     simulate(play)
 
 
-def test_a_small_append_waits_behind_a_large_one_of_its_log_only() -> None:
+def test_a_small_append_waits_only_for_large_appends_of_its_own_log() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, sets=("kraft.append.thread.min.bytes=1000",)) as made:
             made.topic("t")
@@ -111,7 +111,7 @@ def test_a_small_append_waits_behind_a_large_one_of_its_log_only() -> None:
     simulate(play)
 
 
-def test_one_thread_writes_what_is_queued_one_append_a_log_in_order() -> None:
+def test_one_thread_writes_queued_appends_one_per_log_in_order() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, sets=LARGE) as made:
             made.topic("t", 3)
@@ -125,7 +125,7 @@ def test_one_thread_writes_what_is_queued_one_append_a_log_in_order() -> None:
     simulate(play)
 
 
-def test_a_leader_epoch_that_changes_meanwhile_undoes_the_append() -> None:
+def test_a_leader_epoch_change_during_a_write_undoes_the_append() -> None:
     """Its bytes would stand where the new epoch begins."""
 
     async def play(universe: Universe) -> None:
@@ -147,7 +147,7 @@ def test_a_leader_epoch_that_changes_meanwhile_undoes_the_append() -> None:
     simulate(play)
 
 
-def test_a_log_that_takes_anothers_place_meanwhile_gets_nothing_of_it() -> None:
+def test_a_log_swapped_in_during_a_write_does_not_get_the_append() -> None:
     """A replica that moves between directories gets another log."""
 
     async def play(universe: Universe) -> None:
@@ -165,7 +165,7 @@ def test_a_log_that_takes_anothers_place_meanwhile_gets_nothing_of_it() -> None:
     simulate(play)
 
 
-def test_what_must_be_of_one_epoch_is_refused_in_another() -> None:
+def test_an_append_bound_to_one_leader_epoch_is_refused_in_another() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, sets=LARGE) as made:
             topic = made.topic("t", replicas=(NODE, 2))
@@ -181,7 +181,7 @@ def test_what_must_be_of_one_epoch_is_refused_in_another() -> None:
     simulate(play)
 
 
-def test_an_answer_rests_on_the_epoch_in_which_it_was_appended() -> None:
+def test_a_produce_response_uses_the_leader_epoch_of_its_append() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, sets=LARGE) as made:
             topic = made.topic("t", replicas=(NODE, 2))
@@ -197,7 +197,7 @@ def test_an_answer_rests_on_the_epoch_in_which_it_was_appended() -> None:
     simulate(play)
 
 
-def test_a_topic_deleted_meanwhile_takes_its_append_along() -> None:
+def test_deleting_a_topic_during_a_write_drops_its_append() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, sets=LARGE) as made:
             topic = made.topic("t")
@@ -235,7 +235,7 @@ class WatchedWorld:
         """What else happens in that moment."""
 
 
-def test_a_handle_opened_meanwhile_does_not_misplace_the_next_append(tmp_path: Path) -> None:
+def test_a_file_handle_opened_during_a_write_does_not_misplace_the_next_append(tmp_path: Path) -> None:
     """It took the size of a file in the making. On real files: there a handle remembers where its file ends."""
     files = RealFileSystem()
     log = at_once(UnifiedLog.open(files, str(tmp_path / "t-0"), TopicPartition("t", 0), LogConfig(), now_ms=0))
@@ -259,7 +259,7 @@ def test_a_handle_opened_meanwhile_does_not_misplace_the_next_append(tmp_path: P
     log.close()
 
 
-def test_a_round_that_is_full_leaves_the_rest_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_appends_beyond_a_full_round_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kraft.replication.logs.writer.ROUND_BYTES_MAX", 1)
 
     async def play(universe: Universe) -> None:
@@ -310,7 +310,7 @@ def test_an_append_that_cannot_be_undone_takes_its_directory_offline() -> None:
     simulate(play)
 
 
-def test_a_failed_append_is_not_blamed_on_the_directory_of_the_topics_successor() -> None:
+def test_a_failed_append_does_not_fail_the_directory_of_a_recreated_topic() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, ["/a", "/b"], sets=LARGE) as made:
             topic = made.topic("t")
@@ -334,7 +334,7 @@ def test_a_failed_append_is_not_blamed_on_the_directory_of_the_topics_successor(
     simulate(play)
 
 
-def test_what_is_wrong_with_one_batch_is_told_to_its_producer_alone() -> None:
+def test_an_invalid_batch_is_reported_only_to_its_producer() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, sets=LARGE) as made:
             made.topic("t")
@@ -354,7 +354,7 @@ def test_what_is_wrong_with_one_batch_is_told_to_its_producer_alone() -> None:
     simulate(play)
 
 
-def test_a_follower_takes_over_large_batches_of_its_leaders_epoch_only() -> None:
+def test_a_follower_appends_large_batches_of_its_leaders_epoch_only() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, sets=LARGE) as made:
             topic = made.topic("t", replicas=(NODE, 2))
@@ -374,7 +374,7 @@ def test_a_follower_takes_over_large_batches_of_its_leaders_epoch_only() -> None
     simulate(play)
 
 
-def test_nothing_rolls_or_goes_while_an_append_is_written_and_whoever_truncates_waits() -> None:
+def test_during_a_write_segments_do_not_roll_and_truncation_waits() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, sets=LARGE) as made:
             made.topic("t", retention_ms="1", segment_ms="1")
@@ -393,7 +393,7 @@ def test_nothing_rolls_or_goes_while_an_append_is_written_and_whoever_truncates_
     simulate(play)
 
 
-def test_what_is_in_a_thread_takes_effect_before_the_writer_ends() -> None:
+def test_a_write_in_progress_takes_effect_before_the_writer_stops() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, sets=LARGE) as made:
             made.topic("t")
@@ -406,7 +406,7 @@ def test_what_is_in_a_thread_takes_effect_before_the_writer_ends() -> None:
     simulate(play)
 
 
-def test_a_fault_of_ours_in_one_append_does_not_end_the_writer() -> None:
+def test_an_unexpected_exception_in_one_append_does_not_end_the_writer() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, sets=LARGE) as made:
             made.topic("t")
@@ -423,7 +423,7 @@ def test_a_fault_of_ours_in_one_append_does_not_end_the_writer() -> None:
     simulate(play)
 
 
-def test_a_flush_beside_a_write_promises_what_was_there_before() -> None:
+def test_a_flush_concurrent_with_a_write_covers_only_earlier_records() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, sets=LARGE) as made:
             made.topic("t", flush_messages="1")
@@ -439,7 +439,7 @@ def test_a_flush_beside_a_write_promises_what_was_there_before() -> None:
     simulate(play)
 
 
-def test_an_append_that_failed_for_good_is_storage_trouble() -> None:
+def test_an_append_that_failed_permanently_is_a_storage_error() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, sets=LARGE) as made:
             made.topic("t")
@@ -453,7 +453,7 @@ def test_an_append_that_failed_for_good_is_storage_trouble() -> None:
     simulate(play)
 
 
-def test_nobody_waits_for_the_validation_of_anothers_batch() -> None:
+def test_validating_one_batch_blocks_no_other_append() -> None:
     """Whatever came after it to the same log directory did, if the writer had nothing else to do by then."""
 
     async def play(universe: Universe) -> None:
@@ -477,7 +477,7 @@ def test_nobody_waits_for_the_validation_of_anothers_batch() -> None:
     simulate(play)
 
 
-def test_appends_that_wait_for_the_writer_of_another_directory_do_not_keep_the_loop_busy(
+def test_appends_that_wait_for_another_directorys_writer_do_not_spin_the_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A replica does not change its directory while appends of it wait (`is_busy`); were it to, they would wait for

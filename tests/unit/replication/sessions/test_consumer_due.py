@@ -9,7 +9,7 @@ WANTED = [CachedPartition(PartitionKey(b"t" * 16, "", index), 0, 1000, -1, -1, -
 PARTITIONS = {cached.key: cached for cached in WANTED}
 
 
-def test_other_rights_of_the_client_make_every_partition_due() -> None:
+def test_a_change_of_the_clients_permissions_makes_every_partition_due() -> None:
     due, rights = ConsumerDue(0.0), object()
     due.asked(PARTITIONS, WANTED, rights, 0.0)
     assert due.begin(PARTITIONS) == WANTED

@@ -33,7 +33,7 @@ def made(cache: FetchSessionCache, privileged: bool = False, now: float = 0.0) -
     return session
 
 
-def test_epochs_must_follow_each_other() -> None:
+def test_session_epochs_must_be_consecutive() -> None:
     cache = FetchSessionCache(10, 1)
     session = made(cache)
     assert cache.use(session.id, 1, False, 0.0) is session
@@ -43,13 +43,13 @@ def test_epochs_must_follow_each_other() -> None:
     assert refused.value.code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
 
-def test_an_unknown_session_is_told_so() -> None:
+def test_an_unknown_session_is_answered_with_fetch_session_id_not_found() -> None:
     with pytest.raises(ApiError) as refused:
         FetchSessionCache(10, 1).use(5, 1, False, 0.0)
     assert refused.value.code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
-def test_a_session_stays_with_names_or_ids() -> None:
+def test_a_session_refuses_a_switch_between_topic_names_and_topic_ids() -> None:
     cache = FetchSessionCache(10, 1)
     session = made(cache)
     with pytest.raises(ApiError) as refused:
@@ -57,14 +57,14 @@ def test_a_session_stays_with_names_or_ids() -> None:
     assert refused.value.code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
 
 
-def test_an_update_adds_changes_and_forgets() -> None:
+def test_a_session_update_adds_changes_and_removes_partitions() -> None:
     session = made(FetchSessionCache(10, 1))
     session.update([wanted("a"), wanted("b")], ())
     session.update([wanted("b", offset=7), wanted("c")], [PartitionKey(bytes(16), "a", 0)])
     assert [(partition.key.topic, partition.fetch_offset) for partition in session] == [("b", 7), ("c", 0)]
 
 
-def test_a_partition_that_is_asked_for_otherwise_is_not_told_again_what_it_knows() -> None:
+def test_changing_the_fetch_offset_of_a_session_partition_does_not_resend_unchanged_response_fields() -> None:
     session = made(FetchSessionCache(10, 1))
     session.update([wanted("a")], ())
     assert [each.differs(5, 3, False) for each in session] == [True]
@@ -72,13 +72,13 @@ def test_a_partition_that_is_asked_for_otherwise_is_not_told_again_what_it_knows
     assert [each.differs(5, 3, False) for each in session] == [False]
 
 
-def test_of_a_partition_that_is_named_twice_the_last_mention_counts() -> None:
+def test_the_last_entry_of_a_partition_named_twice_applies() -> None:
     mentions = [FetchPartition(partition=0, fetch_offset=offset) for offset in (1, 2)]
     request = FetchRequest(topics=[FetchTopic(topic="a", partitions=mentions)])
     assert [each.fetch_offset for each in at_once(partitions_of(request))] == [2]
 
 
-def test_a_session_that_is_begun_anew_takes_the_room_of_the_one_before() -> None:
+def test_a_recreated_session_replaces_the_slot_of_the_old_session() -> None:
     cache = FetchSessionCache(1, 1)
     topics = [FetchTopic(topic="a", partitions=[FetchPartition(partition=0, fetch_offset=0)])]
     session_id = INVALID_SESSION_ID
@@ -90,7 +90,7 @@ def test_a_session_that_is_begun_anew_takes_the_room_of_the_one_before() -> None
     assert len(cache) == 1
 
 
-def test_only_news_is_told_twice() -> None:
+def test_an_incremental_response_contains_only_changed_partitions() -> None:
     partition = wanted("a")
     assert partition.differs(5, 0, False)
     assert not partition.differs(5, 0, False)
@@ -99,14 +99,14 @@ def test_only_news_is_told_twice() -> None:
     assert partition.differs(6, 1, False)
 
 
-def test_a_partition_with_data_goes_last() -> None:
+def test_a_partition_with_data_moves_to_the_end_of_the_order() -> None:
     session = made(FetchSessionCache(10, 1))
     session.update([wanted("a"), wanted("b")], ())
     session.moved_to_end(PartitionKey(bytes(16), "a", 0))
     assert [partition.key.topic for partition in session] == ["b", "a"]
 
 
-def test_a_full_cache_gives_up_only_the_idle_or_the_lesser() -> None:
+def test_a_full_session_cache_evicts_only_idle_or_lower_priority_sessions() -> None:
     cache = FetchSessionCache(1, 1)
     first = made(cache)
     assert cache.create(False, False, 10.0) is None
@@ -120,7 +120,7 @@ def test_a_full_cache_gives_up_only_the_idle_or_the_lesser() -> None:
     assert len(cache) == 1
 
 
-def test_a_session_is_idle_since_its_last_request() -> None:
+def test_session_idle_time_counts_from_the_last_request() -> None:
     cache = FetchSessionCache(1, 1)
     session = made(cache)
     cache.use(session.id, 1, False, 100.0)

@@ -22,7 +22,7 @@ def told(request: FetchRequest) -> dict[int, int]:
     return {partition.partition: partition.fetch_offset for topic in request.topics for partition in topic.partitions}
 
 
-def test_a_new_session_tells_all_and_then_only_what_changed() -> None:
+def test_a_new_session_names_all_partitions_and_later_only_changed_ones() -> None:
     session = FetchSessionHandler()
     first = build(session, p0=0, p1=5)
     assert (first.session_id, first.session_epoch, told(first)) == (0, 0, {0: 0, 1: 5})
@@ -34,7 +34,7 @@ def test_a_new_session_tells_all_and_then_only_what_changed() -> None:
     assert (third.session_epoch, third.topics) == (2, [])
 
 
-def test_what_is_left_is_named_once_and_told_anew_when_it_comes_back() -> None:
+def test_a_removed_partition_is_forgotten_once_and_sent_in_full_when_added_again() -> None:
     session = FetchSessionHandler()
     build(session, p0=0, p1=5)
     session.answered(77)
@@ -46,7 +46,7 @@ def test_what_is_left_is_named_once_and_told_anew_when_it_comes_back() -> None:
     assert told(build(session, p0=0, p1=5)) == {1: 5}
 
 
-def test_without_a_session_every_request_tells_all() -> None:
+def test_without_a_session_every_request_names_all_partitions() -> None:
     session = FetchSessionHandler()
     build(session, p0=0)
     session.answered(0)
@@ -54,7 +54,7 @@ def test_without_a_session_every_request_tells_all() -> None:
     assert (again.session_id, again.session_epoch, told(again)) == (0, 0, {0: 0})
 
 
-def test_after_a_break_everything_is_told_in_a_new_session() -> None:
+def test_after_a_disconnect_a_new_session_names_all_partitions() -> None:
     session = FetchSessionHandler()
     build(session, p0=0)
     session.answered(77)

@@ -14,7 +14,7 @@ class Waiting(NamedTuple):
     size: int = 100
 
 
-def test_the_wait_is_that_of_the_segment_that_is_next_however_many_wait_behind_it() -> None:
+def test_the_backoff_of_a_tiered_partition_depends_only_on_its_next_segment() -> None:
     tier = PartitionTier()
 
     def measure(now: float, *waiting: int) -> None:
@@ -32,7 +32,7 @@ def test_the_wait_is_that_of_the_segment_that_is_next_however_many_wait_behind_i
     assert tier.copy_wait(61) == 1, "it is not known to have waited all the time"
 
 
-def test_a_round_that_fails_without_a_word_is_put_off_too() -> None:
+def test_a_tiering_round_that_fails_without_an_exception_is_backed_off() -> None:
     tier = PartitionTier()
     tier.failed(str(ConnectionResetError()), 5)
     assert (tier.put_off, tier.last_error_ms) == (1, 5)

@@ -52,7 +52,7 @@ def test_a_consumer_reads_both_tiers_in_order() -> None:
     play(body)
 
 
-def test_offsets_are_told_of_both_tiers() -> None:
+def test_offset_lookups_cover_both_tiers() -> None:
     async def body(tiered: Tiered) -> None:
         assert [await tiered.offset(each) for each in (-2, -4, -5, -6)] == [
             (0, 0, -1),
@@ -72,7 +72,7 @@ def test_offsets_are_told_of_both_tiers() -> None:
     play(body)
 
 
-def test_nothing_waits_for_its_copy_where_all_is_in_the_remote_tier() -> None:
+def test_no_response_waits_for_a_copy_when_all_records_are_in_the_remote_tier() -> None:
     async def body(tiered: Tiered) -> None:
         assert await tiered.offset(-6) == (0, -1, -1), "the log is empty"
         tiered.append(b"a")
@@ -87,7 +87,7 @@ def test_nothing_waits_for_its_copy_where_all_is_in_the_remote_tier() -> None:
     play(body)
 
 
-def test_records_are_found_by_time_in_both_tiers() -> None:
+def test_lookups_by_time_cover_both_tiers() -> None:
     async def body(tiered: Tiered) -> None:
         await fill(tiered)
         assert await tiered.offset(0) == (0, 0, 1000)
@@ -100,7 +100,7 @@ def test_records_are_found_by_time_in_both_tiers() -> None:
     play(body)
 
 
-def test_what_a_copy_has_beyond_this_log_is_not_found_in_it() -> None:
+def test_remote_records_beyond_the_local_log_are_not_found() -> None:
     async def body(tiered: Tiered) -> None:
         tiered.append(b"0", b"1", timestamp_ms=1000)
         tiered.append(b"lost", b"lost", timestamp_ms=2000)
@@ -122,7 +122,7 @@ def test_what_a_copy_has_beyond_this_log_is_not_found_in_it() -> None:
     play(body, local_retention_bytes="100000")
 
 
-def test_a_copy_that_is_deleted_while_it_is_known_is_read_from_another() -> None:
+def test_a_remote_copy_deleted_while_cached_is_read_from_another_copy() -> None:
     async def body(tiered: Tiered) -> None:
         values = await fill(tiered, 1)
         (known,) = tiered.copies()
@@ -150,7 +150,7 @@ def test_the_largest_timestamp_may_be_in_the_remote_tier() -> None:
     play(body)
 
 
-def test_a_reader_of_committed_records_is_told_what_was_aborted() -> None:
+def test_a_read_committed_fetch_gets_the_aborted_transactions_of_the_remote_tier() -> None:
     async def body(tiered: Tiered) -> None:
         write(tiered.log)  # Aborted at 0 and 4, committed at 2.
         tiered.roll()
@@ -164,7 +164,7 @@ def test_a_reader_of_committed_records_is_told_what_was_aborted() -> None:
     play(body)
 
 
-def test_what_was_begun_in_the_remote_tier_and_aborted_on_the_disk_is_told() -> None:
+def test_a_transaction_begun_in_the_remote_tier_and_aborted_on_disk_is_reported_to_readers() -> None:
     async def body(tiered: Tiered) -> None:
         produce(tiered.log, 0)
         tiered.append(b"between")
@@ -179,7 +179,7 @@ def test_what_was_begun_in_the_remote_tier_and_aborted_on_the_disk_is_told() -> 
     play(body)
 
 
-def test_a_replica_that_leaves_while_the_store_is_asked_what_was_aborted_is_a_storage_error() -> None:
+def test_a_replica_removed_during_a_remote_lookup_of_aborted_transactions_is_a_storage_error() -> None:
     async def body(tiered: Tiered) -> None:
         write(tiered.log)
         tiered.roll()
@@ -201,7 +201,7 @@ def test_a_replica_that_leaves_while_the_store_is_asked_what_was_aborted_is_a_st
     play(body)
 
 
-def test_a_follower_is_sent_to_the_remote_tier() -> None:
+def test_a_follower_behind_the_local_log_is_sent_to_the_remote_tier() -> None:
     async def body(tiered: Tiered) -> None:
         await fill(tiered)
         told = await tiered.fetch(0, replica_state=ReplicaState(replica_id=2, replica_epoch=-1))
@@ -212,7 +212,7 @@ def test_a_follower_is_sent_to_the_remote_tier() -> None:
     play(body)
 
 
-def test_a_follower_begins_behind_the_whole_copy() -> None:
+def test_a_follower_starts_after_the_last_remote_segment() -> None:
     async def body(tiered: Tiered) -> None:
         await fill(tiered)
         remote = tiered.made.replicas.remote
@@ -224,7 +224,7 @@ def test_a_follower_begins_behind_the_whole_copy() -> None:
     play(body)
 
 
-def test_a_store_that_fails_is_an_error_that_passes() -> None:
+def test_a_failing_store_is_a_retriable_error() -> None:
     async def body(tiered: Tiered) -> None:
         values = await fill(tiered)
         tiered.store.faults.refuses = True
@@ -238,7 +238,7 @@ def test_a_store_that_fails_is_an_error_that_passes() -> None:
     play(body)
 
 
-def test_a_slow_store_answers_a_later_fetch() -> None:
+def test_the_records_of_a_slow_store_answer_a_later_fetch() -> None:
     async def body(tiered: Tiered) -> None:
         await fill(tiered)
         tiered.store.faults.late_rate, tiered.store.faults.late_seconds = 1.0, 1.5
@@ -251,7 +251,7 @@ def test_a_slow_store_answers_a_later_fetch() -> None:
     play(body)
 
 
-def test_few_reads_are_kept_however_small_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_cached_remote_reads_is_limited_whatever_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote_reads, "KEPT_READS_MAX", 3)
 
     async def body(tiered: Tiered) -> None:
@@ -265,7 +265,7 @@ def test_few_reads_are_kept_however_small_they_are(monkeypatch: pytest.MonkeyPat
     play(body)
 
 
-def test_nothing_leaves_the_disk_while_the_store_fails() -> None:
+def test_no_segment_is_removed_from_disk_while_the_store_fails() -> None:
     async def body(tiered: Tiered) -> None:
         tiered.store.faults.failure_rate = 1.0
         tiered.append(b"a")
@@ -282,7 +282,7 @@ def test_nothing_leaves_the_disk_while_the_store_fails() -> None:
     play(body, retention_ms="1", local_retention_ms="1")
 
 
-def test_a_topic_deleted_while_a_segment_leaves_the_disk_says_nothing_of_that(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deleting_a_topic_while_a_segment_is_removed_from_disk_logs_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its directory was missed: who had its name by then was taken offline with all of the log directory."""
     run = SimulatedThreads.run
     waits, released = trio.Event(), trio.Event()
@@ -311,7 +311,7 @@ def test_a_topic_deleted_while_a_segment_leaves_the_disk_says_nothing_of_that(mo
     play(body)
 
 
-def test_a_segment_that_finds_no_room_for_a_name_leaves_the_disk_the_next_time() -> None:
+def test_a_segment_removal_that_fails_on_a_full_disk_succeeds_in_the_next_round() -> None:
     async def body(tiered: Tiered) -> None:
         fault = Fault("rename", errno.ENOSPC, "00.log")
         tiered.universe.disk("broker").faults = [fault]
@@ -350,7 +350,7 @@ def configs(topic: str = "t", **values: str) -> list[Any]:
     ]
 
 
-def test_records_are_deleted_on_request_in_both_tiers() -> None:
+def test_delete_records_covers_both_tiers() -> None:
     async def body(tiered: Tiered) -> None:
         values = await fill(tiered)
         topic = DeleteRecordsTopic(name="t", partitions=[DeleteRecordsPartition(partition_index=0, offset=5)])
@@ -364,7 +364,7 @@ def test_records_are_deleted_on_request_in_both_tiers() -> None:
     play(body)
 
 
-def test_copying_can_be_stopped_and_the_log_is_like_any_other_in_the_end() -> None:
+def test_a_log_with_remote_copying_stopped_becomes_an_ordinary_log() -> None:
     async def body(tiered: Tiered) -> None:
         await fill(tiered)
         tiered.made.publish(
@@ -389,7 +389,7 @@ async def current() -> None:
     await trio.lowlevel.checkpoint()
 
 
-def test_what_a_deleted_topic_left_is_deleted_and_nothing_else() -> None:
+def test_remote_segments_of_a_deleted_topic_are_deleted_and_no_others() -> None:
     async def body(tiered: Tiered) -> None:
         made, metadata = tiered.made, tiered.metadata
         made.topic("metadata", partitions=2)
@@ -415,7 +415,7 @@ def test_what_a_deleted_topic_left_is_deleted_and_nothing_else() -> None:
     play(body)
 
 
-def test_the_sweep_reads_a_metadata_topic_that_was_made_anew_from_its_begin() -> None:
+def test_the_sweep_reads_a_recreated_metadata_topic_from_its_start() -> None:
     async def body(tiered: Tiered) -> None:
         made, metadata = tiered.made, tiered.metadata
         made.topic("metadata", partitions=2)
@@ -443,7 +443,7 @@ async def behind() -> None:
     raise KraftError("nobody tells")
 
 
-def test_a_topic_of_which_this_broker_has_not_heard_yet_is_left_alone() -> None:
+def test_remote_segments_of_a_topic_this_broker_has_not_loaded_are_kept() -> None:
     async def body(tiered: Tiered) -> None:
         made = tiered.made
         made.topic("metadata", partitions=2)
@@ -462,7 +462,7 @@ def test_a_topic_of_which_this_broker_has_not_heard_yet_is_left_alone() -> None:
     play(body)
 
 
-def test_what_was_copied_read_and_is_left_to_do_is_counted() -> None:
+def test_copied_and_read_bytes_and_lag_are_counted() -> None:
     async def body(tiered: Tiered) -> None:
         await fill(tiered)
         await tiered.values()
@@ -498,7 +498,7 @@ def test_what_was_copied_read_and_is_left_to_do_is_counted() -> None:
     play(body)
 
 
-def test_only_what_changed_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_changed_partitions_are_checked_for_tiering(monkeypatch: pytest.MonkeyPatch) -> None:
     async def body(tiered: Tiered) -> None:
         made = tiered.made
         topic_id = made.topic("many", 2000)
@@ -529,7 +529,7 @@ def test_only_what_changed_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None
     play(body)
 
 
-def test_many_that_change_at_once_are_looked_at_in_turns() -> None:
+def test_checks_of_many_changed_partitions_yield_to_other_tasks() -> None:
     async def body(tiered: Tiered) -> None:
         made, manager, begun = tiered.made, tiered.made.replicas.remote, [0]
         assert manager is not None
@@ -554,7 +554,7 @@ def test_many_that_change_at_once_are_looked_at_in_turns() -> None:
 SWITCHED_OFF = {"remote_storage_enable": "false", "remote_log_delete_on_disable": "true"}
 
 
-def test_tiering_that_is_switched_off_leaves_what_is_on_the_disk_and_nothing_in_the_store() -> None:
+def test_disabling_tiering_keeps_the_local_records_and_deletes_the_remote_ones() -> None:
     async def body(tiered: Tiered) -> None:
         await fill(tiered)
         tiered.store.faults.refuses = True
@@ -590,7 +590,7 @@ def test_tiering_that_is_switched_off_leaves_what_is_on_the_disk_and_nothing_in_
     play(body)
 
 
-def test_who_leads_next_deletes_what_is_in_the_store_also_if_it_had_nothing_to_do_before() -> None:
+def test_a_new_leader_deletes_expired_remote_segments_without_earlier_tiering_work() -> None:
     """As a follower it left the deletion to its leader, which may have died over it."""
 
     async def body(tiered: Tiered) -> None:
@@ -608,7 +608,7 @@ def test_who_leads_next_deletes_what_is_in_the_store_also_if_it_had_nothing_to_d
     play(body)
 
 
-def test_a_topic_that_was_never_tiered_may_say_what_to_do_when_it_is_no_more() -> None:
+def test_a_topic_that_was_never_tiered_may_set_a_policy_for_disabling_tiering() -> None:
     async def body(tiered: Tiered) -> None:
         tiered.append(b"x")
         await tiered.rounds(2)

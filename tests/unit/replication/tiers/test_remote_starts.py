@@ -78,7 +78,7 @@ def grown(offset: int) -> PartitionData:
     return PartitionData(partition_index=1, high_watermark=offset, records=record(offset, 1))
 
 
-def test_a_store_that_hangs_holds_up_no_other_partition() -> None:
+def test_a_hanging_store_delays_no_other_partition() -> None:
     async def body(it: TieredFollower) -> None:
         it.store_answers(in_time=False)
         assert await it.answer(MOVED, grown(0)) == [(0, 9), (1, 0)]
@@ -101,7 +101,7 @@ def test_a_store_that_hangs_holds_up_no_other_partition() -> None:
     play(body)
 
 
-def test_a_store_that_fails_is_asked_again_ever_less_often() -> None:
+def test_requests_to_a_failing_store_back_off_exponentially() -> None:
     async def body(it: TieredFollower) -> None:
         it.tiered.store.faults.refuses = True
         waited: list[float] = []
@@ -122,7 +122,7 @@ def test_a_store_that_fails_is_asked_again_ever_less_often() -> None:
 
 
 @pytest.mark.parametrize("becomes", ["led from elsewhere", "of a new epoch", "led here", "left"])
-def test_an_answer_for_a_partition_that_is_followed_otherwise_is_dropped(becomes: str) -> None:
+def test_a_remote_start_for_a_partition_with_a_new_leader_epoch_is_dropped(becomes: str) -> None:
     async def body(it: TieredFollower) -> None:
         it.tiered.store.faults.delay_mean = 1.0
         await it.answer(MOVED)
@@ -144,7 +144,7 @@ def test_an_answer_for_a_partition_that_is_followed_otherwise_is_dropped(becomes
 
 
 @pytest.mark.parametrize("is_left", [False, True])
-def test_a_partition_that_is_followed_otherwise_waits_for_the_store_no_more(
+def test_a_partition_with_a_new_leader_epoch_no_longer_waits_for_the_store(
     is_left: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Others have its place among those that ask."""
@@ -169,7 +169,7 @@ def test_a_partition_that_is_followed_otherwise_waits_for_the_store_no_more(
     play(body)
 
 
-def test_a_fault_of_the_program_sets_the_partition_aside_and_it_is_tried_again(
+def test_an_unexpected_exception_in_a_remote_start_suspends_the_partition_and_is_retried(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def body(it: TieredFollower) -> None:
@@ -192,7 +192,7 @@ def test_a_fault_of_the_program_sets_the_partition_aside_and_it_is_tried_again(
     play(body)
 
 
-def test_metadata_that_nobody_tells_are_waited_for_in_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_wait_for_missing_remote_metadata_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     async def body(it: TieredFollower) -> None:
         async def never(*_: Any) -> None:
             await trio.sleep_forever()
@@ -207,7 +207,7 @@ def test_metadata_that_nobody_tells_are_waited_for_in_bounded_time(monkeypatch: 
     play(body)
 
 
-def test_a_fetcher_of_which_all_partitions_wait_goes_on_when_one_has_its_answer() -> None:
+def test_a_fetcher_resumes_when_one_of_its_waiting_partitions_gets_its_remote_start() -> None:
     async def body(it: TieredFollower) -> None:
         it.fetcher.leave((it.topic_id, 1))
         it.tiered.store.faults.delay_mean = 0.3
@@ -219,7 +219,7 @@ def test_a_fetcher_of_which_all_partitions_wait_goes_on_when_one_has_its_answer(
     play(body)
 
 
-def test_few_are_asked_for_at_once_and_those_that_are_given_up_make_room() -> None:
+def test_concurrent_remote_starts_are_limited_and_cancelled_ones_free_their_slot() -> None:
     async def run(universe: Universe) -> None:
         async with started(universe, Metadata()) as tiered:
             tiered.made.topic("t", STARTS_MAX + 3)

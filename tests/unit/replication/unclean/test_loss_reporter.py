@@ -131,11 +131,11 @@ def play(script: Callable[[Replica], Any]) -> list[list[tuple[int, int]]]:
     return told
 
 
-def test_what_an_unclean_election_cost_is_told() -> None:
+def test_records_lost_by_an_unclean_election_are_reported() -> None:
     assert play(lambda replica: replica.cut(10, 20)) == [[(10, 20)]]
 
 
-def test_an_ordinary_end_of_a_log_is_not_told() -> None:
+def test_an_ordinary_truncation_is_not_reported_as_a_loss() -> None:
     def script(replica: Replica) -> None:
         replica.cut(10, 20, first_epoch=5)
         replica.cut(10, 20, first_epoch=3, leader_epoch=4)
@@ -143,7 +143,7 @@ def test_an_ordinary_end_of_a_log_is_not_told() -> None:
     assert play(script) == []
 
 
-def test_steps_are_told_as_one_range() -> None:
+def test_successive_truncations_are_reported_as_one_range() -> None:
     def script(replica: Replica) -> None:
         replica.note(loss_key(0, ELECTED_IN, 1), text_of(Loss(30, 40, 30, 6, 1)))
         replica.cut(20, 30)
@@ -152,7 +152,7 @@ def test_steps_are_told_as_one_range() -> None:
     assert play(script) == [[(10, 40)]]
 
 
-def test_it_is_told_again_until_somebody_has_heard() -> None:
+def test_a_loss_report_is_repeated_until_a_controller_acknowledges_it() -> None:
     def script(replica: Replica) -> None:
         replica.controller.silent = 1
         replica.controller.refusals = [ErrorCode.NOT_CONTROLLER]
@@ -161,7 +161,7 @@ def test_it_is_told_again_until_somebody_has_heard() -> None:
     assert play(script) == [[(10, 20)]] * 3
 
 
-def test_a_report_that_was_dismissed_is_not_insisted_on() -> None:
+def test_a_loss_report_that_was_dismissed_is_not_repeated() -> None:
     def script(replica: Replica) -> None:
         replica.controller.refusals = [ErrorCode.INVALID_CONFIG]
         replica.cut(10, 20)
@@ -169,7 +169,7 @@ def test_a_report_that_was_dismissed_is_not_insisted_on() -> None:
     assert play(script) == [[(10, 20)]]
 
 
-def test_an_image_that_does_not_show_the_election_yet_is_waited_for() -> None:
+def test_a_loss_report_waits_for_the_metadata_of_its_election() -> None:
     def script(replica: Replica) -> Callable[[], Awaitable[None]]:
         shown, replica.image = replica.image, MetadataImage()
         replica.replay(
@@ -187,7 +187,7 @@ def test_an_image_that_does_not_show_the_election_yet_is_waited_for() -> None:
     assert play(script) == [[(10, 20)]]
 
 
-def test_a_fault_of_the_program_does_not_end_the_telling() -> None:
+def test_an_unexpected_exception_does_not_end_the_loss_reporter() -> None:
     teller: list[Replica] = []
 
     def script(replica: Replica) -> None:

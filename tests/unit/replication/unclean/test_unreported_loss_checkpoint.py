@@ -18,7 +18,7 @@ SECOND = UntoldLoss("a.b-c_d", TOPIC_ID, 7, -1, Loss(0, 1, 0, 9, 5))
 PATH = "/data/untold-cuts-checkpoint"
 
 
-def test_it_is_text_and_says_what_it_was_told() -> None:
+def test_the_loss_checkpoint_is_text_that_reads_back_equal() -> None:
     machine = Machine()
     assert UntoldLossCheckpoint(machine.files, "/data").read() == []
     UntoldLossCheckpoint(machine.files, "/data").job([FIRST, SECOND]).run()
@@ -33,7 +33,7 @@ def test_it_is_text_and_says_what_it_was_told() -> None:
     ]
 
 
-def test_a_crash_in_the_middle_leaves_what_was_or_what_was_to_be() -> None:
+def test_a_crash_during_a_write_leaves_the_old_or_the_new_loss_checkpoint() -> None:
     """At every file call, whatever the disk keeps of what was not synced."""
     seen, calls = [], 0
     while True:
@@ -53,7 +53,7 @@ def test_a_crash_in_the_middle_leaves_what_was_or_what_was_to_be() -> None:
     assert all(cuts in ([FIRST], [FIRST, SECOND]) for cuts in seen)
 
 
-def test_a_job_in_three_steps_gives_way_to_one_that_was_made_later() -> None:
+def test_a_later_checkpoint_job_replaces_one_still_in_progress() -> None:
     machine = Machine()
     checkpoint = UntoldLossCheckpoint(machine.files, "/data")
     slow = checkpoint.job([])
@@ -73,7 +73,7 @@ def test_a_job_in_three_steps_gives_way_to_one_that_was_made_later() -> None:
         "t 0 id 4 10 20 15 6 1",
     ],
 )
-def test_a_damaged_line_is_named(line: str) -> None:
+def test_a_damaged_line_of_the_loss_checkpoint_is_named_in_the_error(line: str) -> None:
     machine = Machine()
     replace_file(machine.files, PATH, f"0\n1\n{line}\n".encode())
     with pytest.raises(CorruptData, match="untold-cuts-checkpoint: malformed line"):

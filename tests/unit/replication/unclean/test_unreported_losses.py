@@ -84,7 +84,7 @@ def ranges(cuts: UnreportedLosses) -> list[tuple[int, int]]:
     return [(each.loss.start_offset, each.loss.end_offset) for each in cuts.of("/data")]
 
 
-def test_only_what_a_report_has_a_place_for_counts_or_what_is_ahead_of_the_metadata() -> None:
+def test_only_losses_that_fit_the_election_in_the_metadata_or_a_newer_one_are_counted() -> None:
     cuts = UnreportedLosses(NODE)
     assert cuts.may_count(image_of(), cut(10, 20))
     assert not cuts.may_count(image_of(), cut(10, 20, first_epoch=5)), "written after the election"
@@ -98,13 +98,13 @@ def test_only_what_a_report_has_a_place_for_counts_or_what_is_ahead_of_the_metad
     assert not UnreportedLosses(LEADER).may_count(image_of(), cut(10, 20)), "who was elected lost nothing by it"
 
 
-def test_steps_of_one_cut_become_one_and_others_stay_apart() -> None:
+def test_adjacent_truncations_merge_and_separate_ones_do_not() -> None:
     cuts = noted(cut(20, 30), cut(10, 20), cut(5, 10, first_epoch=3), cut(40, 50, leader_epoch=8))
     assert ranges(cuts) == [(10, 30), (5, 10), (40, 50)]
     assert {key: loss[:2] for key, loss in cuts.telling(image_of(leader_epoch=8)).losses["t"].items()} == {KEY: (5, 50)}
 
 
-def test_what_is_not_made_yet_is_not_told_and_a_further_step_outlives_the_telling_of_the_first() -> None:
+def test_a_truncation_not_yet_done_is_not_reported_and_a_further_one_outlives_the_first_report() -> None:
     cuts = noted(cut(20, 30), made=False)
     assert not cuts.telling(image_of()).told
     cuts.look(image_of(), lambda _: True)
@@ -126,20 +126,20 @@ def test_what_is_not_made_yet_is_not_told_and_a_further_step_outlives_the_tellin
         ([RemoveTopicRecord(topic_id=TOPIC_ID)], False),
     ],
 )
-def test_a_cut_that_will_not_be_made_any_more_is_forgotten(change: list[Any], stays: bool) -> None:
+def test_a_noted_truncation_that_is_no_longer_needed_is_forgotten(change: list[Any], stays: bool) -> None:
     cuts, image = noted(cut(10, 20), made=False), image_of(*change)
     assert [entry.loss for entry in cuts.look(image, lambda _: False)] == ([] if stays else [cut(10, 20)])
     assert bool(cuts) is stays
 
 
-def test_what_a_report_has_no_place_for_is_moot() -> None:
+def test_a_loss_whose_report_was_dismissed_or_whose_topic_was_deleted_is_dropped() -> None:
     dismissed = ConfigRecord(resource_type=2, resource_name="t", name=election_key(0, ELECTED_IN), value=None)
     for image in (image_of(dismissed), image_of(RemoveTopicRecord(topic_id=TOPIC_ID))):
         telling = noted(cut(10, 20)).telling(image)
         assert ([entry.loss for entry in telling.dropped], telling.told, telling.losses) == ([cut(10, 20)], [], {})
 
 
-def test_the_oldest_of_too_many_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_loss_beyond_the_limit_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(untold_losses, "UNTOLD_MAX", 2)
     assert ranges(noted(*(cut(at, at + 1, leader_epoch=at) for at in (6, 7, 8)))) == [(7, 8), (8, 9)]
 
@@ -246,7 +246,7 @@ async def _until_all_is_told(life: Life) -> None:
 
 
 @pytest.mark.parametrize("power_lost", [False, True])
-def test_whenever_it_dies_the_next_run_tells_exactly_what_was_cut(power_lost: bool) -> None:
+def test_after_a_crash_at_any_step_the_next_run_reports_exactly_the_truncated_records(power_lost: bool) -> None:
     told, count, lived = [], 0, False
     while not lived:
         universe, controller = Universe(count), Controller()
@@ -271,7 +271,7 @@ def test_whenever_it_dies_the_next_run_tells_exactly_what_was_cut(power_lost: bo
     assert told[-1] == (1, 0), "what was told is not told again"
 
 
-def test_a_cut_that_was_noted_and_not_made_is_made_on_return_and_counts_once() -> None:
+def test_a_truncation_noted_but_not_done_is_done_after_a_restart_and_counted_once() -> None:
     universe, controller = Universe(1), Controller()
 
     async def noting(life: Life) -> None:
@@ -294,7 +294,7 @@ def test_a_cut_that_was_noted_and_not_made_is_made_on_return_and_counts_once() -
     assert controller.loss[:2] == (3, 6)
 
 
-def test_what_was_noted_and_then_led_is_no_loss() -> None:
+def test_a_noted_truncation_before_leading_is_no_loss() -> None:
     universe, controller = Universe(1), Controller()
 
     async def noting(life: Life) -> None:
@@ -325,7 +325,7 @@ def test_an_ordinary_cut_writes_no_file() -> None:
     assert live(Universe(1), Controller(), script)
 
 
-def test_what_the_controller_refuses_for_good_leaves_the_file_and_what_may_pass_stays() -> None:
+def test_a_permanent_refusal_removes_the_loss_from_the_file_and_a_retriable_one_keeps_it() -> None:
     for code, told, left in ((ErrorCode.INVALID_CONFIG, 1, 0), (ErrorCode.NOT_CONTROLLER, 10, 1)):
         universe, controller = Universe(1), Controller()
         controller.refuses = code
@@ -339,7 +339,7 @@ def test_what_the_controller_refuses_for_good_leaves_the_file_and_what_may_pass_
         assert min(controller.told, 10) == told
 
 
-def test_a_damaged_file_is_said_and_tells_nothing() -> None:
+def test_a_damaged_loss_file_is_logged_and_reports_nothing() -> None:
     universe, controller = Universe(1), Controller()
 
     async def damaging(life: Life) -> None:
@@ -361,7 +361,7 @@ def test_a_damaged_file_is_said_and_tells_nothing() -> None:
 
 
 @pytest.mark.parametrize(("error", "is_online"), [(errno.EIO, False), (errno.ENOSPC, True)])
-def test_a_disk_that_cannot_take_the_note_is_not_cut(error: int, is_online: bool) -> None:
+def test_a_log_is_not_truncated_when_its_loss_cannot_be_written_to_disk(error: int, is_online: bool) -> None:
     universe, controller = Universe(1), Controller()
 
     async def failing(life: Life) -> None:

@@ -36,7 +36,7 @@ def machine() -> Machine:
     return Machine()
 
 
-def test_the_manager_takes_the_dirtiest_log_and_remembers_how_far_it_got(machine: Machine) -> None:
+def test_the_manager_cleans_the_dirtiest_log_first_and_checkpoints_the_cleaned_offset(machine: Machine) -> None:
     manager, _ = dirty_manager(machine)
     cleaner = LogCleanerManager(manager)
     candidate, steps = cleaning_of(cleaner)
@@ -53,7 +53,7 @@ def test_the_manager_takes_the_dirtiest_log_and_remembers_how_far_it_got(machine
     assert not [name for name in machine.files.list_directory(DIRECTORY) if name.endswith(".deleted")]
 
 
-def test_what_cleaning_emptied_is_no_lost_segment_after_a_crash(machine: Machine) -> None:
+def test_a_segment_emptied_by_cleaning_does_not_count_as_lost_after_a_crash(machine: Machine) -> None:
     manager, log = dirty_manager(machine)
     at_once(cleaning_of(LogCleanerManager(manager))[1])
     before = content(log)
@@ -68,7 +68,7 @@ def clean_offset(machine: Machine) -> int | None:
 
 
 @pytest.mark.parametrize("restart", ["none", "before it is made anew", "after it is made anew"])
-def test_a_log_made_anew_is_not_clean_where_the_one_before_it_was(machine: Machine, restart: str) -> None:
+def test_a_recreated_log_does_not_inherit_the_cleaner_checkpoint(machine: Machine, restart: str) -> None:
     manager, log = dirty_manager(machine)
     at_once(cleaning_of(LogCleanerManager(manager))[1])
     done = clean_offset(machine)
@@ -94,7 +94,7 @@ def test_a_log_made_anew_is_not_clean_where_the_one_before_it_was(machine: Machi
     assert candidate.first_dirty_offset == 0
 
 
-def test_what_was_truncated_does_not_count_as_clean_when_it_has_grown_again(machine: Machine) -> None:
+def test_records_appended_after_a_truncation_do_not_count_as_clean(machine: Machine) -> None:
     manager, log = dirty_manager(machine)
     cleaner = LogCleanerManager(manager)
     at_once(cleaning_of(cleaner)[1])
@@ -108,7 +108,7 @@ def test_what_was_truncated_does_not_count_as_clean_when_it_has_grown_again(mach
     assert clean_offset(machine) == 20
 
 
-def test_a_log_that_was_loaded_shorter_than_it_was_clean_is_dirty_from_its_end(machine: Machine) -> None:
+def test_a_log_loaded_shorter_than_its_cleaner_checkpoint_is_dirty_from_its_end(machine: Machine) -> None:
     manager, _ = dirty_manager(machine)
     manager.checkpoint_all()
     manager.release()
@@ -120,7 +120,7 @@ def test_a_log_that_was_loaded_shorter_than_it_was_clean_is_dirty_from_its_end(m
     assert read_offset_checkpoint(machine.files, f"/data/{CLEANER_CHECKPOINT}") == {T0: 40}
 
 
-def test_a_damaged_checkpoint_only_costs_a_cleaning_from_the_start(machine: Machine) -> None:
+def test_a_damaged_cleaner_checkpoint_causes_a_cleaning_from_the_log_start(machine: Machine) -> None:
     manager, _ = dirty_manager(machine)
     manager.release()
     write_file(machine.files, f"/data/{CLEANER_CHECKPOINT}", b"rubbish", durable=True)
@@ -136,7 +136,7 @@ def test_a_damaged_checkpoint_only_costs_a_cleaning_from_the_start(machine: Mach
 
 
 @pytest.mark.parametrize("remake", [False, True])
-def test_a_truncation_during_the_last_job_of_a_cleaning_is_not_overwritten_by_what_that_remembers(
+def test_a_truncation_during_the_last_step_of_a_cleaning_keeps_its_lower_cleaner_checkpoint(
     machine: Machine, remake: bool
 ) -> None:
     for pause in range(1, pauses(Machine()) + 1):
@@ -158,7 +158,7 @@ def test_a_truncation_during_the_last_job_of_a_cleaning_is_not_overwritten_by_wh
         manager.release()
 
 
-def test_a_log_that_cannot_be_cleaned_is_left_alone_until_it_is_another(machine: Machine) -> None:
+def test_a_log_that_cannot_be_cleaned_is_skipped_until_it_is_recreated(machine: Machine) -> None:
     manager, log = dirty_manager(machine)
     cleaner = LogCleanerManager(manager)
     _, steps = cleaning_of(cleaner)
@@ -177,7 +177,7 @@ def test_a_log_that_cannot_be_cleaned_is_left_alone_until_it_is_another(machine:
     assert len(content(log)) < 10
 
 
-def test_a_batch_of_more_keys_than_fit_into_the_map_is_cleaned_a_part_at_a_time(machine: Machine) -> None:
+def test_a_batch_with_more_keys_than_the_map_fits_is_cleaned_in_parts(machine: Machine) -> None:
     manager = manager_of(machine)
     manager.load(NOW_MS)
     log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
@@ -196,7 +196,9 @@ def test_a_batch_of_more_keys_than_fit_into_the_map_is_cleaned_a_part_at_a_time(
 
 
 @pytest.mark.parametrize("error", [errno.EIO, errno.EMFILE])
-def test_a_directory_whose_logs_cannot_be_looked_at_does_not_keep_the_others(machine: Machine, error: int) -> None:
+def test_a_directory_with_unreadable_logs_does_not_stop_cleaning_in_other_directories(
+    machine: Machine, error: int
+) -> None:
     manager = LogManager(
         machine.files, ["/data", "/more"], node_id=1, new_uuid=lambda: bytes(16), config_of=lambda _: CONFIG
     )

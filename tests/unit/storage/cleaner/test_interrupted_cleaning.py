@@ -25,7 +25,7 @@ def machine() -> Machine:
 
 
 @pytest.mark.parametrize("steps_before", [10, 38])
-def test_a_truncation_aborts_the_cleaning_and_leaves_nothing_behind(machine: Machine, steps_before: int) -> None:
+def test_a_truncation_aborts_the_cleaning_and_leaves_no_files_behind(machine: Machine, steps_before: int) -> None:
     log = machine.log(CONFIG)
     for index in range(40):
         put(log, b"k%d" % (index % 3), b"%d" % index)
@@ -42,7 +42,7 @@ def test_a_truncation_aborts_the_cleaning_and_leaves_nothing_behind(machine: Mac
 
 
 @pytest.mark.parametrize("power_lost", [False, True])
-def test_what_is_truncated_at_any_pause_of_a_cleaning_does_not_come_back(power_lost: bool) -> None:
+def test_records_truncated_at_any_pause_of_a_cleaning_do_not_reappear(power_lost: bool) -> None:
     for pause in range(1, pauses(Machine())):
         machine = Machine(seed=pause)
         manager, log, steps = about_to_clean(machine)
@@ -63,7 +63,7 @@ def test_what_is_truncated_at_any_pause_of_a_cleaning_does_not_come_back(power_l
         again.release()
 
 
-def test_a_log_that_is_deleted_at_any_pause_of_a_cleaning_even_before_its_job_is_done_is_not_the_disks_fault() -> None:
+def test_deleting_a_log_at_any_pause_of_its_cleaning_does_not_fail_the_disk() -> None:
     aborted, jobs = 0, 0
     for pause in range(pauses(Machine())):
         machine = Machine()
@@ -90,7 +90,7 @@ def test_a_log_that_is_deleted_at_any_pause_of_a_cleaning_even_before_its_job_is
     assert jobs > 4
 
 
-def test_recovery_points_are_durable_before_a_cleaning_replaces_anything_whatever_checkpoint_is_about_to_clean(
+def test_recovery_points_are_durable_before_a_cleaning_replaces_segments_despite_a_pending_checkpoint(
     machine: Machine,
 ) -> None:
     manager, log, steps = about_to_clean(machine)
@@ -135,7 +135,7 @@ DECIDED = [*(("sync_directory", count) for count in (2, 3, 4)), *(("rename", cou
 @pytest.mark.parametrize("power_lost", [False, True])
 @pytest.mark.parametrize("error", [errno.EIO, errno.EMFILE, errno.ENOSPC])
 @pytest.mark.parametrize(("operation", "count"), DECIDED)
-def test_what_fails_once_a_cleaning_is_decided_is_the_disks_fault_and_loses_nothing(
+def test_a_failure_after_a_cleaning_started_its_swap_fails_the_disk_and_loses_no_records(
     operation: str, count: int, error: int, power_lost: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = Machine(seed=count)
@@ -165,7 +165,7 @@ def test_what_fails_once_a_cleaning_is_decided_is_the_disks_fault_and_loses_noth
     again.release()
 
 
-def test_a_failed_sync_of_a_copy_is_no_abortion_even_if_the_log_was_truncated_meanwhile(machine: Machine) -> None:
+def test_a_failed_sync_of_a_cleaned_copy_is_a_storage_error_even_after_a_truncation(machine: Machine) -> None:
     manager, log, steps = about_to_clean(machine)
     while not isinstance(job := next(steps), CleaningWork):
         if job is not None:

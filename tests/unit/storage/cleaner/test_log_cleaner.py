@@ -21,7 +21,7 @@ def machine() -> Machine:
     return Machine()
 
 
-def test_only_the_last_record_of_a_key_stays_at_its_offset(machine: Machine) -> None:
+def test_only_the_last_record_of_a_key_stays_and_keeps_its_offset(machine: Machine) -> None:
     log = machine.log(CONFIG)
     last = {}
     for index in range(60):
@@ -33,7 +33,7 @@ def test_only_the_last_record_of_a_key_stays_at_its_offset(machine: Machine) -> 
     assert sum(1 for segment in log.segments if segment.size) <= 3  # emptied ones are merged by the next cleaning
 
 
-def test_long_keys_are_told_apart(machine: Machine) -> None:
+def test_long_keys_are_distinguished(machine: Machine) -> None:
     log = machine.log(CONFIG)
     for index in range(20):
         put(log, b"k" * 40 + b"%d" % (index % 3), b"%d" % index)
@@ -41,7 +41,7 @@ def test_long_keys_are_told_apart(machine: Machine) -> None:
     assert [value for _, _, value in content(log)] == [b"17", b"18", b"19"]
 
 
-def test_batches_are_thinned_out_and_keep_their_span_and_codec(machine: Machine) -> None:
+def test_cleaned_batches_keep_their_offset_span_and_codec(machine: Machine) -> None:
     log = machine.log(CONFIG)
     for codec in range(5):
         log.append_as_leader(
@@ -55,7 +55,7 @@ def test_batches_are_thinned_out_and_keep_their_span_and_codec(machine: Machine)
     assert [key for _, key, _ in content(log)] == [b"only0", b"only1", b"only2", b"only3", b"only4", b"x", b"z"]
 
 
-def test_a_tombstone_stays_until_its_horizon_has_passed(machine: Machine) -> None:
+def test_a_tombstone_stays_until_its_delete_horizon_has_passed(machine: Machine) -> None:
     log = machine.log(CONFIG)
     put(log, b"k", b"v")
     put(log, b"k", None)
@@ -72,7 +72,7 @@ def test_a_tombstone_stays_until_its_horizon_has_passed(machine: Machine) -> Non
     assert [key for _, key, _ in content(log)] == [b"other", b"x", b"y"]
 
 
-def test_records_behind_the_map_stay_as_they_are(machine: Machine) -> None:
+def test_records_beyond_the_offset_map_stay_unchanged(machine: Machine) -> None:
     log = machine.log(CONFIG)
     for index in range(30):
         put(log, b"k%d" % (index % 15), b"%d" % index)
@@ -83,7 +83,7 @@ def test_records_behind_the_map_stay_as_they_are(machine: Machine) -> None:
     assert {key: value for _, key, value in kept} == {b"k%d" % n: b"%d" % (n + 15) for n in range(15)}
 
 
-def test_the_batch_at_the_high_watermark_and_the_last_of_a_producer_stay_as_empty_ones(machine: Machine) -> None:
+def test_the_batch_at_the_high_watermark_and_a_producers_last_batch_stay_as_empty_batches(machine: Machine) -> None:
     log = machine.log(CONFIG)
     put(log, b"k", b"1", producer_id=5, producer_epoch=2, base_sequence=0)
     put(log, b"k", b"2", producer_id=5, producer_epoch=2, base_sequence=1)
@@ -95,7 +95,9 @@ def test_the_batch_at_the_high_watermark_and_the_last_of_a_producer_stay_as_empt
     assert machine.log(CONFIG, clean=True).producers.producers[5].last_sequence == 1
 
 
-def test_records_without_a_key_go_and_the_one_at_the_high_watermark_leaves_its_batch(machine: Machine) -> None:
+def test_records_without_a_key_are_removed_and_the_one_at_the_high_watermark_leaves_an_empty_batch(
+    machine: Machine,
+) -> None:
     log = machine.log(CONFIG)
     for _ in range(3):
         put(log, None, b"no key")
@@ -104,7 +106,7 @@ def test_records_without_a_key_go_and_the_one_at_the_high_watermark_leaves_its_b
     assert log.log_end_offset == 3
 
 
-def test_the_active_segment_and_what_is_not_durable_are_left_alone(machine: Machine) -> None:
+def test_the_active_segment_and_unflushed_segments_are_not_cleaned(machine: Machine) -> None:
     log = machine.log(CONFIG)
     for index in range(30):
         put(log, b"k", b"%d" % index)
@@ -113,7 +115,7 @@ def test_the_active_segment_and_what_is_not_durable_are_left_alone(machine: Mach
     assert log_to_clean(log, None, NOW_MS).first_uncleanable_offset == log.active_segment.base_offset
 
 
-def test_young_records_wait_for_the_lag(machine: Machine) -> None:
+def test_records_younger_than_min_compaction_lag_are_not_cleaned(machine: Machine) -> None:
     log = machine.log(LogConfig(cleanup_policy=("compact",), segment_bytes=300, min_compaction_lag_ms=1000))
     for index in range(30):
         put(log, b"k", b"%d" % index, timestamp=NOW_MS + index * 100)
@@ -123,7 +125,7 @@ def test_young_records_wait_for_the_lag(machine: Machine) -> None:
     assert 0 < bound <= 16
 
 
-def test_a_log_is_due_by_its_ratio_or_by_its_age(machine: Machine) -> None:
+def test_a_log_is_due_for_cleaning_by_its_dirty_ratio_or_by_max_compaction_lag(machine: Machine) -> None:
     log = machine.log(
         LogConfig(
             cleanup_policy=("compact",), segment_bytes=300, max_compaction_lag_ms=10_000, min_cleanable_dirty_ratio=0.9
@@ -151,7 +153,7 @@ def marker(log: UnifiedLog, producer_id: int, control_type: int) -> None:
     log.update_high_watermark(log.log_end_offset)
 
 
-def test_aborted_records_go_at_once_and_markers_after_their_horizon(machine: Machine) -> None:
+def test_aborted_records_are_removed_immediately_and_markers_after_their_delete_horizon(machine: Machine) -> None:
     log = machine.log(CONFIG)
     put(log, b"k", b"kept")
     put(log, b"k", b"aborted", producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True)
@@ -190,7 +192,7 @@ def poisoned(payload: bytes, count: int, codec: int = NONE) -> bytearray:
 
 @pytest.mark.parametrize("codec", [NONE, GZIP, ZSTD])
 @pytest.mark.parametrize("first_good", [0, 1])
-def test_a_batch_that_cannot_be_decoded_stays_and_the_rest_is_cleaned(
+def test_a_batch_that_cannot_be_decoded_stays_and_other_batches_are_cleaned(
     machine: Machine, codec: int, first_good: int
 ) -> None:
     """A record in front of the garbage, in the same batch, supersedes nothing: nobody could read it."""

@@ -9,7 +9,7 @@ from tests.unit.storage.support import NOW_MS, Machine, content
 PRODUCER = 7
 
 
-def test_nothing_from_an_open_transaction_on_is_compacted() -> None:
+def test_records_from_the_first_open_transaction_on_are_not_compacted() -> None:
     log = Machine().log(CONFIG)
     put(log, b"k", b"before")
     log.roll(NOW_MS)
@@ -24,7 +24,7 @@ def test_nothing_from_an_open_transaction_on_is_compacted() -> None:
     assert len(content(log)) == 3
 
 
-def test_what_no_majority_has_is_not_compacted() -> None:
+def test_records_above_the_high_watermark_are_not_compacted() -> None:
     log = Machine().log(CONFIG)
     for value in (b"a", b"b", b"c"):
         put(log, b"k", value)
@@ -35,7 +35,7 @@ def test_what_no_majority_has_is_not_compacted() -> None:
     assert log_to_clean(log, None, NOW_MS).first_uncleanable_offset == 1
 
 
-def test_what_is_not_durable_is_not_compacted() -> None:
+def test_unflushed_records_are_not_compacted() -> None:
     log = Machine().log(CONFIG)
     put(log, b"k", b"a")
     log.flush()

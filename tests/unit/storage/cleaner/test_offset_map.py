@@ -23,7 +23,7 @@ offsets = st.integers(0, (1 << 63) - 2)
 
 
 @given(st.integers(1, 2_000), st.lists(st.tuples(keys, offsets), max_size=120))
-def test_it_agrees_with_a_dictionary(room: int, puts: list[tuple[bytes, int]]) -> None:
+def test_the_offset_map_agrees_with_a_dictionary(room: int, puts: list[tuple[bytes, int]]) -> None:
     found, model = OffsetMap(room * SLOT_BYTES), dict[bytes, int]()
     for key, offset in puts:
         has_room = key in model or len(model) < room
@@ -35,7 +35,7 @@ def test_it_agrees_with_a_dictionary(room: int, puts: list[tuple[bytes, int]]) -
 
 
 @pytest.mark.parametrize("room", [MANY, MANY * 5])
-def test_an_entry_takes_at_most_forty_bytes_once_there_are_many(room: int) -> None:
+def test_an_offset_map_entry_takes_at_most_forty_bytes_in_a_large_map(room: int) -> None:
     found = OffsetMap(room * SLOT_BYTES)
     for number in range(MANY):
         assert found.put(b"key-%d" % number, number)
@@ -76,7 +76,7 @@ def test_short_keys_are_spread_over_the_shards(key_of: Callable[[int], bytes], m
     assert sum(moved) < 5 * count
 
 
-def test_no_short_key_is_taken_for_the_hash_of_a_long_one() -> None:
+def test_a_short_key_is_never_confused_with_the_hash_of_a_long_key() -> None:
     """Who can write both could have the one deleted by the other."""
     found = OffsetMap(10_000 * SLOT_BYTES)
     for number in range(1_500):
@@ -87,7 +87,7 @@ def test_no_short_key_is_taken_for_the_hash_of_a_long_one() -> None:
         assert [found.get(key) for key in (long, *short)] == [0, 1, 2]
 
 
-def test_keys_that_meet_in_one_shard_take_room_there() -> None:
+def test_keys_in_the_same_shard_take_memory_from_that_shard() -> None:
     """Hashes do not do that; somebody may choose short keys so."""
     slots = OffsetSlots(5_000, 0)
     chosen = (number.to_bytes(8, "little") + bytes(8) for number in range(1, 1 << 40))

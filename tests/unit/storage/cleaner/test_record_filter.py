@@ -46,7 +46,7 @@ def filtered(batch: RecordBatch, offsets: OffsetMap, *, sets_horizon: bool = Fal
 
 
 @pytest.mark.parametrize("codec", range(5))
-def test_records_that_stay_are_what_they_were(codec: int) -> None:
+def test_records_kept_by_the_cleaner_are_unchanged(codec: int) -> None:
     written = records(20)
     batch = RecordBatch(build_batch(written, codec=codec, producer_id=3, producer_epoch=1, base_sequence=9))
     superseded = {f"k{index}": 1500 for index in (0, 3, 4, 10, 19)}
@@ -59,7 +59,7 @@ def test_records_that_stay_are_what_they_were(codec: int) -> None:
     assert left.max_timestamp == written[18].timestamp
 
 
-def test_a_record_that_claims_to_be_later_than_any_time_does_not_end_the_cleaning() -> None:
+def test_a_record_with_a_timestamp_beyond_the_largest_does_not_fail_the_cleaning() -> None:
     """A batch is appended by its header, where the topic was not compacted yet. Its log was never cleaned."""
     written = [Record(0, 0, b"a", b"v"), Record(1, 2**63 - 1, b"b", b"v")]
     data = bytearray(build_batch(written))
@@ -69,13 +69,13 @@ def test_a_record_that_claims_to_be_later_than_any_time_does_not_end_the_cleanin
     assert (kept, left.max_timestamp) == (1, 2**63 - 1)
 
 
-def test_a_batch_of_which_everything_stays_is_not_written_anew() -> None:
+def test_a_batch_whose_records_all_stay_is_not_rewritten() -> None:
     batch = RecordBatch(build_batch(records(3), codec=GZIP))
     assert filtered(batch, mapped(k0=BASE)) == (3, batch)
 
 
 @pytest.mark.parametrize("timestamp_type", [0, LOG_APPEND_TIME])
-def test_a_delete_horizon_moves_deltas_and_no_timestamp(timestamp_type: int) -> None:
+def test_setting_a_delete_horizon_changes_timestamp_deltas_but_no_timestamp(timestamp_type: int) -> None:
     written = records(3, value=None)
     batch = RecordBatch(build_batch(written, timestamp_type=timestamp_type, log_append_time_ms=9_000))
     kept, left = filtered(batch, mapped(k1=1500))
@@ -86,12 +86,12 @@ def test_a_delete_horizon_moves_deltas_and_no_timestamp(timestamp_type: int) -> 
     assert filtered(left, mapped())[1] is left, "the horizon is set once"
 
 
-def test_shifting_back_gives_the_same_bytes() -> None:
+def test_removing_a_delete_horizon_restores_the_same_bytes() -> None:
     payload = bytes(RecordBatch(build_batch(records(5))).payload())
     assert shift_timestamps(bytes(shift_timestamps(payload, 5, -(10**12))), 5, 10**12) == payload
 
 
-def test_a_batch_of_many_keys_is_checked_before_any_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_of_many_keys_is_validated_before_any_key_is_returned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record_filter, "KEYS_AT_ONCE", 2)
     whole = build_batch(records(4))
     assert list(keys_of(RecordBatch(whole))) == [(b"k%d" % index, BASE + index) for index in range(4)]
@@ -102,7 +102,7 @@ def test_a_batch_of_many_keys_is_checked_before_any_is_told(monkeypatch: pytest.
         keys_of(RecordBatch(bytes(torn)))
 
 
-def test_what_decompresses_to_more_than_its_size_explains_is_not_decompressed() -> None:
+def test_a_batch_that_decompresses_beyond_the_plausible_ratio_is_not_decompressed() -> None:
     bomb = RecordBatch(build_batch([Record(0, 0, b"k", bytes(17 << 20))], codec=ZSTD))
     assert bomb.size < 1 << 20
     with pytest.raises(DecompressedTooLarge):

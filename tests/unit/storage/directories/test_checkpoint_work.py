@@ -71,7 +71,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
     return made
 
 
-def test_a_checkpoint_of_high_watermarks_looks_at_those_that_moved(work: Work) -> None:
+def test_a_high_watermark_checkpoint_visits_only_logs_whose_high_watermark_moved(work: Work) -> None:
     logs = [work.log(partition) for partition in range(MANY)]
     assert len(work.high_watermarks()) == MANY
     for moved in ((), (3,), (3, 700, 1009)):
@@ -84,14 +84,14 @@ def test_a_checkpoint_of_high_watermarks_looks_at_those_that_moved(work: Work) -
         assert work.high_watermarks(job) == {log.topic_partition: log.high_watermark for log in logs}
 
 
-def test_others_have_their_turn_while_many_high_watermarks_are_taken(work: Work) -> None:
+def test_collecting_many_high_watermarks_yields_to_other_tasks(work: Work) -> None:
     for partition in range(MANY):
         work.log(partition)
     counts, _ = work.steps(work.directory.gather_high_watermarks())
     assert counts == [LOGS_PER_STEP, LOGS_PER_STEP, 10]
 
 
-def test_others_have_their_turn_while_many_recovery_points_are_taken(work: Work) -> None:
+def test_collecting_many_recovery_points_yields_to_other_tasks(work: Work) -> None:
     for partition in range(MANY):
         work.log(partition, records=1)
     counts, job = work.steps(work.directory.gather_recovery_points())
@@ -100,7 +100,7 @@ def test_others_have_their_turn_while_many_recovery_points_are_taken(work: Work)
     assert len(read_offset_checkpoint(work.machine.files, POINTS)) == MANY
 
 
-def test_however_a_high_watermark_moves_the_next_checkpoint_has_it(work: Work) -> None:
+def test_every_change_of_a_high_watermark_is_in_the_next_checkpoint(work: Work) -> None:
     log, start_moves, cut, emptied = (work.log(partition, records=4) for partition in range(4))
     for each in (log, start_moves, cut, emptied):
         each.update_high_watermark(2)
@@ -113,7 +113,7 @@ def test_however_a_high_watermark_moves_the_next_checkpoint_has_it(work: Work) -
     assert work.high_watermarks() == {TopicPartition("t", index): at for index, at in enumerate((4, 3, 1, 9))}
 
 
-def test_a_job_has_what_moved_between_its_steps(work: Work) -> None:
+def test_a_checkpoint_includes_high_watermarks_moved_and_logs_deleted_between_its_steps(work: Work) -> None:
     logs = [work.log(partition) for partition in range(MANY)]
     steps = work.directory.gather_high_watermarks()
     next(steps)
@@ -126,7 +126,7 @@ def test_a_job_has_what_moved_between_its_steps(work: Work) -> None:
     assert work.high_watermarks(at_once(steps)) == {log.topic_partition: log.high_watermark for log in logs}
 
 
-def test_a_log_that_is_made_again_does_not_inherit(work: Work) -> None:
+def test_a_recreated_log_does_not_inherit_the_checkpointed_high_watermark(work: Work) -> None:
     log = work.log(0, records=3)
     log.update_high_watermark(3)
     assert work.high_watermarks() == {log.topic_partition: 3}
@@ -137,7 +137,7 @@ def test_a_log_that_is_made_again_does_not_inherit(work: Work) -> None:
     assert work.high_watermarks() == {log.topic_partition: 0}
 
 
-def test_a_truncation_between_the_steps_of_a_checkpoint_counts(work: Work) -> None:
+def test_a_truncation_between_the_steps_of_a_checkpoint_lowers_the_recovery_point_on_disk(work: Work) -> None:
     """The disk must never say of a truncated log that more is durable than it has."""
     logs = [work.log(partition, records=4) for partition in range(MANY)]
     logs[0].flush()
@@ -149,7 +149,7 @@ def test_a_truncation_between_the_steps_of_a_checkpoint_counts(work: Work) -> No
     assert read_offset_checkpoint(work.machine.files, POINTS)[logs[0].topic_partition] <= 1
 
 
-def test_a_log_that_leaves_between_the_steps_of_a_checkpoint_is_not_told_of(work: Work) -> None:
+def test_a_log_removed_between_the_steps_of_a_checkpoint_is_not_in_the_checkpoint(work: Work) -> None:
     logs = [work.log(partition, records=1) for partition in range(MANY)]
     steps = work.directory.gather_recovery_points()
     next(steps)

@@ -60,7 +60,7 @@ def flushed(machine: Machine) -> tuple[LogManager, UnifiedLog]:
         ),
     ],
 )
-def test_a_directory_in_use_tells_by_whom_and_what_to_do(
+def test_the_lock_error_of_a_directory_in_use_names_the_owner_and_the_remedy(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, holders: Sequence[LockHolder], told: str
 ) -> None:
     @contextmanager
@@ -73,7 +73,7 @@ def test_a_directory_in_use_tells_by_whom_and_what_to_do(
         manager_on(machine)
 
 
-def test_jobs_of_one_file_may_be_under_way_together_and_the_newest_wins(machine: Machine) -> None:
+def test_concurrent_checkpoint_writes_of_one_file_keep_the_newest(machine: Machine) -> None:
     manager, log = flushed(machine)
     slow = manager.recovery_checkpoints()[0][1]  # It is made, and has to wait.
     assert manager.truncate_to(log, 1, now_ms=NOW_MS)
@@ -90,7 +90,7 @@ def test_jobs_of_one_file_may_be_under_way_together_and_the_newest_wins(machine:
     assert not [name for name in machine.files.list_directory("/data") if "prepared" in name]
 
 
-def test_what_a_checkpoint_prepared_does_not_stay(machine: Machine) -> None:
+def test_a_prepared_checkpoint_file_that_was_not_put_in_place_is_removed(machine: Machine) -> None:
     manager, _ = flushed(machine)
     manager.recovery_checkpoints()[0][1].prepare()
     topic = manager.get_or_create(TopicPartition("a-checkpoint.prepared.1", 0), TOPIC_ID, now_ms=NOW_MS)

@@ -9,7 +9,7 @@ from kraft.storage.directories.offset_table import OffsetTable
 A, B = TopicPartition("a", 0), TopicPartition("b", 1)
 
 
-def test_the_content_is_kafkas_text() -> None:
+def test_the_offset_table_has_the_text_format_of_kafka() -> None:
     table = OffsetTable()
     assert table.content() == b"0\n0\n"
     table.put(A, 5)
@@ -18,7 +18,7 @@ def test_the_content_is_kafkas_text() -> None:
     assert table.content() == offset_checkpoint_text({A: 7, B: 0}).encode() == b"0\n2\na 0 7\nb 1 0\n"
 
 
-def test_what_is_dropped_is_not_counted() -> None:
+def test_a_dropped_entry_is_not_counted_in_the_offset_table() -> None:
     table = OffsetTable()
     table.put(A, 5)
     table.put(B, 0)
@@ -27,7 +27,7 @@ def test_what_is_dropped_is_not_counted() -> None:
     assert checkpoint_lines("c", table.content().decode()) == [["b", "1", "0"]]
 
 
-def test_nothing_is_joined_again_while_nothing_changes() -> None:
+def test_the_offset_table_text_is_cached_until_an_entry_changes() -> None:
     table = OffsetTable()
     table.put(A, 5)
     content = table.content()

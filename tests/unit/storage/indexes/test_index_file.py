@@ -31,7 +31,9 @@ def grown(steps: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     st.integers(0, 60),
     st.data(),
 )
-def test_it_finds_what_a_walk_finds(steps: list[tuple[int, int]], times: int, data: st.DataObject) -> None:
+def test_an_index_lookup_finds_the_same_entry_as_a_linear_scan(
+    steps: list[tuple[int, int]], times: int, data: st.DataObject
+) -> None:
     """Several blocks, of which some are in the file and some wait in memory; cut and grown again."""
     machine = Machine()
     offsets = OffsetIndex(FileCache(machine.files), "/data/i", BASE, stored_bytes=0)
@@ -73,7 +75,7 @@ def _compare(
 
 
 @pytest.mark.parametrize("spread", [0, 10])
-def test_few_reads_find_an_offset_anywhere_and_none_the_next_one(spread: int) -> None:
+def test_an_index_lookup_needs_few_reads_and_the_next_entry_none(spread: int) -> None:
     """Entries of a segment of 1 GB, evenly and less evenly: where halving takes eleven."""
     machine, chance = Machine(), random.Random(1)
     index = OffsetIndex(FileCache(machine.files), "/data/i", BASE, stored_bytes=0)

@@ -43,7 +43,7 @@ def refusal(*arguments: object, **options: object) -> int:
     return caught.value.code
 
 
-def test_a_retried_batch_is_answered_with_its_first_offset_and_not_written(log: UnifiedLog) -> None:
+def test_a_duplicate_batch_is_answered_with_its_first_offset_and_not_appended(log: UnifiedLog) -> None:
     first = [produce(log, sequence * 2, 2) for sequence in range(7)]
     size = log.size
     for sequence in range(2, 7):
@@ -57,7 +57,7 @@ def test_a_retried_batch_is_answered_with_its_first_offset_and_not_written(log: 
     assert refusal(log, 2, 2) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER  # the sixth last is forgotten
 
 
-def test_a_gap_or_an_overlap_is_out_of_order(log: UnifiedLog) -> None:
+def test_a_sequence_gap_or_overlap_is_out_of_order(log: UnifiedLog) -> None:
     produce(log, 0, 3)
     assert refusal(log, 4) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert refusal(log, 1) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -65,11 +65,11 @@ def test_a_gap_or_an_overlap_is_out_of_order(log: UnifiedLog) -> None:
     assert not produce(log, 3).duplicate
 
 
-def test_an_unknown_producer_may_start_anywhere(log: UnifiedLog) -> None:
+def test_an_unknown_producer_may_start_at_any_sequence(log: UnifiedLog) -> None:
     assert produce(log, 77).first_offset == 0
 
 
-def test_a_new_epoch_starts_at_zero_and_fences_the_old(log: UnifiedLog) -> None:
+def test_a_new_producer_epoch_starts_at_sequence_zero_and_fences_the_old_epoch(log: UnifiedLog) -> None:
     produce(log, 0, epoch=1)
     assert refusal(log, 5, epoch=2) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     produce(log, 0, epoch=2)
@@ -82,7 +82,7 @@ def test_sequences_wrap_to_zero(log: UnifiedLog) -> None:
     assert produce(log, SEQUENCE_MAX - 1, 2).duplicate
 
 
-def test_followers_take_what_the_leader_took() -> None:
+def test_followers_accept_every_producer_batch_that_the_leader_accepted() -> None:
     leader, follower = Machine().log(), Machine().log()
     produce(leader, 5)
     leader.truncate_fully_and_start_at(3, NOW_MS)
@@ -91,7 +91,7 @@ def test_followers_take_what_the_leader_took() -> None:
     assert follower.producers.producers[1].last_sequence == 9
 
 
-def test_silent_producers_expire_unless_a_transaction_is_open(log: UnifiedLog) -> None:
+def test_idle_producers_expire_unless_a_transaction_is_open(log: UnifiedLog) -> None:
     produce(log, 0)
     produce(log, 0, producer_id=2, transactional=True)
     log.maybe_expire_producers(NOW_MS + 86_399_999)
@@ -101,7 +101,7 @@ def test_silent_producers_expire_unless_a_transaction_is_open(log: UnifiedLog) -
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_producers_go_on_after_a_restart(clean: bool) -> None:
+def test_producer_state_survives_a_restart(clean: bool) -> None:
     machine = Machine()
     log = machine.log(LogConfig(segment_bytes=300))
     for sequence in range(10):
@@ -118,7 +118,7 @@ def test_producers_go_on_after_a_restart(clean: bool) -> None:
     assert refusal(log, 12) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_a_damaged_snapshot_is_replaced_by_reading_the_log() -> None:
+def test_a_damaged_producer_snapshot_is_rebuilt_from_the_log() -> None:
     machine = Machine()
     log = machine.log()
     for sequence in range(3):
@@ -131,7 +131,7 @@ def test_a_damaged_snapshot_is_replaced_by_reading_the_log() -> None:
     assert "the CRC is wrong" in log.load_report.events[0]  # type: ignore[union-attr]
 
 
-def test_truncation_takes_producers_back(log: UnifiedLog) -> None:
+def test_truncation_rolls_back_producer_state(log: UnifiedLog) -> None:
     for sequence in range(5):
         produce(log, sequence)
     log.truncate_to(2, NOW_MS)
@@ -142,7 +142,7 @@ def test_truncation_takes_producers_back(log: UnifiedLog) -> None:
         produce(log, 4)
 
 
-def test_snapshots_are_46_bytes_a_producer_and_refuse_damage() -> None:
+def test_producer_snapshots_take_46_bytes_per_producer_and_damage_is_detected() -> None:
     batches = (BatchMetadata(10, 20, 4, 99),)
     known = ProducerStateEntry(
         7, producer_epoch=2, coordinator_epoch=3, last_timestamp=99, current_transaction_first_offset=5, batches=batches
@@ -163,7 +163,7 @@ def test_snapshots_are_46_bytes_a_producer_and_refuse_damage() -> None:
             decode_snapshot("x", damaged)
 
 
-def test_a_snapshot_holds_the_last_five_batches_and_its_last_entry_is_all_that_kafka_writes() -> None:
+def test_a_producer_snapshot_holds_the_last_five_batches_and_kafka_can_read_its_last_entry() -> None:
     batches = tuple(BatchMetadata(sequence, 10 + sequence, 0, 90 + sequence) for sequence in range(5))
     known = ProducerStateEntry(
         7, producer_epoch=2, last_timestamp=94, current_transaction_first_offset=12, batches=batches
@@ -181,7 +181,7 @@ def test_a_snapshot_holds_the_last_five_batches_and_its_last_entry_is_all_that_k
     assert alone.last_sequence == 4
 
 
-def test_batches_of_an_older_epoch_in_a_snapshot_do_not_count() -> None:
+def test_batches_of_an_older_producer_epoch_in_a_snapshot_are_ignored() -> None:
     older = ProducerStateEntry(7, producer_epoch=1, batches=(BatchMetadata(3, 3, 0, 1),))
     newer = ProducerStateEntry(7, producer_epoch=2, batches=(BatchMetadata(0, 4, 0, 1),))
     (entry,) = decode_snapshot("x", encode_snapshot([older, newer]))
@@ -201,7 +201,7 @@ def test_an_open_transaction_holds_the_last_stable_offset_until_its_marker_is_re
     assert log.aborted_transactions(0, 5) == []
 
 
-def test_aborted_transactions_are_told_to_those_who_read_over_them(log: UnifiedLog) -> None:
+def test_aborted_transactions_are_reported_to_reads_that_overlap_them(log: UnifiedLog) -> None:
     produce(log, 0, transactional=True)
     produce(log, 0, producer_id=2, transactional=True)
     end(log, ControlRecordType.ABORT)
@@ -233,7 +233,7 @@ def test_open_and_aborted_transactions_survive_a_crash() -> None:
     assert log.last_stable_offset == 12
 
 
-def test_markers_from_the_past_are_refused(log: UnifiedLog) -> None:
+def test_markers_with_an_older_epoch_are_refused(log: UnifiedLog) -> None:
     produce(log, 0, epoch=3, transactional=True)
     end(log, ControlRecordType.COMMIT, epoch=3, coordinator_epoch=5)
     for code, options in (
@@ -251,7 +251,7 @@ def test_markers_from_the_past_are_refused(log: UnifiedLog) -> None:
 
 
 @pytest.mark.parametrize(("version", "marker_epoch"), [(0, 3), (1, 3), (2, 4)])
-def test_a_marker_is_written_once_however_often_it_is_sent(log: UnifiedLog, version: int, marker_epoch: int) -> None:
+def test_a_marker_sent_again_is_appended_only_once(log: UnifiedLog, version: int, marker_epoch: int) -> None:
     produce(log, 0, epoch=3, transactional=True)
     options = {"epoch": marker_epoch, "coordinator_epoch": 5, "version": version}
     sent = [end(log, ControlRecordType.COMMIT, **options) for _ in range(3)]
@@ -262,7 +262,9 @@ def test_a_marker_is_written_once_however_often_it_is_sent(log: UnifiedLog, vers
     assert log.log_end_offset == 3
 
 
-def test_a_new_coordinators_marker_is_written_where_only_its_epoch_fences_the_former_one(log: UnifiedLog) -> None:
+def test_a_marker_of_a_new_coordinator_epoch_is_appended_where_only_that_epoch_fences_the_former_one(
+    log: UnifiedLog,
+) -> None:
     produce(log, 0, transactional=True)
     end(log, ControlRecordType.COMMIT, coordinator_epoch=5)
     assert not end(log, ControlRecordType.COMMIT, coordinator_epoch=6).duplicate
@@ -279,7 +281,7 @@ def test_a_new_coordinators_marker_is_written_where_only_its_epoch_fences_the_fo
     assert caught.value.code == ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-def test_a_marker_that_fences_is_written_though_no_transaction_is_open(log: UnifiedLog) -> None:
+def test_a_fencing_marker_is_appended_though_no_transaction_is_open(log: UnifiedLog) -> None:
     produce(log, 0, transactional=True)
     end(log, ControlRecordType.COMMIT)
     assert not end(log, ControlRecordType.ABORT, epoch=1).duplicate
@@ -288,7 +290,7 @@ def test_a_marker_that_fences_is_written_though_no_transaction_is_open(log: Unif
 
 
 @pytest.mark.parametrize(("version", "code"), [(0, ErrorCode.INVALID_TXN_STATE), (2, None)])
-def test_a_marker_sent_again_ends_what_waits_to_join_the_transaction(
+def test_a_marker_sent_again_cancels_a_pending_verification_of_the_ended_transaction(
     log: UnifiedLog, version: int, code: int | None
 ) -> None:
     produce(log, 0, transactional=True)
@@ -306,7 +308,7 @@ def test_a_marker_sent_again_ends_what_waits_to_join_the_transaction(
     assert caught.value.code == code
 
 
-def test_a_marker_lets_the_first_write_of_the_next_transaction_be(log: UnifiedLog) -> None:
+def test_a_marker_keeps_the_verification_of_the_next_transactions_first_write(log: UnifiedLog) -> None:
     """At level 2 the client may write as soon as its commit is answered, before the markers are there."""
     produce(log, 0, transactional=True)
     verification = log.producers.start_verification(1, 1, 0, NOW_MS, implicit=True)
@@ -315,13 +317,13 @@ def test_a_marker_lets_the_first_write_of_the_next_transaction_be(log: UnifiedLo
     assert log.append_as_leader(early, 0, now_ms=NOW_MS, verification=verification).last_offset == 2
 
 
-def test_the_last_epoch_ends_a_transaction_of_its_own(log: UnifiedLog) -> None:
+def test_the_last_producer_epoch_ends_its_own_transaction(log: UnifiedLog) -> None:
     produce(log, 0, epoch=32767, transactional=True)
     for duplicate in (False, True):
         assert end(log, ControlRecordType.ABORT, epoch=32767, version=2).duplicate == duplicate
 
 
-def test_a_fetch_is_told_only_the_aborted_transactions_that_it_may_overlap() -> None:
+def test_a_fetch_gets_only_the_aborted_transactions_that_may_overlap_it() -> None:
     log = Machine().log(LogConfig(index_interval_bytes=0))
     for sequence in range(50):
         produce(log, sequence, transactional=True)
@@ -337,7 +339,7 @@ def test_a_fetch_is_told_only_the_aborted_transactions_that_it_may_overlap() -> 
     assert len(log.aborted_transactions(20, log.last_stable_offset, whole)) == 40
 
 
-def test_what_is_below_the_high_watermark_stays_stable_over_a_truncation(log: UnifiedLog) -> None:
+def test_offsets_below_the_high_watermark_stay_stable_after_a_truncation(log: UnifiedLog) -> None:
     produce(log, 0, transactional=True)
     end(log, ControlRecordType.COMMIT)
     log.update_high_watermark(2)

@@ -37,7 +37,7 @@ def remove(machine: Machine, *suffixes: str) -> None:
             machine.files.remove(f"{DIRECTORY}/{name}")
 
 
-def test_a_small_log_that_was_closed_keeps_its_aborted_transactions(machine: Machine) -> None:
+def test_a_small_closed_log_keeps_its_aborted_transactions(machine: Machine) -> None:
     log = machine.log()
     write(log)
     log.close()
@@ -45,7 +45,7 @@ def test_a_small_log_that_was_closed_keeps_its_aborted_transactions(machine: Mac
     assert aborted(machine.log(clean=True)) == ABORTED
 
 
-def test_what_is_truncated_is_not_told_of_records_that_take_its_place(machine: Machine) -> None:
+def test_aborted_transactions_that_are_truncated_are_not_reported_for_later_records(machine: Machine) -> None:
     log = machine.log()
     write(log)
     log.truncate_to(4, NOW_MS)
@@ -58,14 +58,16 @@ def test_what_is_truncated_is_not_told_of_records_that_take_its_place(machine: M
 
 
 @pytest.mark.parametrize(("end_offset", "told"), [(1, 0), (2, 1), (5, 1), (6, 2)])
-def test_what_is_aborted_goes_with_its_marker(machine: Machine, end_offset: int, told: int) -> None:
+def test_an_aborted_transaction_is_truncated_together_with_its_marker(
+    machine: Machine, end_offset: int, told: int
+) -> None:
     log = machine.log()
     write(log)
     log.truncate_to(end_offset, NOW_MS)
     assert [each.last_offset for each in log.aborted_transactions(0, 6)] == [1, 5][:told]
 
 
-def test_they_are_told_when_no_producer_is_known_any_more(machine: Machine) -> None:
+def test_aborted_transactions_are_reported_after_all_producers_expired(machine: Machine) -> None:
     log = machine.log(LogConfig(index_interval_bytes=1))
     write(log)
     log.maybe_expire_producers(NOW_MS + DAY_MS)
@@ -78,7 +80,7 @@ def test_they_are_told_when_no_producer_is_known_any_more(machine: Machine) -> N
 
 @pytest.mark.parametrize("config", [LogConfig(), LogConfig(index_interval_bytes=1), LogConfig(segment_bytes=250)])
 @pytest.mark.parametrize("lost", [(TRANSACTION_INDEX_SUFFIX,), (TRANSACTION_INDEX_SUFFIX, SNAPSHOT)])
-def test_a_transaction_index_that_is_missing_is_read_back(
+def test_a_missing_transaction_index_is_rebuilt_from_the_log(
     machine: Machine, config: LogConfig, lost: tuple[str, ...]
 ) -> None:
     log = machine.log(config)
@@ -98,7 +100,7 @@ def test_a_transaction_index_that_is_missing_is_read_back(
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
-def test_another_index_that_is_made_anew_takes_no_aborted_transaction_along(machine: Machine, suffix: str) -> None:
+def test_rebuilding_another_index_keeps_the_transaction_index(machine: Machine, suffix: str) -> None:
     log = machine.log(LogConfig(segment_bytes=250))
     write(log)
     log.close()
@@ -106,7 +108,7 @@ def test_another_index_that_is_made_anew_takes_no_aborted_transaction_along(mach
     assert aborted(machine.log(LogConfig(segment_bytes=250), clean=True)) == ABORTED
 
 
-def test_what_follows_a_transaction_that_is_still_open_is_told_as_before(machine: Machine) -> None:
+def test_aborted_transactions_behind_an_open_transaction_are_still_reported(machine: Machine) -> None:
     log = machine.log()
     produce(log, 0, producer_id=2)
     write(log)
@@ -133,7 +135,7 @@ def stop(manager: LogManager) -> None:
     manager.finish_shutdown()
 
 
-def test_an_index_that_an_earlier_release_left_incomplete_is_completed_once(machine: Machine) -> None:
+def test_a_transaction_index_left_incomplete_by_an_earlier_release_is_completed_once(machine: Machine) -> None:
     """It lost the first entry when the log was small, and went on with a file that has the second alone."""
     config = LogConfig(index_interval_bytes=1)
     manager, _ = manager_of(machine, config)
@@ -158,7 +160,7 @@ def test_an_index_that_an_earlier_release_left_incomplete_is_completed_once(mach
     assert (aborted(log), told) == (ABORTED, [])
 
 
-def test_where_damage_hides_what_was_aborted_nobody_is_told_that_it_is_committed(machine: Machine) -> None:
+def test_records_behind_damage_that_may_hide_an_abort_are_not_reported_as_committed(machine: Machine) -> None:
     config = LogConfig(cleanup_policy=("compact",), index_interval_bytes=1, min_cleanable_dirty_ratio=0.0)
     manager, _ = manager_of(machine, config)
     log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
@@ -192,7 +194,7 @@ def test_compaction_refuses_a_log_that_has_lost_a_transaction_index(machine: Mac
         at_once(cleaning_of(LogCleanerManager(manager))[1])
 
 
-def test_compaction_keeps_what_was_committed_and_drops_what_was_aborted(machine: Machine) -> None:
+def test_compaction_keeps_committed_records_and_drops_aborted_ones(machine: Machine) -> None:
     config = LogConfig(cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0)
     manager, _ = manager_of(machine, config)
     write(manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS))
@@ -207,7 +209,7 @@ def test_compaction_keeps_what_was_committed_and_drops_what_was_aborted(machine:
 
 
 @pytest.mark.parametrize("config", [LogConfig(), LogConfig(index_interval_bytes=1), LogConfig(segment_bytes=250)])
-def test_producers_are_read_back_where_no_snapshot_is_left(machine: Machine, config: LogConfig) -> None:
+def test_producer_state_without_a_snapshot_is_rebuilt_from_the_log(machine: Machine, config: LogConfig) -> None:
     log = machine.log(config)
     write(log)
     produce(log, 3)
@@ -221,7 +223,7 @@ def test_producers_are_read_back_where_no_snapshot_is_left(machine: Machine, con
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_log_that_was_only_rolled_since_its_start_is_closed_in_full(seed: int) -> None:
+def test_a_log_that_only_rolled_since_startup_is_closed_completely(seed: int) -> None:
     machine = Machine(seed)
     log = machine.log()
     produce(log, 0)
@@ -235,7 +237,7 @@ def test_a_log_that_was_only_rolled_since_its_start_is_closed_in_full(seed: int)
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_segment_that_was_closed_after_its_flush_is_read_after_a_power_loss(seed: int) -> None:
+def test_a_segment_closed_after_its_flush_is_readable_after_a_power_loss(seed: int) -> None:
     """Its indexes are not durable, though all of its records are."""
     machine = Machine(seed)
     manager, _ = manager_of(machine, LogConfig(index_interval_bytes=1))

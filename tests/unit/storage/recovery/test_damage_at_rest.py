@@ -76,7 +76,7 @@ def copied(log: UnifiedLog) -> UnifiedLog:
         lambda log: log.truncate_to(5, NOW_MS),
     ],
 )
-def test_what_a_damaged_length_hides_is_not_passed_over(
+def test_a_read_does_not_skip_records_hidden_by_a_damaged_length(
     machine: Machine, look: Callable[[UnifiedLog], object], bit: int
 ) -> None:
     log = written(machine)
@@ -89,7 +89,7 @@ def test_what_a_damaged_length_hides_is_not_passed_over(
     assert [offset for offset, _, _ in content(log, 6)] == [6, 7, 8]
 
 
-def test_a_length_that_leads_close_to_the_end_hides_what_is_behind_it_too(machine: Machine) -> None:
+def test_a_read_does_not_skip_records_hidden_by_a_damaged_length_near_the_end(machine: Machine) -> None:
     segment = written(machine).segments[0]
     file = segment.open_log().file
     whole = RecordBatch(file.pread(segment.size, 0)).size
@@ -101,7 +101,7 @@ def test_a_length_that_leads_close_to_the_end_hides_what_is_behind_it_too(machin
     assert find_batch(file, 0, segment.size, 3) is None
 
 
-def test_a_damaged_record_is_not_found_by_its_time(machine: Machine) -> None:
+def test_a_damaged_record_is_not_returned_by_a_lookup_by_time(machine: Machine) -> None:
     log = written(machine)
     turn_over(machine, log.segments[1], 65, 0x10)
     with pytest.raises(CorruptData, match="CRC"):
@@ -109,7 +109,7 @@ def test_a_damaged_record_is_not_found_by_its_time(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_log_with_damage_below_its_recovery_point_is_loaded_and_says_so(machine: Machine, clean: bool) -> None:
+def test_a_log_damaged_below_its_recovery_point_is_loaded_and_the_damage_logged(machine: Machine, clean: bool) -> None:
     log = written(machine, producer_id=7)
     log.flush()
     log.close()
@@ -125,7 +125,7 @@ def test_a_log_with_damage_below_its_recovery_point_is_loaded_and_says_so(machin
 
 
 @pytest.mark.parametrize(("byte", "bit"), [(LENGTH, 0x40), (VALUE, 0x01)])
-def test_a_damaged_batch_is_neither_sealed_anew_nor_is_what_it_hides_cleaned_away(
+def test_cleaning_neither_reseals_a_damaged_batch_nor_removes_the_records_it_hides(
     machine: Machine, byte: int, bit: int
 ) -> None:
     manager, log = dirty_manager(machine)
@@ -149,7 +149,7 @@ def damaged_end(log: UnifiedLog, damaged: LogSegment) -> int:
     return log.segments[log.segments.index(damaged) + 1].base_offset
 
 
-def test_a_damaged_index_puts_a_cleaning_off_and_not_for_good(machine: Machine) -> None:
+def test_a_damaged_index_delays_a_cleaning_but_does_not_prevent_it_permanently(machine: Machine) -> None:
     manager, log = dirty_manager(machine)
     log.close()
     path = log.segments[1].path(OFFSET_INDEX_SUFFIX)
@@ -179,7 +179,7 @@ def found(segment: LogSegment, offset: int) -> tuple[int, int]:
     return span.base_offset, span.last_offset
 
 
-def test_a_large_batch_of_which_the_end_is_lost_is_not_taken_for_whole(machine: Machine) -> None:
+def test_a_large_batch_whose_end_is_lost_is_not_accepted_as_whole(machine: Machine) -> None:
     segment = large_batches(machine)
     segment.size -= 1
     assert found(segment, 6) == (6, 7)
@@ -187,7 +187,7 @@ def test_a_large_batch_of_which_the_end_is_lost_is_not_taken_for_whole(machine: 
         segment.find(8)
 
 
-def test_an_index_that_names_a_batch_before_the_right_one_hides_nothing(machine: Machine) -> None:
+def test_an_index_entry_for_an_earlier_batch_hides_no_records(machine: Machine) -> None:
     segment = large_batches(machine)
     index = segment.offset_index
     positions = [index.lookup(offset)[1] for offset in (3, 5)]

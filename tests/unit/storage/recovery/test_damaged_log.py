@@ -59,7 +59,7 @@ def kept(machine: Machine) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("offset", range(COUNT - 1))
 @pytest.mark.parametrize("byte", [3, 9, 16, 20, 30, 70])
-def test_what_lies_behind_a_flipped_bit_is_kept_aside(machine: Machine, offset: int, byte: int) -> None:
+def test_records_behind_a_flipped_bit_are_kept_aside(machine: Machine, offset: int, byte: int) -> None:
     """The last batch of a segment can only be told from a torn one where its length is right."""
     log = written(machine)
     segments = list(log.segments)
@@ -81,7 +81,7 @@ def test_what_lies_behind_a_flipped_bit_is_kept_aside(machine: Machine, offset: 
 
 @pytest.mark.parametrize("clean", [False, True])
 @pytest.mark.parametrize("has_index", [False, True])
-def test_no_crash_explains_what_is_wrong_with_a_batch_that_was_flushed(
+def test_damage_in_a_flushed_batch_is_not_treated_as_a_torn_write(
     machine: Machine, clean: bool, has_index: bool
 ) -> None:
     """The last one of a closed segment is looked at where that has lost an index, and the last one of the log where
@@ -101,7 +101,7 @@ def test_no_crash_explains_what_is_wrong_with_a_batch_that_was_flushed(
     assert log.damage.kept_bytes == sum(map(len, kept(machine).values())) > 0
 
 
-def test_what_an_earlier_report_says_stays_true_where_an_index_is_lost(machine: Machine) -> None:
+def test_a_new_damage_report_keeps_the_facts_of_an_earlier_report_when_an_index_is_lost(machine: Machine) -> None:
     log = written(machine)
     flip(machine, log, 9)
     machine.kill()
@@ -118,7 +118,7 @@ def test_what_an_earlier_report_says_stays_true_where_an_index_is_lost(machine: 
 
 
 @pytest.mark.parametrize("text", ["{", '{"state": "waiting"}', None])
-def test_a_report_that_nobody_understands_is_not_settled(machine: Machine, text: str | None) -> None:
+def test_an_unreadable_damage_report_counts_as_unsettled(machine: Machine, text: str | None) -> None:
     log = written(machine)
     flip(machine, log, 9)
     machine.kill()
@@ -134,7 +134,7 @@ def test_a_report_that_nobody_understands_is_not_settled(machine: Machine, text:
     assert log.damage.known_end_offset == (COUNT if text is None else END_UNKNOWN)
 
 
-def test_every_byte_behind_the_damage_is_there(machine: Machine) -> None:
+def test_every_byte_behind_the_damage_is_kept(machine: Machine) -> None:
     log = written(machine)
     later = [segment.base_offset for segment in log.segments if segment.base_offset > 4]
     whole = {segment.base_offset: segment.open_log().file.pread(segment.size, 0) for segment in log.segments}
@@ -151,7 +151,7 @@ def test_every_byte_behind_the_damage_is_there(machine: Machine) -> None:
     assert "Whole batches follow, up to offset 20" in log.load_report.events[-1]
 
 
-def test_a_torn_tail_is_no_damage(machine: Machine) -> None:
+def test_a_torn_tail_is_not_reported_as_damage(machine: Machine) -> None:
     """Neither one that ends early nor one whose sectors never reached the disk."""
     for zeroes in (False, True):
         log = written(machine)
@@ -169,7 +169,7 @@ def test_a_torn_tail_is_no_damage(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("state", [FETCHED, ACCEPTED])
-def test_it_is_told_at_each_start_until_it_is_settled(machine: Machine, state: str) -> None:
+def test_damage_is_reported_at_each_startup_until_it_is_settled(machine: Machine, state: str) -> None:
     flip(machine, written(machine), 4)
     for _ in range(2):
         machine.kill()
@@ -186,7 +186,7 @@ def test_it_is_told_at_each_start_until_it_is_settled(machine: Machine, state: s
     assert kept(machine)
 
 
-def test_a_start_that_dies_on_the_way_forgets_nothing() -> None:
+def test_a_crash_during_startup_loses_no_damage_report() -> None:
     """Whatever moment it stops at, also where the power fails then."""
     for steps in range(40):
         machine = Machine(steps)

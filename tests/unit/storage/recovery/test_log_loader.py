@@ -38,7 +38,7 @@ def machine() -> Machine:
     return Machine()
 
 
-def test_a_killed_process_loses_nothing_it_wrote(machine: Machine) -> None:
+def test_a_killed_process_loses_none_of_its_written_records(machine: Machine) -> None:
     before = content(written(machine))
     machine.kill()
     log = machine.log(CONFIG)
@@ -48,7 +48,7 @@ def test_a_killed_process_loses_nothing_it_wrote(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("cut", range(1, 100, 7))
-def test_a_torn_tail_is_cut_at_the_last_whole_batch(machine: Machine, cut: int) -> None:
+def test_a_torn_tail_is_truncated_to_the_last_whole_batch(machine: Machine, cut: int) -> None:
     log = written(machine)
     path, size = log.active_segment.path(".log"), log.active_segment.size
     whole = [entry for entry in content(log) if entry[0] < 19]
@@ -60,7 +60,7 @@ def test_a_torn_tail_is_cut_at_the_last_whole_batch(machine: Machine, cut: int) 
     assert log.append_as_leader(batch_of(b"x"), 3, now_ms=NOW_MS).first_offset == 19
 
 
-def test_a_corrupt_batch_cuts_the_log_there_and_drops_later_segments(machine: Machine) -> None:
+def test_a_corrupt_batch_truncates_the_log_and_drops_later_segments(machine: Machine) -> None:
     log = written(machine)
     segment = log.segments[1]
     machine.files.open(segment.path(".log")).pwrite(b"?", 70)
@@ -72,7 +72,7 @@ def test_a_corrupt_batch_cuts_the_log_there_and_drops_later_segments(machine: Ma
     assert log.log_end_offset == segment.base_offset
 
 
-def test_what_is_below_the_recovery_point_is_not_read_again(machine: Machine) -> None:
+def test_records_below_the_recovery_point_are_not_read_again(machine: Machine) -> None:
     written(machine).flush()
     machine.kill()
     log = machine.log(CONFIG, recovery_point=20)
@@ -82,7 +82,7 @@ def test_what_is_below_the_recovery_point_is_not_read_again(machine: Machine) ->
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 @pytest.mark.parametrize("damage", ["missing", "odd", "impossible"])
-def test_an_index_that_cannot_be_right_is_made_anew(machine: Machine, suffix: str, damage: str) -> None:
+def test_an_implausible_index_is_rebuilt(machine: Machine, suffix: str, damage: str) -> None:
     log = written(machine)
     log.close()
     good = read_file(machine.files, f"{DIRECTORY}/00000000000000000000{suffix}")
@@ -98,7 +98,7 @@ def test_an_index_that_cannot_be_right_is_made_anew(machine: Machine, suffix: st
     assert read_file(machine.files, path) == good
 
 
-def test_leftovers_of_interrupted_work_go(machine: Machine) -> None:
+def test_leftover_files_of_interrupted_work_are_removed(machine: Machine) -> None:
     before = content(written(machine))
     for name in (
         "00000000000000000000.log.deleted",
@@ -119,7 +119,7 @@ def swap(machine: Machine, log: UnifiedLog, count: int, first: int = 0) -> None:
     write_file(machine.files, f"{segments[0].path('.log')}.swap", merged)
 
 
-def test_a_swap_that_was_decided_is_finished(machine: Machine) -> None:
+def test_a_committed_segment_swap_is_finished_at_startup(machine: Machine) -> None:
     log = written(machine)
     before, third = content(log), log.segments[2].base_offset
     log.flush()
@@ -131,7 +131,7 @@ def test_a_swap_that_was_decided_is_finished(machine: Machine) -> None:
     assert not names(machine, ".swap")
 
 
-def test_a_swap_that_was_not_decided_is_undone(machine: Machine) -> None:
+def test_an_uncommitted_segment_swap_is_undone_at_startup(machine: Machine) -> None:
     log = written(machine)
     before, bases = content(log), [segment.base_offset for segment in log.segments]
     swap(machine, log, 2)
@@ -142,7 +142,7 @@ def test_a_swap_that_was_not_decided_is_undone(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("gone", [(1,), (1, 2), (2,)])
-def test_a_swap_whose_originals_are_going_is_finished_whatever_an_earlier_cleaning_left(
+def test_a_swap_that_already_deletes_its_originals_is_finished_despite_leftovers_of_earlier_cleanings(
     machine: Machine, gone: tuple[int, ...]
 ) -> None:
     """Names reach the disk in any order. The segment that was being cleaned earlier may be left alone now: damaged."""
@@ -162,7 +162,7 @@ def test_a_swap_whose_originals_are_going_is_finished_whatever_an_earlier_cleani
     assert not names(machine, ".cleaned")
 
 
-def test_a_log_that_ends_before_its_start_begins_afresh_there(machine: Machine) -> None:
+def test_a_log_that_ends_before_its_start_offset_is_restarted_at_the_start_offset(machine: Machine) -> None:
     written(machine, 3)
     machine.kill()
     log = machine.log(CONFIG, log_start_offset=50)
@@ -180,14 +180,14 @@ def test_a_lost_segment_ends_the_log_before_the_gap(machine: Machine) -> None:
     assert log.log_end_offset == gone.base_offset
 
 
-def test_a_damaged_epoch_checkpoint_is_read_back_from_the_batches(machine: Machine) -> None:
+def test_a_damaged_epoch_checkpoint_is_rebuilt_from_the_batches(machine: Machine) -> None:
     log = written(machine)
     log.close()
     write_file(machine.files, f"{DIRECTORY}/leader-epoch-checkpoint", b"0\n5\n1 1\n")
     assert machine.log(CONFIG, clean=True).leader_epoch_cache.entries == ((0, 0), (1, 8), (2, 16))
 
 
-def test_a_clean_mark_that_is_belied_by_a_torn_tail_is_not_believed(machine: Machine) -> None:
+def test_a_clean_shutdown_marker_is_ignored_when_the_log_has_a_torn_tail(machine: Machine) -> None:
     log = written(machine)
     path = log.active_segment.path(".log")
     log.close()
@@ -197,7 +197,7 @@ def test_a_clean_mark_that_is_belied_by_a_torn_tail_is_not_believed(machine: Mac
     assert "belies" in events(log) or "does not end" in events(log)
 
 
-def test_stale_epochs_in_the_checkpoint_give_way_to_those_of_the_batches(machine: Machine) -> None:
+def test_the_epochs_of_the_batches_replace_stale_epochs_of_the_checkpoint(machine: Machine) -> None:
     written(machine)
     write_file(machine.files, f"{DIRECTORY}/leader-epoch-checkpoint", b"0\n2\n0 0\n5 3\n")
     machine.kill()
@@ -205,7 +205,7 @@ def test_stale_epochs_in_the_checkpoint_give_way_to_those_of_the_batches(machine
 
 
 @pytest.mark.parametrize("clean", [False, True])
-def test_epochs_that_begin_where_the_log_has_ended_are_forgotten(machine: Machine, clean: bool) -> None:
+def test_epochs_that_start_at_or_beyond_the_log_end_are_removed(machine: Machine, clean: bool) -> None:
     """The checkpoint may have outlived the records of its last epochs: whoever compares logs would believe them."""
     log = written(machine)
     log.close()
@@ -216,7 +216,7 @@ def test_epochs_that_begin_where_the_log_has_ended_are_forgotten(machine: Machin
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_what_was_gone_when_a_log_was_loaded_does_not_come_back(seed: int) -> None:
+def test_a_segment_missing_at_load_does_not_reappear_after_a_power_loss(seed: int) -> None:
     machine = Machine(seed)
     log = written(machine)
     log.flush()
@@ -231,7 +231,7 @@ def test_what_was_gone_when_a_log_was_loaded_does_not_come_back(seed: int) -> No
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_a_power_loss_after_retention_leaves_the_offsets_where_they_were(seed: int) -> None:
+def test_a_power_loss_after_retention_keeps_the_log_offsets(seed: int) -> None:
     machine = Machine(seed)
     config = LogConfig(segment_bytes=400, retention_bytes=0)
     log = machine.log(config)
@@ -245,7 +245,7 @@ def test_a_power_loss_after_retention_leaves_the_offsets_where_they_were(seed: i
     assert machine.log(config).log_end_offset == 9
 
 
-def test_a_gap_in_what_a_leader_sent_is_no_lost_segment(machine: Machine) -> None:
+def test_an_offset_gap_in_the_leaders_records_does_not_count_as_a_lost_segment(machine: Machine) -> None:
     log = machine.log(CONFIG)
     for offset in (0, 1, 7, 8, 40, 41):
         batch = build_batch([Record(offset, NOW_MS, b"k", b"v" * 200)], leader_epoch=0)
@@ -257,7 +257,9 @@ def test_a_gap_in_what_a_leader_sent_is_no_lost_segment(machine: Machine) -> Non
     assert (content(log), log.log_end_offset) == (before, 42)
 
 
-def test_an_epoch_begins_after_a_restart_where_it_began_though_cleaning_left_nothing_there(machine: Machine) -> None:
+def test_an_epoch_keeps_its_start_offset_over_a_restart_though_cleaning_removed_its_first_records(
+    machine: Machine,
+) -> None:
     config = LogConfig(cleanup_policy=("compact", "delete"), index_interval_bytes=80)
     log = machine.log(config)
     for epoch, key in ((5, b"a"), (5, b"b"), (5, b"c"), (6, b"same"), (6, b"same"), (6, b"other")):

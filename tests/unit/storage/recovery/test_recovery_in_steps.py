@@ -39,7 +39,7 @@ def written(machine: Machine, batches: int, size: int = 10) -> list[tuple[int, b
     return found
 
 
-def test_a_segment_is_read_back_in_steps() -> None:
+def test_a_segment_is_recovered_in_steps() -> None:
     machine = Machine()
     before = written(machine, 10 * BATCHES_PER_STEP)
     log, jobs, pauses = jobs_and_pauses(opening(machine))
@@ -48,7 +48,7 @@ def test_a_segment_is_read_back_in_steps() -> None:
     assert len(jobs) == 1, "the sync of the names"
 
 
-def test_large_batches_make_short_steps_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recovery_of_large_batches_takes_short_steps_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segment_recovery, "BYTES_PER_STEP", 1000)
     machine = Machine()
     written(machine, 20, size=600)
@@ -56,7 +56,7 @@ def test_large_batches_make_short_steps_too(monkeypatch: pytest.MonkeyPatch) -> 
     assert pauses == 10
 
 
-def test_what_the_page_cache_lacks_is_read_ahead_by_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recovery_reads_uncached_pages_ahead_in_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segment_recovery, "AHEAD_BYTES", 4000)
     monkeypatch.setattr(segment_recovery, "READ_BYTES", 1000)
     machine = Machine()
@@ -67,7 +67,7 @@ def test_what_the_page_cache_lacks_is_read_ahead_by_a_job(monkeypatch: pytest.Mo
     assert len(jobs) == 1 + 30 * 670 // 4000
 
 
-def test_a_torn_end_is_cut_by_a_job() -> None:
+def test_recovery_truncates_a_torn_tail_in_a_worker() -> None:
     machine = Machine()
     before = written(machine, 3)
     file = machine.files.open(f"{DIRECTORY}/{0:020d}.log")

@@ -11,7 +11,7 @@ from tests.unit.storage.support import DIRECTORY, NOW_MS, TOPIC_ID, Machine, bat
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_flush_makes_the_topics_id_and_the_directorys_name_durable_though_another_process_wrote_them(
+def test_a_flush_makes_names_written_by_a_killed_process_durable(
     seed: int,
 ) -> None:
     """A log that has lost its id is set aside, records and all."""

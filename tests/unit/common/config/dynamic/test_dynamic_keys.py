@@ -112,14 +112,22 @@ TAKEN = {
 
 EFFECTS = {
     "log.cleaner.backoff.ms": (
-        "tests/unit/replication/test_live_defaults.py::test_the_cleaner_looks_again_after_the_backoff"
+        "tests/unit/replication/test_live_defaults.py::test_the_cleaner_checks_again_after_its_backoff"
     ),
-    "compression.gzip.level": "tests/unit/replication/test_live_defaults.py::test_records_are_compressed_at_the_level",
-    "compression.lz4.level": "tests/unit/replication/test_live_defaults.py::test_records_are_compressed_at_the_level",
-    "compression.type": "tests/unit/replication/test_live_defaults.py::test_records_are_compressed_by_the_codec",
-    "compression.zstd.level": "tests/unit/replication/test_live_defaults.py::test_records_are_compressed_at_the_level",
+    "compression.gzip.level": (
+        "tests/unit/replication/test_live_defaults.py::test_records_are_compressed_at_the_configured_level"
+    ),
+    "compression.lz4.level": (
+        "tests/unit/replication/test_live_defaults.py::test_records_are_compressed_at_the_configured_level"
+    ),
+    "compression.type": (
+        "tests/unit/replication/test_live_defaults.py::test_records_are_compressed_with_the_configured_codec"
+    ),
+    "compression.zstd.level": (
+        "tests/unit/replication/test_live_defaults.py::test_records_are_compressed_at_the_configured_level"
+    ),
     "follower.replication.throttled.rate": (
-        "tests/unit/replication/test_replication_throttles.py::test_a_follower_does_not_ask_for_more_than_it_may_have"
+        "tests/unit/replication/test_replication_throttles.py::test_a_throttled_follower_does_not_fetch_beyond_its_quota"
     ),
     "group.consumer.assignment.interval.ms": (
         "tests/unit/server/test_consumer_group_configs.py::test_the_next_assignment_comes_after_the_interval"
@@ -135,66 +143,66 @@ EFFECTS = {
         "tests/simulation/test_lost_replicas.py::test_a_recovery_begins_as_soon_as_there_is_a_strategy"
     ),
     "leader.replication.throttled.rate": (
-        "tests/unit/replication/test_replication_throttles.py::test_a_leader_holds_back_those_named_who_are_not_in_sync"
+        "tests/unit/replication/test_replication_throttles.py::test_a_leader_throttles_only_listed_replicas_that_are_out_of_sync"
     ),
     "log.cleaner.dedupe.buffer.size": (
-        "tests/unit/replication/test_live_defaults.py::test_one_cleaning_knows_as_many_keys_as_there_is_memory_for"
+        "tests/unit/replication/test_live_defaults.py::test_one_cleaning_holds_as_many_keys_as_the_dedupe_buffer_fits"
     ),
     "log.cleaner.delete.retention.ms": (
-        "tests/unit/replication/test_live_defaults.py::test_tombstones_go_after_the_retention"
+        "tests/unit/replication/test_live_defaults.py::test_tombstones_are_removed_after_delete_retention_ms"
     ),
     "log.cleaner.io.buffer.load.factor": (
-        "tests/unit/replication/test_live_defaults.py::test_one_cleaning_knows_as_many_keys_as_there_is_memory_for"
+        "tests/unit/replication/test_live_defaults.py::test_one_cleaning_holds_as_many_keys_as_the_dedupe_buffer_fits"
     ),
     "log.cleaner.io.buffer.size": (
-        "tests/unit/replication/test_live_defaults.py::test_the_cleaner_writes_as_much_at_once_as_it_has_a_buffer_for"
+        "tests/unit/replication/test_live_defaults.py::test_the_cleaner_writes_in_chunks_of_its_io_buffer_size"
     ),
     "log.cleaner.io.max.bytes.per.second": (
-        "tests/unit/replication/test_live_defaults.py::test_the_cleaner_begins_when_it_may"
+        "tests/unit/replication/test_live_defaults.py::test_the_cleaner_starts_when_it_is_enabled"
     ),
     "log.cleaner.max.compaction.lag.ms": (
-        "tests/unit/replication/test_live_defaults.py::test_the_cleaner_begins_when_it_may"
+        "tests/unit/replication/test_live_defaults.py::test_the_cleaner_starts_when_it_is_enabled"
     ),
     "log.cleaner.min.cleanable.ratio": (
-        "tests/unit/replication/test_live_defaults.py::test_the_cleaner_begins_when_it_may"
+        "tests/unit/replication/test_live_defaults.py::test_the_cleaner_starts_when_it_is_enabled"
     ),
     "log.cleaner.min.compaction.lag.ms": (
-        "tests/unit/replication/test_live_defaults.py::test_the_cleaner_begins_when_it_may"
+        "tests/unit/replication/test_live_defaults.py::test_the_cleaner_starts_when_it_is_enabled"
     ),
     "log.cleaner.threads": (
         "tests/unit/replication/logs/test_tasks.py"
-        "::test_several_logs_are_cleaned_at_once_and_as_many_as_are_configured_by_now"
+        "::test_log_cleaner_threads_limits_concurrent_cleanings_and_changes_at_run_time"
     ),
     "log.cleanup.policy": (
-        "tests/unit/replication/test_live_defaults.py::test_records_need_keys_once_logs_are_compacted"
+        "tests/unit/replication/test_live_defaults.py::test_records_need_keys_once_the_topic_is_compacted"
     ),
     "log.flush.interval.messages": (
         "tests/unit/replication/test_live_defaults.py"
-        "::test_answers_wait_for_the_disk_once_so_many_records_are_not_flushed"
+        "::test_produce_responses_wait_for_a_sync_once_flush_messages_is_reached"
     ),
     "log.flush.interval.ms": (
-        "tests/unit/replication/test_live_defaults.py::test_timed_flushes_begin_when_an_interval_is_set"
+        "tests/unit/replication/test_live_defaults.py::test_timed_flushes_start_when_a_flush_interval_is_set"
     ),
     "log.index.interval.bytes": (
-        "tests/unit/replication/test_live_defaults.py::test_the_index_has_an_entry_for_each_interval"
+        "tests/unit/replication/test_live_defaults.py::test_the_offset_index_has_an_entry_per_index_interval_bytes"
     ),
     "log.index.size.max.bytes": (
-        "tests/unit/replication/test_live_defaults.py::test_a_segment_is_closed_when_its_index_is_full"
+        "tests/unit/replication/test_live_defaults.py::test_a_segment_rolls_when_its_index_is_full"
     ),
     "log.local.retention.bytes": (
-        "tests/unit/replication/test_live_defaults.py::test_a_tiered_log_keeps_as_much_on_the_disk_as_is_set"
+        "tests/unit/replication/test_live_defaults.py::test_a_tiered_log_keeps_local_retention_bytes_on_disk"
     ),
     "log.local.retention.ms": (
-        "tests/unit/replication/test_live_defaults.py::test_a_tiered_log_keeps_as_much_on_the_disk_as_is_set"
+        "tests/unit/replication/test_live_defaults.py::test_a_tiered_log_keeps_local_retention_bytes_on_disk"
     ),
     "log.message.timestamp.after.max.ms": (
-        "tests/unit/replication/test_live_defaults.py::test_a_timestamp_is_refused_beyond_the_bound"
+        "tests/unit/replication/test_live_defaults.py::test_a_timestamp_outside_the_configured_bound_is_refused"
     ),
     "log.message.timestamp.before.max.ms": (
-        "tests/unit/replication/test_live_defaults.py::test_a_timestamp_is_refused_beyond_the_bound"
+        "tests/unit/replication/test_live_defaults.py::test_a_timestamp_outside_the_configured_bound_is_refused"
     ),
     "log.message.timestamp.type": (
-        "tests/unit/replication/test_live_defaults.py::test_records_get_the_time_of_the_append"
+        "tests/unit/replication/test_live_defaults.py::test_records_get_the_append_time_when_log_append_time_is_set"
     ),
     "log.retention.bytes": (
         "tests/unit/replication/test_live_defaults.py::test_closed_segments_are_deleted_by_age_and_by_size"
@@ -202,13 +210,11 @@ EFFECTS = {
     "log.retention.ms": (
         "tests/unit/replication/test_live_defaults.py::test_closed_segments_are_deleted_by_age_and_by_size"
     ),
-    "log.roll.jitter.ms": (
-        "tests/unit/replication/test_live_defaults.py::test_a_segment_is_closed_earlier_by_its_share_of_the_jitter"
-    ),
-    "log.roll.ms": "tests/unit/replication/test_live_defaults.py::test_a_segment_is_closed_at_its_age",
-    "log.segment.bytes": "tests/unit/replication/test_live_defaults.py::test_a_segment_is_closed_at_its_size",
+    "log.roll.jitter.ms": ("tests/unit/replication/test_live_defaults.py::test_a_segment_rolls_earlier_by_its_jitter"),
+    "log.roll.ms": "tests/unit/replication/test_live_defaults.py::test_a_segment_rolls_at_segment_ms",
+    "log.segment.bytes": "tests/unit/replication/test_live_defaults.py::test_a_segment_rolls_at_segment_bytes",
     "log.segment.delete.delay.ms": (
-        "tests/unit/replication/test_live_defaults.py::test_files_of_deleted_segments_go_after_the_delay"
+        "tests/unit/replication/test_live_defaults.py::test_files_of_deleted_segments_are_removed_after_the_delay"
     ),
     "max.connection.creation.rate": (
         "tests/unit/server/test_connection_limits.py::test_an_altered_limit_holds_for_the_next_connection"
@@ -222,19 +228,19 @@ EFFECTS = {
     "max.connections.per.ip.overrides": (
         "tests/unit/server/test_connection_limits.py::test_an_altered_limit_holds_for_the_next_connection"
     ),
-    "message.max.bytes": "tests/unit/replication/test_live_defaults.py::test_a_batch_is_refused_beyond_the_size",
-    "min.insync.replicas": (
-        "tests/unit/replication/test_live_defaults.py::test_a_produce_needs_as_many_replicas_in_sync"
+    "message.max.bytes": (
+        "tests/unit/replication/test_live_defaults.py::test_a_batch_larger_than_max_message_bytes_is_refused"
     ),
+    "min.insync.replicas": ("tests/unit/replication/test_live_defaults.py::test_a_produce_needs_min_insync_replicas"),
     "producer.id.expiration.ms": (
-        "tests/unit/replication/logs/test_tasks.py::test_how_long_producers_are_known_changes_while_the_broker_runs"
+        "tests/unit/replication/logs/test_tasks.py::test_producer_id_expiration_ms_changes_at_run_time"
     ),
     "replica.alter.log.dirs.io.max.bytes.per.second": (
-        "tests/unit/replication/logs/test_mover.py::test_a_rate_that_is_set_while_the_node_runs_holds_for_copies"
+        "tests/unit/replication/logs/test_mover.py::test_a_rate_limit_changed_at_run_time_applies_to_copies"
     ),
     "transaction.partition.verification.enable": (
         "tests/unit/replication/test_live_defaults.py"
-        "::test_transactions_are_written_unverified_where_that_is_switched_off"
+        "::test_transactions_are_appended_unverified_when_verification_is_disabled"
     ),
     "unclean.leader.election.enable": (
         "tests/simulation/test_lost_replicas.py::test_an_unclean_election_happens_as_soon_as_it_is_allowed"
