@@ -167,7 +167,7 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
             "BeginQuorumEpoch or EndQuorumEpoch by another leader of the leader's own epoch is refused as "
             "INVALID_REQUEST. Kafka's process ends."
         ),
-        tests=("tests/unit/raft/core/test_following.py::test_another_leader_of_the_leaders_own_epoch_is_refused",),
+        tests=("tests/unit/raft/core/test_following.py::test_a_second_leader_of_the_same_epoch_is_refused",),
     ),
     Documented(
         "abandoned joins are answered",

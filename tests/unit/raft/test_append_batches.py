@@ -11,7 +11,7 @@ from kraft.raft.core.log_state import Batch
 
 
 @pytest.mark.parametrize("sizes", [(3,), (0, 63, 64, 8191, 8192), tuple(range(100)) * 100])
-def test_a_batch_holds_its_values_from_its_offset_on(sizes: tuple[int, ...]) -> None:
+def test_a_batch_encodes_its_values_from_its_base_offset(sizes: tuple[int, ...]) -> None:
     values = tuple(bytes(size) for size in sizes)
     records = [Record(70 + index, 1234, None, value) for index, value in enumerate(values)]
     batch = Batch(70, 69 + len(values), 5, Appended(values, 1234))

@@ -33,7 +33,9 @@ def write_records(directory: Path) -> list[int]:
 
 @pytest.mark.parametrize("batches", [0, 1, 2, 3])
 @pytest.mark.parametrize("torn", [0, 20])
-def test_a_controller_does_not_start_from_a_log_that_was_cut_short(tmp_path: Path, batches: int, torn: int) -> None:
+def test_a_controller_does_not_start_when_its_log_lost_committed_records(
+    tmp_path: Path, batches: int, torn: int
+) -> None:
     sizes = [0, *write_records(tmp_path)]
     path = tmp_path / FIRST_SEGMENT
     path.write_bytes(path.read_bytes()[: sizes[batches] + torn])
@@ -51,7 +53,7 @@ def test_a_controller_does_not_start_without_its_log(tmp_path: Path) -> None:
         alone(tmp_path)
 
 
-def test_what_was_not_committed_may_be_torn(tmp_path: Path) -> None:
+def test_a_torn_tail_above_the_stored_high_watermark_is_accepted(tmp_path: Path) -> None:
     write_records(tmp_path)
     with (tmp_path / FIRST_SEGMENT).open("ab") as file:
         file.write(bytes(20))
@@ -59,13 +61,13 @@ def test_what_was_not_committed_may_be_torn(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"x", b"9" * 30, line_of(99)[:29], line_of(99).replace(b"0099", b"0098")])
-def test_a_number_that_cannot_be_read_says_nothing(tmp_path: Path, content: bytes) -> None:
+def test_an_unreadable_stored_high_watermark_is_ignored(tmp_path: Path, content: bytes) -> None:
     write_records(tmp_path)
     (tmp_path / FILE_NAME).write_bytes(content)
     assert alone(tmp_path).driver._storage.log.end_offset == 4
 
 
-def test_the_number_never_falls_while_a_node_runs(tmp_path: Path) -> None:
+def test_the_stored_high_watermark_never_falls_while_a_node_runs(tmp_path: Path) -> None:
     end = CommittedEnd(RealFileSystem(), str(tmp_path))
     assert end.read() == 0
     for offset in (5, 3, 1 << 62):

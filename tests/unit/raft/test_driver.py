@@ -17,7 +17,7 @@ from tests.unit.raft.builders import key_of
 from tests.unit.raft.members import alone, leading, run, until
 
 
-def test_a_lone_node_leads_commits_and_remembers(tmp_path: Path) -> None:
+def test_a_single_node_quorum_elects_itself_commits_and_keeps_its_records(tmp_path: Path) -> None:
     async def first() -> None:
         member = alone(tmp_path)
         async with leading(member):
@@ -38,7 +38,7 @@ def test_a_lone_node_leads_commits_and_remembers(tmp_path: Path) -> None:
     run(second)
 
 
-def test_everything_that_waits_shares_one_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_appends_share_one_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def body() -> None:
         member = alone(tmp_path)
         async with leading(member):
@@ -54,7 +54,7 @@ def test_everything_that_waits_shares_one_sync(tmp_path: Path, monkeypatch: pyte
     run(body)
 
 
-def test_a_failed_sync_ends_the_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_sync_stops_the_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def body() -> None:
         member = alone(tmp_path)
 
@@ -89,7 +89,7 @@ def test_large_appends_are_split_or_refused(tmp_path: Path) -> None:
     run(body)
 
 
-def test_a_snapshot_replaces_the_past(tmp_path: Path) -> None:
+def test_a_snapshot_replaces_the_log_before_it(tmp_path: Path) -> None:
     async def first() -> None:
         member = alone(tmp_path, retention_bytes=1, segment_bytes=200)
         async with leading(member):
@@ -117,7 +117,7 @@ def test_a_snapshot_replaces_the_past(tmp_path: Path) -> None:
     run(second)
 
 
-def test_shutdown_of_a_lone_node_does_not_hang(tmp_path: Path) -> None:
+def test_shutdown_of_a_single_node_quorum_does_not_hang(tmp_path: Path) -> None:
     async def body() -> None:
         member = alone(tmp_path)
         with trio.move_on_after(30) as patience:
@@ -130,7 +130,7 @@ def test_shutdown_of_a_lone_node_does_not_hang(tmp_path: Path) -> None:
     run(body)
 
 
-def test_who_asks_a_node_that_has_left_is_told_so(tmp_path: Path) -> None:
+def test_a_request_to_a_stopped_node_gets_an_error(tmp_path: Path) -> None:
     async def body() -> None:
         member = alone(tmp_path)
 
@@ -153,7 +153,7 @@ def test_who_asks_a_node_that_has_left_is_told_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("max_bytes", [0, -1, -100_000, -(2**31)])
-def test_who_asks_for_an_impossible_number_of_bytes_ends_nothing(tmp_path: Path, max_bytes: int) -> None:
+def test_a_request_for_an_invalid_number_of_bytes_does_not_stop_the_node(tmp_path: Path, max_bytes: int) -> None:
     async def body() -> None:
         member = alone(tmp_path)
         async with leading(member):

@@ -58,7 +58,7 @@ def do(asked: FormatRequest) -> FormatPlan:
     return plan
 
 
-def test_standalone_writes_the_voter_the_features_and_the_identity(tmp_path: Path) -> None:
+def test_standalone_formatting_writes_the_voter_the_features_and_meta_properties(tmp_path: Path) -> None:
     plan = do(request(tmp_path))
     assert (
         plan.lines()[0]
@@ -111,7 +111,7 @@ def test_without_initial_controllers_no_voters_are_written(tmp_path: Path) -> No
     assert not (tmp_path / "a" / "__cluster_metadata-0").exists()
 
 
-def test_static_voters_and_brokers_need_no_flag(tmp_path: Path) -> None:
+def test_static_voters_and_brokers_are_formatted_without_a_quorum_flag(tmp_path: Path) -> None:
     assert do(request(tmp_path / "s", standalone=False, has_static_voters=True)).kraft_version == 0
     assert do(request(tmp_path / "b", standalone=False, is_controller=False)).voters is None
 
@@ -144,7 +144,7 @@ def test_static_voters_and_brokers_need_no_flag(tmp_path: Path) -> None:
         ({"features": {"share.version": 1}}, "Unsupported feature: share.version"),
     ],
 )
-def test_what_makes_no_sense_is_refused_before_anything_is_written(
+def test_invalid_format_options_are_refused_before_anything_is_written(
     tmp_path: Path, changes: dict[str, object], message: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=message.replace("[", r"\[")):
@@ -152,18 +152,18 @@ def test_what_makes_no_sense_is_refused_before_anything_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_features_that_are_not_served_may_be_left_out_by_name(tmp_path: Path) -> None:
+def test_unsupported_features_can_be_omitted_by_name(tmp_path: Path) -> None:
     plan = do(request(tmp_path, features={"share.version": 0, "group.version": 0, "metadata.version": 30}))
     assert {"share.version", "group.version"}.isdisjoint(dict(plan.features))
 
 
-def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
+def test_all_formatting_problems_are_reported_together(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as refused:
         do(request(tmp_path, has_static_voters=True, features={"foo": 1}, release_version="9.9"))
     assert len(refused.value.problems) == 3
 
 
-def test_a_formatted_directory_is_refused_unless_it_shall_be_ignored(tmp_path: Path) -> None:
+def test_a_formatted_directory_is_refused_without_ignore_formatted(tmp_path: Path) -> None:
     do(request(tmp_path, directories=(str(tmp_path / "a"),)))
     before = (tmp_path / "a" / "meta.properties").read_bytes()
     with pytest.raises(ConfigurationError, match="already formatted"):
@@ -179,7 +179,7 @@ def test_a_formatted_directory_is_refused_unless_it_shall_be_ignored(tmp_path: P
     ("changes", "message"),
     [({"cluster_id": "another"}, "Invalid cluster.id in"), ({"node_id": 2}, "Invalid node.id in")],
 )
-def test_a_directory_of_somebody_else_is_never_touched(
+def test_a_directory_of_another_node_or_cluster_is_never_changed(
     tmp_path: Path, changes: dict[str, object], message: str
 ) -> None:
     do(request(tmp_path))
@@ -200,21 +200,19 @@ def test_a_directory_of_somebody_else_is_never_touched(
         f"1@h:1:{DIRECTORY},1@i:2:{OTHER}",
     ],
 )
-def test_malformed_controllers_are_named(text: str) -> None:
+def test_malformed_initial_controllers_are_named_in_the_error(text: str) -> None:
     with pytest.raises(ConfigurationError, match="--initial-controllers"):
         parse_initial_controllers(text)
 
 
 @pytest.mark.parametrize("cluster_id", ["", " ", " abc", "abc\n", "a b\nnode.id=7"])
-def test_a_cluster_id_that_would_not_be_read_back_as_it_was_given_is_refused(tmp_path: Path, cluster_id: str) -> None:
+def test_a_cluster_id_that_does_not_read_back_equal_is_refused(tmp_path: Path, cluster_id: str) -> None:
     with pytest.raises(ConfigurationError, match="--cluster-id"):
         do(request(tmp_path, cluster_id=cluster_id))
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_what_was_formatted_outlives_a_power_loss_together_with_every_directory_above_it(
-    tmp_path: Path, seed: int
-) -> None:
+def test_formatted_files_and_all_new_parent_directories_survive_a_power_loss(tmp_path: Path, seed: int) -> None:
     universe = Universe(seed)
     files = universe.world_for(1).files
     asked = request(tmp_path, directories=("/some/where/deep/a", "/some/b"), metadata_directory="/some/where/deep/a")
@@ -225,14 +223,14 @@ def test_what_was_formatted_outlives_a_power_loss_together_with_every_directory_
     assert [directory for directory, properties in found.items() if properties is None] == []
 
 
-def test_features_are_parsed() -> None:
+def test_feature_arguments_are_parsed() -> None:
     assert parse_features(["kraft.version=1", "metadata.version=30"]) == {"kraft.version": 1, "metadata.version": 30}
     for wrong in (["a"], ["a=b"], ["a=--1"], ["a=\N{SUPERSCRIPT TWO}"], ["a=1", "a=2"]):
         with pytest.raises(ConfigurationError, match="--feature"):
             parse_features(wrong)
 
 
-def test_info_tells_what_is_there(tmp_path: Path) -> None:
+def test_storage_info_describes_each_directory(tmp_path: Path) -> None:
     asked = request(tmp_path, directories=(str(tmp_path / "a"),))
     missing = storage_info(FILES, asked.directories)
     assert (missing.exit_code, missing.lines()) == (1, ["Found problem:", f"  {tmp_path / 'a'} does not exist", ""])
@@ -247,6 +245,6 @@ def test_info_tells_what_is_there(tmp_path: Path) -> None:
     )
 
 
-def test_a_random_uuid_is_one() -> None:
+def test_the_random_uuid_is_a_valid_uuid() -> None:
     assert len(random_uuid(RANDOM)) == 22
     assert len(uuid_from_text(random_uuid(RANDOM))) == 16

@@ -54,9 +54,7 @@ class TightDisk(RealFileSystem):
 
 
 @pytest.mark.parametrize("call", ["make_directories", "replace_file", "open"])
-def test_a_metadata_log_that_a_full_disk_keeps_from_being_opened_is_refused_with_what_is_missing(
-    tmp_path: Path, call: str
-) -> None:
+def test_opening_a_metadata_log_on_a_full_disk_is_refused_with_the_missing_bytes(tmp_path: Path, call: str) -> None:
     class FullDisk(TightDisk):
         def make_directories(self, path: str) -> None:
             if call == "make_directories":
@@ -80,14 +78,14 @@ def test_a_metadata_log_that_a_full_disk_keeps_from_being_opened_is_refused_with
     )
 
 
-def test_a_metadata_log_on_a_broken_disk_is_refused_with_the_error_of_the_disk(tmp_path: Path) -> None:
+def test_opening_a_metadata_log_on_a_broken_disk_is_refused_with_the_disks_error(tmp_path: Path) -> None:
     disk = TightDisk()
     disk.fails = True
     with pytest.raises(OSError, match="the disk is broken"):
         alone(tmp_path, disk)
 
 
-def test_a_full_disk_is_waited_for(tmp_path: Path) -> None:
+def test_appends_wait_until_a_full_disk_has_space(tmp_path: Path) -> None:
     async def body() -> None:
         disk = TightDisk()
         member = alone(tmp_path, disk)
@@ -114,7 +112,7 @@ def test_a_full_disk_is_waited_for(tmp_path: Path) -> None:
     run(body)
 
 
-def test_an_election_waits_for_a_full_disk(tmp_path: Path) -> None:
+def test_an_election_waits_until_a_full_disk_has_space(tmp_path: Path) -> None:
     async def body() -> None:
         disk = TightDisk()
         member = alone(tmp_path, disk)
@@ -131,7 +129,7 @@ def test_an_election_waits_for_a_full_disk(tmp_path: Path) -> None:
     run(body)
 
 
-def test_a_disk_that_fails_otherwise_ends_the_node(tmp_path: Path) -> None:
+def test_any_other_disk_error_stops_the_node(tmp_path: Path) -> None:
     async def body() -> None:
         disk = TightDisk()
         member = alone(tmp_path, disk)
@@ -145,7 +143,7 @@ def test_a_disk_that_fails_otherwise_ends_the_node(tmp_path: Path) -> None:
     assert failed.group_contains(OSError, match="broken")
 
 
-def test_a_snapshot_for_which_there_is_no_room_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_snapshot_that_does_not_fit_on_the_disk_leaves_no_files(tmp_path: Path) -> None:
     async def body() -> None:
         disk = TightDisk()
         member = alone(tmp_path, disk)

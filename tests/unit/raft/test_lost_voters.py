@@ -221,7 +221,7 @@ def test_lost_voters_that_reach_the_recovered_node_follow_it(seed: int, behind: 
 @pytest.mark.parametrize("static", [False, True])
 @pytest.mark.parametrize("behind", [False, True])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_lost_voters_apart_are_a_second_quorum_until_they_reach_the_recovered_node(
+def test_isolated_lost_voters_form_a_second_quorum_until_they_reach_the_recovered_node(
     seed: int, behind: bool, static: bool
 ) -> None:
     """Nothing on their disks can tell them. The recovered node is not disturbed when they reach it: they follow it, or

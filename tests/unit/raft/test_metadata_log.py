@@ -32,14 +32,14 @@ def offsets(data: bytes) -> list[int]:
     return [batch.base_offset for batch in batches(data)]
 
 
-def test_what_was_appended_is_there_after_reopening(tmp_path: Path) -> None:
+def test_appended_records_are_there_after_reopening(tmp_path: Path) -> None:
     filled(tmp_path, 300).close()
     log = open_log(tmp_path)
     assert log.end_offset == 300
     assert offsets(log.read(0, 300, 1 << 20)) == list(range(300))
 
 
-def test_an_empty_directory_gets_the_id_of_the_metadata_topic(tmp_path: Path) -> None:
+def test_an_empty_directory_gets_the_topic_id_of_the_metadata_topic(tmp_path: Path) -> None:
     open_log(tmp_path)
     assert (
         tmp_path / "__cluster_metadata-0" / "partition.metadata"
@@ -47,7 +47,7 @@ def test_an_empty_directory_gets_the_id_of_the_metadata_topic(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("offset", [0, 1, 57, 199, 298])
-def test_a_read_begins_at_its_offset_and_stops_at_its_end(tmp_path: Path, offset: int) -> None:
+def test_a_read_starts_at_its_offset_and_stops_at_its_end_offset(tmp_path: Path, offset: int) -> None:
     log = filled(tmp_path, 300, segment_bytes=2_000)
     found = offsets(log.read(offset, 299, 1 << 20))  # Up to the end of a segment, at most.
     assert found[0] == offset
@@ -55,7 +55,7 @@ def test_a_read_begins_at_its_offset_and_stops_at_its_end(tmp_path: Path, offset
     assert log.read(299, 299, 1 << 20) == b""
 
 
-def test_a_read_gives_at_least_one_batch_and_else_keeps_to_its_size(tmp_path: Path) -> None:
+def test_a_read_returns_at_least_one_batch_and_otherwise_stays_within_its_size(tmp_path: Path) -> None:
     log = filled(tmp_path, 10)
     one = len(data_batch(0, "value 0"))
     assert offsets(log.read(3, 10, 1)) == [3]
@@ -63,13 +63,13 @@ def test_a_read_gives_at_least_one_batch_and_else_keeps_to_its_size(tmp_path: Pa
 
 
 @pytest.mark.parametrize("max_bytes", [0, -1, -4_096, -100_000, -(2**31)])
-def test_a_read_of_an_impossible_size_gives_one_batch(tmp_path: Path, max_bytes: int) -> None:
+def test_a_read_of_an_invalid_size_returns_one_batch(tmp_path: Path, max_bytes: int) -> None:
     log = filled(tmp_path, 300)
     for offset in range(300):
         assert offsets(log.read(offset, 300, max_bytes)) == [offset]
 
 
-def test_a_batch_larger_than_the_read_is_given_whole(tmp_path: Path) -> None:
+def test_a_batch_larger_than_the_read_size_is_returned_whole(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     log.append([data_batch(0, "x" * 50_000), data_batch(1, "y")], 2)
     assert offsets(log.read(0, 2, 100)) == [0]
@@ -83,7 +83,7 @@ def test_a_multi_record_batch_is_found_by_an_offset_inside_it(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("keep", range(0, 60, 7))
-def test_a_torn_tail_is_cut_off(tmp_path: Path, keep: int) -> None:
+def test_a_torn_tail_is_truncated(tmp_path: Path, keep: int) -> None:
     log = filled(tmp_path, 5)
     log.close()
     path = tmp_path / "__cluster_metadata-0" / "00000000000000000000.log"
@@ -94,14 +94,14 @@ def test_a_torn_tail_is_cut_off(tmp_path: Path, keep: int) -> None:
     assert path.read_bytes() == whole
 
 
-def test_zeroes_behind_the_log_are_cut_off(tmp_path: Path) -> None:
+def test_zeroes_behind_the_log_are_truncated(tmp_path: Path) -> None:
     filled(tmp_path, 5).close()
     path = tmp_path / "__cluster_metadata-0" / "00000000000000000000.log"
     path.write_bytes(path.read_bytes() + bytes(500))
     assert open_log(tmp_path).end_offset == 5
 
 
-def test_damage_in_the_middle_is_reported_and_never_cut(tmp_path: Path) -> None:
+def test_damage_in_the_middle_of_the_log_is_reported_and_never_truncated(tmp_path: Path) -> None:
     filled(tmp_path, 5).close()
     path = tmp_path / "__cluster_metadata-0" / "00000000000000000000.log"
     data = bytearray(path.read_bytes())
@@ -129,7 +129,7 @@ def test_a_missing_segment_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("offset", [0, 1, 13, 29, 30])
-def test_truncation_drops_exactly_the_rest(tmp_path: Path, offset: int) -> None:
+def test_truncation_drops_exactly_the_records_from_its_offset_on(tmp_path: Path, offset: int) -> None:
     log = filled(tmp_path, 30, segment_bytes=500)
     log.truncate_to(offset)
     log.sync()
@@ -141,7 +141,7 @@ def test_truncation_drops_exactly_the_rest(tmp_path: Path, offset: int) -> None:
     assert offsets(reopened.read(offset, offset + 1, 1 << 20)) == [offset]
 
 
-def test_a_log_can_start_over_at_a_snapshot(tmp_path: Path) -> None:
+def test_a_log_can_be_restarted_at_a_snapshot(tmp_path: Path) -> None:
     log = filled(tmp_path, 30, segment_bytes=500)
     log.start_at(100)
     log.append([data_batch(100, "after")], 101)
@@ -151,7 +151,7 @@ def test_a_log_can_start_over_at_a_snapshot(tmp_path: Path) -> None:
     assert (reopened.start_offset, reopened.end_offset) == (100, 101)
 
 
-def test_deletion_removes_whole_segments_before_the_offset_only(tmp_path: Path) -> None:
+def test_deletion_removes_only_whole_segments_before_the_offset(tmp_path: Path) -> None:
     log = filled(tmp_path, 30, segment_bytes=500)
     removed = log.delete_before(20)
     assert removed > 0
@@ -161,7 +161,7 @@ def test_deletion_removes_whole_segments_before_the_offset_only(tmp_path: Path) 
     assert log.start_offset < 30, "the segment being written stays"
 
 
-def test_a_failed_write_leaves_the_log_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_leaves_the_log_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = filled(tmp_path, 3)
     file = log._segments[-1].file
 
@@ -185,7 +185,7 @@ def test_a_failed_write_leaves_the_log_as_it_was(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize(("base", "end"), [(4, 6), (6, 7), (5, 5)])
-def test_a_batch_that_does_not_continue_the_file_is_not_written(tmp_path: Path, base: int, end: int) -> None:
+def test_a_batch_that_does_not_continue_the_log_file_is_not_written(tmp_path: Path, base: int, end: int) -> None:
     log = filled(tmp_path, 5)
     size = log.size
     with pytest.raises(AssertionError, match=r"log ends at 5|an append at 5"):
@@ -194,7 +194,7 @@ def test_a_batch_that_does_not_continue_the_file_is_not_written(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("offset", [-1, 6])
-def test_files_are_not_truncated_to_where_the_log_is_not(tmp_path: Path, offset: int) -> None:
+def test_truncating_a_log_file_to_an_offset_outside_of_it_fails(tmp_path: Path, offset: int) -> None:
     log = filled(tmp_path, 5)
     with pytest.raises(AssertionError, match="of a log from 0 to 5"):
         log.truncate_to(offset)

@@ -50,7 +50,7 @@ def flip(path: Path, position: int) -> bytes:
 
 
 @pytest.mark.parametrize("length", [0, 1, SIZE + 5, 1 << 20, 0x7FFFFFFF, -1])
-def test_a_damaged_length_before_whole_batches_is_refused_and_nothing_is_cut(tmp_path: Path, length: int) -> None:
+def test_a_damaged_length_before_whole_batches_is_refused_and_nothing_is_truncated(tmp_path: Path, length: int) -> None:
     path = written(tmp_path, *(f"value {number}" for number in range(5)))
     content = damage(path, 2 * SIZE + 8, length.to_bytes(4, signed=True))
     with pytest.raises(
@@ -71,7 +71,7 @@ def test_any_flipped_bit_before_whole_batches_is_refused(tmp_path: Path, byte: i
 
 
 @pytest.mark.parametrize("first", range(400, 450))
-def test_the_next_batch_is_found_wherever_sectors_begin(tmp_path: Path, first: int) -> None:
+def test_the_next_batch_behind_damage_is_found_at_any_sector_alignment(tmp_path: Path, first: int) -> None:
     path = written(tmp_path, "x" * first, "y", "z")
     flip(path, len(data_batch(0, "x" * first)) + 9)
     with pytest.raises(CorruptData, match="offset 1"):
@@ -79,7 +79,7 @@ def test_the_next_batch_is_found_wherever_sectors_begin(tmp_path: Path, first: i
 
 
 @pytest.mark.parametrize("shift", [-100, -30, -1, 0, 1, 50])
-def test_the_next_batch_is_found_across_the_pieces_of_the_search(tmp_path: Path, shift: int) -> None:
+def test_the_next_batch_behind_damage_is_found_across_search_chunks(tmp_path: Path, shift: int) -> None:
     large = "x" * (SCAN_BYTES - len(data_batch(0, "")) + shift)
     path = written(tmp_path, large, "y")
     flip(path, 8)
@@ -95,7 +95,7 @@ def test_two_damaged_batches_in_a_row_are_refused(tmp_path: Path) -> None:
         opened(RealFileSystem(), str(tmp_path))
 
 
-def test_older_batches_behind_the_end_are_no_continuation(tmp_path: Path) -> None:
+def test_older_batches_behind_the_log_end_do_not_continue_the_log(tmp_path: Path) -> None:
     path = written(tmp_path, "a", "b", "c")
     content = path.read_bytes()
     path.write_bytes(content + b"torn" * 20 + data_batch(1, "old"))
@@ -103,7 +103,7 @@ def test_older_batches_behind_the_end_are_no_continuation(tmp_path: Path) -> Non
     assert path.read_bytes() == content
 
 
-def test_a_sector_that_was_never_written_is_what_a_crash_leaves(tmp_path: Path) -> None:
+def test_a_sector_that_was_never_written_counts_as_a_torn_write(tmp_path: Path) -> None:
     size = len(data_batch(0, "x" * 300))
     path = written(tmp_path, *("x" * 300 for _ in range(100)))
     damage(path, 20 * SECTOR_BYTES, bytes(SECTOR_BYTES))
@@ -112,7 +112,7 @@ def test_a_sector_that_was_never_written_is_what_a_crash_leaves(tmp_path: Path) 
     assert log.cut_bytes == (100 - log.end_offset) * size
 
 
-def test_a_large_hole_before_whole_batches_is_cut(tmp_path: Path) -> None:
+def test_a_large_hole_before_whole_batches_is_truncated(tmp_path: Path) -> None:
     path = written(tmp_path, "a", "b")
     content = path.read_bytes()
     with path.open("r+b") as file:
@@ -123,7 +123,7 @@ def test_a_large_hole_before_whole_batches_is_cut(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_whatever_a_crash_leaves_of_unsynced_batches_is_opened(seed: int) -> None:
+def test_a_log_with_unsynced_batches_opens_after_any_crash(seed: int) -> None:
     """A crash keeps any subset of unsynced sectors: whole batches may lie behind some that are gone."""
 
     async def fate(universe: Universe) -> None:
@@ -143,7 +143,7 @@ def test_whatever_a_crash_leaves_of_unsynced_batches_is_opened(seed: int) -> Non
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_whatever_a_crash_leaves_of_a_truncation_is_opened(seed: int) -> None:
+def test_a_log_with_an_unsynced_truncation_opens_after_any_crash(seed: int) -> None:
     async def fate(universe: Universe) -> None:
         log = opened(disk_of(universe), "/data/log", segment_bytes=8000)
         for offset in range(60):

@@ -68,7 +68,7 @@ def heard(request: core.Request, answer: Message) -> events.Event:
     return event
 
 
-def test_a_peer_that_refuses_this_nodes_principal_is_told_of_once_in_a_while() -> None:
+def test_a_peer_that_refuses_this_nodes_principal_is_logged_at_most_once_per_interval() -> None:
     lines: list[Any] = []
     world = RealWorld(seed=1, log_sink=lines.append)
     refused = vote_response.VoteResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -112,11 +112,11 @@ MALFORMED: dict[str, tuple[core.Request, Message]] = {
 
 
 @pytest.mark.parametrize(("request_", "answer"), MALFORMED.values(), ids=MALFORMED.keys())
-def test_an_answer_that_makes_no_sense_is_none(request_: core.Request, answer: Message) -> None:
+def test_a_malformed_peer_response_counts_as_a_failed_request(request_: core.Request, answer: Message) -> None:
     assert heard(request_, answer) == events.RequestFailed(7)
 
 
-def test_an_answer_goes_to_who_asked() -> None:
+def test_a_peer_response_is_matched_to_its_request() -> None:
     event = heard(FETCH, fetched(fetch_response.PartitionData(records=voters_batch(1, 2))))
     assert isinstance(event, events.ResponseReceived)
     assert isinstance(event.response, core.FetchResponse)

@@ -45,7 +45,7 @@ def test_three_nodes_agree_and_survive_the_death_of_the_leader(tmp_path: Path) -
     run(body)
 
 
-def test_a_vote_with_the_greatest_epoch_does_not_end_the_quorum(tmp_path: Path) -> None:
+def test_a_vote_with_the_largest_epoch_does_not_stop_the_quorum(tmp_path: Path) -> None:
     """One such request a voter, and a thousand more: an epoch beyond it could be stored and never be sent."""
 
     async def body() -> None:
@@ -73,7 +73,7 @@ def test_a_vote_with_the_greatest_epoch_does_not_end_the_quorum(tmp_path: Path) 
     run(body)
 
 
-def test_a_leader_that_leaves_hands_over(tmp_path: Path) -> None:
+def test_a_leader_that_shuts_down_hands_over_leadership(tmp_path: Path) -> None:
     async def body() -> None:
         members = three(tmp_path)
         async with running(*members):
@@ -85,7 +85,7 @@ def test_a_leader_that_leaves_hands_over(tmp_path: Path) -> None:
     run(body)
 
 
-def test_a_node_that_is_behind_the_log_gets_the_snapshot(tmp_path: Path) -> None:
+def test_a_node_behind_the_log_start_gets_the_snapshot(tmp_path: Path) -> None:
     async def body() -> None:
         calls = Calls()
         for node_id in (1, 2):

@@ -68,22 +68,22 @@ def config(static: VoterSet | None = None, node_id: int = 1, **quorum: object) -
 # What is decided
 
 
-def test_the_only_voter_is_this_node_in_an_epoch_far_above_the_one_it_knows() -> None:
+def test_recovery_makes_this_node_the_only_voter_in_an_epoch_far_above_the_known_one() -> None:
     recovery = plan_recovery(survivor(), random.Random(1))
     assert recovery.epoch >= OLD_EPOCH + EPOCH_RISE_MIN
     assert recovery.payload.voters.voters == (voter_of(1),)
     assert (recovery.base_offset, recovery.end_offset, recovery.payload.kraft_version) == (40, 41, None)
 
 
-def test_the_epoch_is_above_that_of_the_log_where_quorum_state_is_behind_it() -> None:
+def test_the_recovery_epoch_is_above_the_logs_epoch_when_quorum_state_is_behind() -> None:
     assert plan_recovery(survivor(last_epoch=900, election_epoch=7), random.Random(1)).epoch >= 900 + EPOCH_RISE_MIN
 
 
-def test_two_survivors_that_are_both_recovered_do_not_share_an_epoch() -> None:
+def test_two_recovered_survivors_do_not_share_an_epoch() -> None:
     assert len({plan_recovery(survivor(), random.Random(seed)).epoch for seed in range(10)}) == 10
 
 
-def test_static_voters_become_a_voter_set_in_the_log() -> None:
+def test_recovery_turns_static_voters_into_a_voter_set_in_the_log() -> None:
     recovery = plan_recovery(survivor(voters=STATIC, previous_voters=STATIC, kraft_version=0), random.Random(1))
     assert (recovery.payload.kraft_version, recovery.end_offset) == (1, 42)
     (voter,) = recovery.payload.voters.voters
@@ -91,7 +91,7 @@ def test_static_voters_become_a_voter_set_in_the_log() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_nodes_that_join_believe_the_greatest_epoch_that_is_written(seed: int) -> None:
+def test_the_largest_recovery_epoch_is_accepted_by_joining_nodes(seed: int) -> None:
     recovery = plan_recovery(survivor(election_epoch=KNOWN_EPOCH_MAX), random.Random(seed))
     assert recovery.epoch + 1_000_000 < ANSWERED_EPOCH_MAX
 
@@ -108,12 +108,14 @@ def test_nodes_that_join_believe_the_greatest_epoch_that_is_written(seed: int) -
         ({"election_epoch": KNOWN_EPOCH_MAX + 1}, "too great to be raised"),
     ],
 )
-def test_who_cannot_be_the_quorum_is_told_why(changes: dict[str, object], sentence: str) -> None:
+def test_a_node_that_cannot_become_the_quorum_is_refused_with_the_reason(
+    changes: dict[str, object], sentence: str
+) -> None:
     with pytest.raises(ConfigurationError, match=sentence):
         plan_recovery(survivor(**changes), random.Random(1))
 
 
-def test_every_place_where_another_controller_may_live_is_asked_once() -> None:
+def test_every_address_of_another_controller_is_probed_once() -> None:
     bootstrap = tuple(
         (Endpoint("", host, port),) for host, port in (("127.0.0.1", 9001), ("127.0.0.1", 9002), ("c", 1))
     )
@@ -129,7 +131,7 @@ def test_every_place_where_another_controller_may_live_is_asked_once() -> None:
     ]
 
 
-def test_whoever_accepts_a_connection_lives_and_who_is_silent_does_not() -> None:
+def test_a_controller_that_accepts_a_connection_is_alive_and_a_silent_one_is_not() -> None:
     async def fate(universe: Universe) -> None:
         listener = await universe.world_for(2).network.listen("node-2", 9002)
         universe.world_for(3)
@@ -187,7 +189,7 @@ ALL = [f"record {offset}" for offset in range(10)]
 
 
 @pytest.mark.parametrize("static", [False, True])
-def test_what_is_written_makes_this_node_the_only_voter_and_keeps_every_record(static: bool) -> None:
+def test_recovery_makes_this_node_the_only_voter_and_keeps_every_record(static: bool) -> None:
     async def fate(universe: Universe) -> None:
         world, told = universe.world_for(1), config(STATIC if static else None)
         lay_out(world.files, static)
@@ -204,7 +206,7 @@ def test_what_is_written_makes_this_node_the_only_voter_and_keeps_every_record(s
 
 @pytest.mark.parametrize("power_lost", [False, True])
 @pytest.mark.parametrize("static", [False, True])
-def test_a_crash_at_any_step_leaves_the_state_before_or_the_finished_one(static: bool, power_lost: bool) -> None:
+def test_a_crash_at_any_recovery_step_leaves_the_state_before_or_after(static: bool, power_lost: bool) -> None:
     ends = set[bool]()
 
     async def fate(universe: Universe) -> None:
@@ -243,7 +245,7 @@ def test_a_crash_at_any_step_leaves_the_state_before_or_the_finished_one(static:
     assert call > 20
 
 
-def test_a_damaged_or_missing_log_is_refused_and_not_touched() -> None:
+def test_recovery_refuses_a_damaged_or_missing_log_and_does_not_change_it() -> None:
     async def fate(universe: Universe) -> None:
         world = universe.world_for(1)
         with pytest.raises(ConfigurationError, match=f"{METADATA} does not exist"):

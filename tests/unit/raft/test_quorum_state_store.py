@@ -25,11 +25,11 @@ def store(directory: Path) -> QuorumStateStore:
     return QuorumStateStore(RealFileSystem(), str(directory))
 
 
-def test_without_a_file_nothing_has_happened_yet(tmp_path: Path) -> None:
+def test_without_a_quorum_state_file_the_election_state_is_initial(tmp_path: Path) -> None:
     assert store(tmp_path).load() == ElectionState()
 
 
-def test_files_of_apache_kafka_are_read(tmp_path: Path) -> None:
+def test_quorum_state_files_of_apache_kafka_are_read(tmp_path: Path) -> None:
     (tmp_path / "quorum-state").write_text(KAFKA_V0)
     assert store(tmp_path).load() == ElectionState(3, 1, None)
     (tmp_path / "quorum-state").write_text(KAFKA_V1 + "\nanything behind the first line is ignored")
@@ -43,7 +43,7 @@ def test_files_of_apache_kafka_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "election", [ElectionState(7), ElectionState(7, 2), ElectionState(7, -1, key_of(3)), ElectionState(7, 3, key_of(3))]
 )
-def test_what_is_saved_is_loaded(tmp_path: Path, election: ElectionState, kraft_version: int) -> None:
+def test_a_saved_quorum_state_is_loaded_equal(tmp_path: Path, election: ElectionState, kraft_version: int) -> None:
     store(tmp_path).save(election, voters_of(1, 2, 3), kraft_version)
     expected = (
         election if kraft_version or election.voted is None else election._replace(voted=ReplicaKey(election.voted.id))
@@ -67,14 +67,14 @@ def test_what_is_saved_is_loaded(tmp_path: Path, election: ElectionState, kraft_
         KAFKA_V1.replace('"leaderEpoch":4', '"leaderEpoch":true'),
     ],
 )
-def test_a_damaged_file_is_refused(tmp_path: Path, content: str) -> None:
+def test_a_damaged_quorum_state_file_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "quorum-state").write_text(content)
     with pytest.raises(CorruptData, match="quorum-state"):
         store(tmp_path).load()
 
 
 @pytest.mark.parametrize("epoch", [-1, 2**31 - 1, 2**31])
-def test_an_epoch_that_no_election_can_follow_is_refused_with_the_remedy(tmp_path: Path, epoch: int) -> None:
+def test_an_epoch_without_a_possible_successor_is_refused_with_the_remedy(tmp_path: Path, epoch: int) -> None:
     (tmp_path / "quorum-state").write_text(KAFKA_V1.replace('"leaderEpoch":4', f'"leaderEpoch":{epoch}'))
     with pytest.raises(CorruptData, match=rf"follow epoch {epoch}, .* ends in epoch 7\. .*lost-quorum"):
         store(tmp_path).load(log_epoch=7)
@@ -91,7 +91,7 @@ def test_an_epoch_that_no_election_can_follow_is_refused_with_the_remedy(tmp_pat
         ElectionState(1, -1, ReplicaKey(2**31)),
     ],
 )
-def test_what_no_message_can_carry_is_not_stored(tmp_path: Path, election: ElectionState) -> None:
+def test_an_election_state_that_no_message_can_carry_is_not_stored(tmp_path: Path, election: ElectionState) -> None:
     store(tmp_path).save(ElectionState(4), voters_of(1, 2, 3), 1)
     with pytest.raises(AssertionError, match="cannot be stored"):
         store(tmp_path).save(election, voters_of(1, 2, 3), 1)

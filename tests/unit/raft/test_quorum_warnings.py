@@ -36,7 +36,7 @@ class Scene:
         self.warnings = QuorumWarnings(replica, self.room, lambda: addresses, self.clock, log)  # type: ignore[arg-type]
 
 
-def test_a_missing_leader_is_told_from_the_second_look_on_with_the_voters() -> None:
+def test_a_missing_leader_is_logged_with_the_voters_from_the_second_check_on() -> None:
     scene = Scene(node(1, THREE))
     for _ in range(3):
         scene.warnings.look_for_leader()
@@ -47,7 +47,7 @@ def test_a_missing_leader_is_told_from_the_second_look_on_with_the_voters() -> N
     ]
 
 
-def test_a_leader_ends_the_series_and_a_full_disk_is_told_elsewhere() -> None:
+def test_a_leader_ends_the_missing_leader_warnings_and_a_full_disk_suppresses_them() -> None:
     replica = node(1, THREE)
     scene = Scene(replica)
     scene.room.is_missing = True
@@ -60,7 +60,7 @@ def test_a_leader_ends_the_series_and_a_full_disk_is_told_elsewhere() -> None:
     assert not led.lines
 
 
-def test_refused_epochs_are_counted_and_told_once_in_an_interval() -> None:
+def test_refused_epochs_are_counted_and_logged_once_per_interval() -> None:
     replica = node(1, THREE)
     scene = Scene(replica)
     for _ in range(5):

@@ -32,7 +32,7 @@ class Measured:
 LEADS = {"election_latency_avg": 0.0, "election_latency_max": 0.0}
 
 
-def test_commit_latency_is_that_of_a_record() -> None:
+def test_commit_latency_is_measured_per_record() -> None:
     it = Measured()
     it.is_now(Leader)
     it.wrote(0, 10)
@@ -50,7 +50,7 @@ def test_commit_latency_is_that_of_a_record() -> None:
     assert (it.metrics.append_records_rate, it.metrics.fetch_records_rate) == (pytest.approx(11 / 30.1), 0.0)
 
 
-def test_what_a_deposed_leader_appended_is_not_measured() -> None:
+def test_records_of_a_deposed_leader_are_not_measured() -> None:
     it = Measured()
     it.is_now(Leader)
     it.wrote(0, 1)
@@ -62,7 +62,7 @@ def test_what_a_deposed_leader_appended_is_not_measured() -> None:
 
 
 @pytest.mark.parametrize("ending", [Leader, Follower])
-def test_election_latency_begins_with_the_pre_vote(ending: type) -> None:
+def test_election_latency_starts_with_the_pre_vote(ending: type) -> None:
     it = Measured()
     it.is_now(Unattached)
     it.now += 5
@@ -105,7 +105,7 @@ def test_a_driver_measures_its_commits_and_elections(tmp_path: Path) -> None:
     run(body)
 
 
-def test_followers_measure_what_they_fetch(tmp_path: Path) -> None:
+def test_followers_measure_their_fetch_rate(tmp_path: Path) -> None:
     async def body() -> None:
         members = three(tmp_path)
         async with running(*members):

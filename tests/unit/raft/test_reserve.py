@@ -64,7 +64,7 @@ def accepts(room: DiskSpaceMonitor, *, grows: bool) -> bool:
     return True
 
 
-def test_a_start_with_room_takes_the_reserve_and_a_small_disk_gives_a_share() -> None:
+def test_a_start_with_free_space_allocates_the_reserve_and_a_small_disk_only_a_share() -> None:
     async def play(universe: Universe) -> None:
         world, _ = start(universe)
         assert (reserved(world), universe.disk(1).used) == (RESERVE, RESERVE)
@@ -77,7 +77,7 @@ def test_a_start_with_room_takes_the_reserve_and_a_small_disk_gives_a_share() ->
     simulate(play)
 
 
-def test_on_a_full_disk_what_helps_is_written_and_what_grows_is_refused() -> None:
+def test_on_a_full_disk_records_that_free_space_are_written_and_growing_ones_are_refused() -> None:
     async def play(universe: Universe) -> None:
         world, room = start(universe)
         fill_disk(world)
@@ -92,7 +92,7 @@ def test_on_a_full_disk_what_helps_is_written_and_what_grows_is_refused() -> Non
     simulate(play)
 
 
-def test_a_write_larger_than_a_piece_gets_as_many_as_it_needs() -> None:
+def test_a_large_write_releases_as_many_reserve_chunks_as_it_needs() -> None:
     async def play(universe: Universe) -> None:
         world, room = start(universe)
         fill_disk(world)
@@ -102,7 +102,7 @@ def test_a_write_larger_than_a_piece_gets_as_many_as_it_needs() -> None:
     simulate(play)
 
 
-def test_a_used_up_reserve_refuses_all_and_writes_wait_for_room() -> None:
+def test_with_the_reserve_used_up_all_records_are_refused_and_writes_wait_for_space() -> None:
     async def play(universe: Universe) -> None:
         world, room = start(universe)
         fill_disk(world)
@@ -118,7 +118,7 @@ def test_a_used_up_reserve_refuses_all_and_writes_wait_for_room() -> None:
     simulate(play)
 
 
-def test_a_reserve_that_was_used_is_filled_again_when_there_is_room() -> None:
+def test_a_used_reserve_is_refilled_when_there_is_space() -> None:
     async def play(universe: Universe) -> None:
         world, room = start(universe)
         fill_disk(world)
@@ -140,7 +140,7 @@ def test_a_reserve_that_was_used_is_filled_again_when_there_is_room() -> None:
     simulate(play)
 
 
-def test_a_restart_on_a_full_disk_uses_the_reserve_of_before() -> None:
+def test_a_restart_on_a_full_disk_uses_the_existing_reserve() -> None:
     async def play(universe: Universe) -> None:
         world, _ = start(universe)
         fill_disk(world)
@@ -154,7 +154,7 @@ def test_a_restart_on_a_full_disk_uses_the_reserve_of_before() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_after_a_loss_of_power_the_next_start_fills_what_is_missing(seed: int) -> None:
+def test_a_start_after_a_power_loss_refills_the_reserve(seed: int) -> None:
     async def play(universe: Universe) -> None:
         world, room = start(universe)
         fill_disk(world)
@@ -171,7 +171,7 @@ def test_after_a_loss_of_power_the_next_start_fills_what_is_missing(seed: int) -
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EOPNOTSUPP])
-def test_a_disk_that_cannot_allocate_leaves_a_node_without_a_reserve(error: int) -> None:
+def test_a_disk_that_cannot_preallocate_leaves_a_node_without_a_reserve(error: int) -> None:
     async def play(universe: Universe) -> None:
         universe.disk(1).faults = [Fault("reserve", error)]
         world, room = start(universe)
@@ -183,7 +183,7 @@ def test_a_disk_that_cannot_allocate_leaves_a_node_without_a_reserve(error: int)
     simulate(play)
 
 
-def test_missing_descriptors_do_not_use_the_reserve_up() -> None:
+def test_missing_descriptors_do_not_consume_the_reserve() -> None:
     async def play(universe: Universe) -> None:
         world, room = start(universe)
         universe.disk(1).faults = [Fault("open", errno.EMFILE, "0.log", times=3)]

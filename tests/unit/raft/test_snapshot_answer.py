@@ -34,7 +34,7 @@ async def _with_snapshot(member: Member, *, last_contained_timestamp_ms: int) ->
     return OffsetAndEpoch(last + 1, 1)
 
 
-def test_a_snapshot_that_is_trimmed_before_its_answer_leaves_is_not_found(tmp_path: Path) -> None:
+def test_a_snapshot_deleted_before_its_response_is_sent_is_not_found(tmp_path: Path) -> None:
     async def body() -> None:
         member = alone(tmp_path, retention_ms=1 << 60)
         errors: list[int] = []
@@ -73,7 +73,7 @@ class Unreadable:
         raise self._problem
 
 
-def test_without_a_descriptor_the_follower_is_told_to_ask_again() -> None:
+def test_a_snapshot_fetch_without_a_free_descriptor_gets_a_retriable_error() -> None:
     asked = core.FetchSnapshotResponse(core.LeaderHint(1, 1, ()), ErrorCode.NONE, SNAPSHOT)
     assert (
         with_bytes(asked, Unreadable(OutOfResources("no descriptor")), [SNAPSHOT]).error

@@ -54,7 +54,7 @@ def storage(directory: Path) -> QuorumStorage:
     return QuorumStorage(FILES, str(directory), TextSerde(), segment_bytes=1 << 20)
 
 
-def test_names_are_those_of_kip_630() -> None:
+def test_snapshot_file_names_follow_kip_630() -> None:
     assert snapshot_name(OffsetAndEpoch(1234, 5)) == "00000000000000001234-0000000005.checkpoint"
     assert parse_name("00000000000000001234-0000000005.checkpoint") == OffsetAndEpoch(1234, 5)
     assert parse_name("bootstrap.checkpoint") is None
@@ -63,7 +63,7 @@ def test_names_are_those_of_kip_630() -> None:
     assert not is_unfinished("00000000000000001234-0000000005.checkpoint")
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_a_written_snapshot_reads_back_equal(tmp_path: Path) -> None:
     found = reader(write(tmp_path, OffsetAndEpoch(10, 2), "a", "b", voters=voters_of(1, 2)))
     assert [record for batch in found.batches() for record in batch.records] == ["a", "b"]
     assert (found.voters, found.kraft_version, found.last_contained_timestamp_ms) == (voters_of(1, 2), 1, 77)
@@ -74,7 +74,7 @@ def test_a_snapshot_of_kraft_version_0_has_no_voters(tmp_path: Path) -> None:
     assert (found.voters, found.kraft_version, list(found.batches())) == (None, 0, [])
 
 
-def test_a_writer_closed_before_freezing_leaves_nothing(tmp_path: Path) -> None:
+def test_a_snapshot_writer_closed_before_freezing_leaves_no_file(tmp_path: Path) -> None:
     writer = SnapshotWriter(
         FILES,
         str(tmp_path),
@@ -103,7 +103,7 @@ def test_the_bootstrap_checkpoint_of_apache_kafka_is_read(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("keep", [0, 10, 61, 100, 120, 200, -1])
-def test_a_cut_off_snapshot_is_refused(tmp_path: Path, keep: int) -> None:
+def test_a_truncated_snapshot_file_is_refused(tmp_path: Path, keep: int) -> None:
     path = write(tmp_path, OffsetAndEpoch(10, 2), "a", "b", voters=voters_of(1))
     path.write_bytes(path.read_bytes()[:keep])
     with pytest.raises(CorruptData):
@@ -139,7 +139,7 @@ def test_a_log_that_reaches_its_snapshot_is_kept(tmp_path: Path) -> None:
     )
 
 
-def test_a_snapshot_beyond_the_log_replaces_it(tmp_path: Path) -> None:
+def test_a_snapshot_beyond_the_log_end_replaces_the_log(tmp_path: Path) -> None:
     fill(tmp_path, 20)
     write(tmp_path / "__cluster_metadata-0", OffsetAndEpoch(35, 4), voters=voters_of(1, 2))
     state = storage(tmp_path).recover(voters_of(1))
@@ -147,7 +147,7 @@ def test_a_snapshot_beyond_the_log_replaces_it(tmp_path: Path) -> None:
     assert storage(tmp_path).recover(voters_of(1)).end_offset == 35
 
 
-def test_a_snapshot_that_contradicts_the_log_replaces_it(tmp_path: Path) -> None:
+def test_a_snapshot_that_contradicts_the_log_replaces_the_log(tmp_path: Path) -> None:
     """The crash came after a downloaded snapshot got its name and before the log was started from it."""
     fill(tmp_path, 20, epoch=1)
     write(tmp_path / "__cluster_metadata-0", OffsetAndEpoch(10, 2))
@@ -155,7 +155,7 @@ def test_a_snapshot_that_contradicts_the_log_replaces_it(tmp_path: Path) -> None
     assert (state.start_offset, state.end_offset, state.last_epoch) == (10, 10, 2)
 
 
-def test_leftovers_are_removed_at_opening(tmp_path: Path) -> None:
+def test_leftover_snapshot_files_are_removed_at_startup(tmp_path: Path) -> None:
     fill(tmp_path, 1)
     metadata = tmp_path / "__cluster_metadata-0"
     (metadata / "00000000000000000005-0000000001-local.checkpoint.part").write_bytes(b"half")
@@ -163,7 +163,7 @@ def test_leftovers_are_removed_at_opening(tmp_path: Path) -> None:
     assert not list(metadata.glob("*.part"))
 
 
-def test_a_log_without_its_beginning_and_without_snapshot_is_refused(tmp_path: Path) -> None:
+def test_a_log_without_its_first_records_and_without_a_snapshot_is_refused(tmp_path: Path) -> None:
     fill(tmp_path, 1)
     metadata = tmp_path / "__cluster_metadata-0"
     (metadata / "00000000000000000000.log").rename(metadata / "00000000000000000007.log")
@@ -171,7 +171,7 @@ def test_a_log_without_its_beginning_and_without_snapshot_is_refused(tmp_path: P
         storage(tmp_path).recover(voters_of(1))
 
 
-def test_a_download_gets_its_name_only_when_it_is_whole(tmp_path: Path) -> None:
+def test_a_snapshot_download_is_renamed_only_when_complete(tmp_path: Path) -> None:
     snapshot = OffsetAndEpoch(50, 3)
     source = tmp_path / "source"
     source.mkdir()
@@ -190,7 +190,7 @@ def test_a_download_gets_its_name_only_when_it_is_whole(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("position", "max_bytes"), [(0, 0), (0, -1), (0, -(2**31)), (1 << 20, 100), (2**63 - 1, 100), (5, 2**31 - 1)]
 )
-def test_a_piece_of_a_snapshot_is_what_there_is_of_it(tmp_path: Path, position: int, max_bytes: int) -> None:
+def test_a_snapshot_chunk_ends_at_the_end_of_the_snapshot(tmp_path: Path, position: int, max_bytes: int) -> None:
     fill(tmp_path, 20)
     snapshot = OffsetAndEpoch(15, 1)
     content = write(tmp_path / "__cluster_metadata-0", snapshot, "a", "b", voters=voters_of(1)).read_bytes()

@@ -20,19 +20,19 @@ def config(local: ReplicaKey, *, can_be_voter: bool = True, bootstrap: tuple[int
     )
 
 
-def test_the_only_voter_on_another_disk_is_told_which_directory_id_to_bring_back() -> None:
+def test_a_sole_voter_on_another_disk_is_refused_with_the_directory_id_to_restore() -> None:
     other = ReplicaKey(1, b"another director")
     with pytest.raises(ConfigurationError, match=r"^/data/meta\.properties.*directory\.id=AAAAAAAAAAAAAAAAAAAAAQ"):
         refuse_impossible_election(config(other), voters_of(1), DIRECTORY)
 
 
 @pytest.mark.parametrize("bootstrap", [(), (1,)])
-def test_a_controller_that_knows_no_voter_and_nobody_to_ask_is_refused(bootstrap: tuple[int, ...]) -> None:
+def test_a_controller_without_voters_and_without_bootstrap_servers_is_refused(bootstrap: tuple[int, ...]) -> None:
     with pytest.raises(ConfigurationError, match=r"no voter is known.*--voters"):
         refuse_impossible_election(config(key_of(1), bootstrap=bootstrap), VoterSet(), DIRECTORY)
 
 
-def test_who_may_hear_of_the_quorum_from_others_starts() -> None:
+def test_a_node_that_can_learn_the_quorum_from_others_starts() -> None:
     refuse_impossible_election(config(key_of(1), bootstrap=(1, 2)), VoterSet(), DIRECTORY)
     refuse_impossible_election(config(key_of(1), can_be_voter=False), VoterSet(), DIRECTORY)
     refuse_impossible_election(config(key_of(1)), voters_of(1), DIRECTORY)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from kraft.raft.windowed import SAMPLE_SECONDS, Windowed
 
 
-def test_values_of_late_are_averaged_and_the_largest_is_known() -> None:
+def test_recent_values_are_averaged_and_the_maximum_is_kept() -> None:
     window = Windowed()
     for value, now in ((2.0, 0.0), (4.0, 1.0), (9.0, 40.0)):
         window.record(value, now)
     assert (window.average(41.0), window.maximum(41.0)) == (5.0, 9.0)
 
 
-def test_what_is_old_no_longer_counts() -> None:
+def test_values_older_than_the_window_do_not_count() -> None:
     window = Windowed()
     window.record(100.0, 0.0)
     window.record(1.0, 45.0)
@@ -27,7 +27,7 @@ def test_what_is_old_no_longer_counts() -> None:
     assert window.average(300.0) == 3.0
 
 
-def test_a_rate_is_over_at_least_one_sample() -> None:
+def test_a_rate_covers_at_least_one_sample_interval() -> None:
     window = Windowed()
     assert window.rate(0.0) == 0.0
     window.record(60.0, 0.0)

@@ -42,7 +42,7 @@ RESPONSES: list[tuple[core.Request, core.Response]] = [
 
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda r: type(r).__name__)
-def test_requests_arrive_as_they_were_meant(request_: core.Request) -> None:
+def test_requests_survive_encoding_and_decoding(request_: core.Request) -> None:
     message = wire_requests.TO_WIRE[type(request_)](request_)
     version = message.VALID_VERSIONS[1]
     decoded = type(message).decode(message.encode(version), version)
@@ -50,7 +50,7 @@ def test_requests_arrive_as_they_were_meant(request_: core.Request) -> None:
 
 
 @pytest.mark.parametrize(("request_", "response"), RESPONSES, ids=lambda r: type(r).__name__)
-def test_responses_arrive_as_they_were_meant(request_: core.Request, response: core.Response) -> None:
+def test_responses_survive_encoding_and_decoding(request_: core.Request, response: core.Response) -> None:
     message = wire_responses.answer_to(wire_requests.TO_WIRE[type(request_)](request_), response, 99, b"")
     version = message.VALID_VERSIONS[1]
     decoded = type(message).decode(message.encode(version), version)
@@ -58,14 +58,14 @@ def test_responses_arrive_as_they_were_meant(request_: core.Request, response: c
 
 
 @pytest.mark.parametrize(("request_", "response"), RESPONSES, ids=lambda r: type(r).__name__)
-def test_every_older_version_can_be_answered(request_: core.Request, response: core.Response) -> None:
+def test_responses_can_be_encoded_in_every_older_version(request_: core.Request, response: core.Response) -> None:
     asked = wire_requests.TO_WIRE[type(request_)](request_)
     lowest = 12 if isinstance(asked, FetchRequest) else asked.VALID_VERSIONS[0]  # Raft came to Fetch with version 12.
     for version in range(lowest, asked.VALID_VERSIONS[1] + 1):
         assert wire_responses.answer_to(asked, response, version, b"").encode(version)
 
 
-def test_fetched_records_are_cut_into_batches_and_checked() -> None:
+def test_fetched_records_are_split_into_batches_and_validated() -> None:
     records = data_batch(10, "a", "b", epoch=7) + data_batch(12, "c", epoch=7)
     message = wire_responses.fetch_to_wire(core.FetchResponse(HINT, high_watermark=9), 18, records + records[:20])
     found = wire_responses.fetch_to_core(REQUESTS[3], message)  # type: ignore[arg-type]
@@ -92,7 +92,7 @@ def test_fetched_records_are_cut_into_batches_and_checked() -> None:
         [vote_request.TopicData(topic_name=METADATA_TOPIC, partitions=[vote_request.PartitionData()])] * 2,
     ],
 )
-def test_a_request_about_anything_else_is_refused(topics: list[vote_request.TopicData]) -> None:
+def test_a_request_for_any_topic_but_the_metadata_log_is_refused(topics: list[vote_request.TopicData]) -> None:
     with pytest.raises(ApiError):
         wire_requests.vote_to_core(vote_request.VoteRequest(topics=topics))
 
@@ -107,7 +107,7 @@ def test_a_probed_node_without_kraft_version_supports_0_only() -> None:
     ) == core.ProbeVersionsResponse(0, 0)
 
 
-def test_control_batches_say_what_was_put_in() -> None:
+def test_control_batches_read_back_equal() -> None:
     change = LeaderChange(1, (key_of(1), key_of(2)), (key_of(1),), Voters(1, voters_of(1, 2)))
     batch = RecordBatch(encode_payload(change, base_offset=5, epoch=3, timestamp_ms=1))
     assert (batch.base_offset, batch.last_offset, batch.partition_leader_epoch, batch.is_control) == (5, 7, 3, True)

@@ -49,7 +49,7 @@ async def snapshot_of(member: Member) -> OffsetAndEpoch:
     return OffsetAndEpoch(last + 1, 1)
 
 
-def test_snapshots_that_cannot_be_looked_at_are_trimmed_later() -> None:
+def test_snapshots_that_cannot_be_opened_for_lack_of_descriptors_are_deleted_later() -> None:
     async def body() -> None:
         machine = Machine()
         member = member_of(machine, retention_ms=1 << 60)
@@ -72,7 +72,7 @@ def test_snapshots_that_cannot_be_looked_at_are_trimmed_later() -> None:
 @pytest.mark.parametrize(
     ("operation", "within", "code"), [("open", ".checkpoint", errno.EMFILE), ("pread", ".log", errno.ENOMEM)]
 )
-def test_a_listener_whose_snapshot_or_records_cannot_be_read_gets_them_later(
+def test_a_listener_gets_a_snapshot_or_records_later_when_descriptors_are_short(
     operation: str, within: str, code: int
 ) -> None:
     async def body() -> None:
@@ -91,7 +91,7 @@ def test_a_listener_whose_snapshot_or_records_cannot_be_read_gets_them_later(
     trio.run(body)
 
 
-def test_a_fetch_whose_records_cannot_be_read_is_to_be_asked_again() -> None:
+def test_a_fetch_that_lacks_a_descriptor_gets_a_retriable_error() -> None:
     async def body() -> None:
         machine = Machine()
         member = member_of(machine)
@@ -110,7 +110,7 @@ def test_a_fetch_whose_records_cannot_be_read_is_to_be_asked_again() -> None:
 @pytest.mark.parametrize(
     ("operation", "within"), [("open", "quorum-state.tmp"), ("sync_directory", "__cluster_metadata")]
 )
-def test_an_election_waits_for_a_descriptor(operation: str, within: str) -> None:
+def test_an_election_waits_for_a_free_descriptor(operation: str, within: str) -> None:
     async def body() -> None:
         machine = Machine()
         member = member_of(machine)
@@ -121,7 +121,7 @@ def test_an_election_waits_for_a_descriptor(operation: str, within: str) -> None
     trio.run(body)
 
 
-def test_a_truncation_without_a_descriptor_is_finished_when_it_is_tried_again() -> None:
+def test_a_truncation_that_lacked_a_descriptor_finishes_when_retried() -> None:
     machine = Machine()
     log = MetadataLog.open(machine.files, "/data/log", segment_bytes=500)
     for _ in log.recover():
@@ -140,7 +140,7 @@ def test_a_truncation_without_a_descriptor_is_finished_when_it_is_tried_again() 
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_a_download_that_finds_no_descriptor_can_be_made_again(times: int) -> None:
+def test_a_snapshot_download_that_lacked_a_descriptor_can_be_restarted(times: int) -> None:
     machine = Machine()
     storage = QuorumStorage(machine.files, "/data", TextSerde(), segment_bytes=1 << 20)
     state = storage.recover(VoterSet())

@@ -37,7 +37,9 @@ def state(election: ElectionState) -> QuorumState:
         (ElectionState(5, -1, key_of(2)), "a second leader in epoch 5"),
     ],
 )
-def test_an_election_state_that_takes_something_back_is_not_persisted(election: ElectionState, told: str) -> None:
+def test_an_election_state_that_reverts_an_epoch_leader_or_vote_is_not_persisted(
+    election: ElectionState, told: str
+) -> None:
     q = state(ElectionState(5, 2, key_of(2)))
     with pytest.raises(AssertionError, match=told):
         q._persist(election)
@@ -62,7 +64,7 @@ def test_a_batch_that_does_not_continue_the_log_is_not_appended(batch: Batch, to
 
 
 @pytest.mark.parametrize(("offset", "told"), [(4, "truncation to 4"), (0, "committed records would be lost")])
-def test_a_log_is_not_truncated_beyond_its_end_or_below_what_is_committed(offset: int, told: str) -> None:
+def test_a_log_is_not_truncated_beyond_its_end_or_below_its_high_watermark(offset: int, told: str) -> None:
     log = state(ElectionState(5)).log
     log.high_watermark = 1
     with pytest.raises(AssertionError, match=told):
@@ -82,7 +84,7 @@ ROLES: tuple[Role, ...] = (
 
 @pytest.mark.parametrize("source", ROLES, ids=lambda role: role.name)
 @pytest.mark.parametrize("target", ROLES, ids=lambda role: role.name)
-def test_only_the_moves_of_the_table_are_made(source: Role, target: Role) -> None:
+def test_only_the_role_transitions_of_the_table_are_allowed(source: Role, target: Role) -> None:
     q = state(ElectionState(5))
     q.role = source
     if (source.name, target.name) in MOVES:
@@ -93,7 +95,7 @@ def test_only_the_moves_of_the_table_are_made(source: Role, target: Role) -> Non
             q._enter(target)
 
 
-def test_the_table_names_every_role_and_no_other() -> None:
+def test_the_transition_table_names_every_role_and_no_other() -> None:
     names = {role.name for role in ROLES}
     assert {transition.source for transition in TRANSITIONS} == names
     assert {transition.target for transition in TRANSITIONS} == names

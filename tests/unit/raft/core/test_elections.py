@@ -12,7 +12,7 @@ from tests.unit.raft.builders import key_of, node, voter_of
 from tests.unit.raft.core.steps import THREE, ask, follower, sends
 
 
-def test_an_election_begins_with_a_pre_vote_and_leaves_the_epoch_alone() -> None:
+def test_an_election_starts_with_a_pre_vote_and_keeps_the_epoch() -> None:
     replica = node(1, THREE, epochs=(1,))
     effects = replica.step(events.Tick(), 2_000)
     assert isinstance(replica.role, Prospective)
@@ -21,7 +21,7 @@ def test_an_election_begins_with_a_pre_vote_and_leaves_the_epoch_alone() -> None
     assert all(message.request.pre_vote for message in sends(effects, m.VoteRequest))  # type: ignore[union-attr]
 
 
-def test_a_majority_of_pre_votes_makes_a_candidate_that_has_stored_its_own_vote() -> None:
+def test_a_majority_of_pre_votes_makes_a_candidate_with_a_stored_vote_for_itself() -> None:
     replica = node(1, THREE)
     (first, _) = sends(replica.step(events.Tick(), 2_000), m.VoteRequest)
     effects = replica.step(events.ResponseReceived(first.correlation, m.VoteResponse(LeaderHint(), True)), 2_001)
@@ -30,7 +30,7 @@ def test_a_majority_of_pre_votes_makes_a_candidate_that_has_stored_its_own_vote(
     assert not any(message.request.pre_vote for message in sends(effects, m.VoteRequest))  # type: ignore[union-attr]
 
 
-def test_a_peer_too_old_for_pre_votes_is_no_obstacle() -> None:
+def test_a_peer_without_pre_vote_support_does_not_block_an_election() -> None:
     replica = node(1, THREE)
     (first, _) = sends(replica.step(events.Tick(), 2_000), m.VoteRequest)
     replica.step(
@@ -40,7 +40,7 @@ def test_a_peer_too_old_for_pre_votes_is_no_obstacle() -> None:
     assert isinstance(replica.role, Candidate)
 
 
-def test_a_follower_stands_when_its_leader_is_silent() -> None:
+def test_a_follower_starts_an_election_when_its_leader_is_silent() -> None:
     replica = follower()
     replica.step(events.Tick(), 1_900)
     assert isinstance(replica.role, Follower)
@@ -48,7 +48,7 @@ def test_a_follower_stands_when_its_leader_is_silent() -> None:
     assert isinstance(replica.role, Prospective)
 
 
-def test_a_follower_stands_soon_when_the_port_of_its_leader_refuses() -> None:
+def test_a_follower_starts_an_election_early_when_its_leaders_port_refuses_connections() -> None:
     replica = node(1, THREE)
     (message,) = sends(ask(replica, m.BeginQuorumEpochRequest(5, 2, voter_of(2).endpoints)), m.FetchRequest)
     replica.step(events.RequestFailed(message.correlation, refused=True), 10)
@@ -57,7 +57,7 @@ def test_a_follower_stands_soon_when_the_port_of_its_leader_refuses() -> None:
     assert isinstance(replica.role, Prospective)
 
 
-def test_a_follower_stands_soon_when_its_leader_says_that_it_leads_no_more() -> None:
+def test_a_follower_starts_an_election_early_when_its_leader_no_longer_leads() -> None:
     replica = node(1, THREE)
     (message,) = sends(ask(replica, m.BeginQuorumEpochRequest(5, 2, voter_of(2).endpoints)), m.FetchRequest)
     resigned = m.FetchResponse(LeaderHint(2, 5, voter_of(2).endpoints), ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -67,7 +67,7 @@ def test_a_follower_stands_soon_when_its_leader_says_that_it_leads_no_more() -> 
     assert isinstance(replica.role, Prospective)
 
 
-def test_a_candidate_that_lost_stands_again_soon() -> None:
+def test_a_candidate_that_lost_starts_another_election_after_a_short_backoff() -> None:
     replica = node(1, THREE)
     effects = replica.step(events.Tick(), 200)
     for message in sends(effects, m.VoteRequest)[:1]:
@@ -82,14 +82,14 @@ def test_a_candidate_that_lost_stands_again_soon() -> None:
     assert isinstance(replica.role, Prospective)
 
 
-def test_a_voter_that_starts_without_a_leader_asks_for_pre_votes_soon() -> None:
+def test_a_voter_that_starts_without_a_leader_soon_requests_pre_votes() -> None:
     replica = node(1, THREE)
     assert isinstance(replica.role, Unattached)
     replica.step(events.Tick(), 151)
     assert isinstance(replica.role, Prospective)
 
 
-def test_a_follower_told_that_its_leader_resigns_stands_in_its_turn() -> None:
+def test_a_follower_starts_an_election_in_the_successor_order_of_a_resigning_leader() -> None:
     first, second = follower(), follower()
     ask(first, m.EndQuorumEpochRequest(5, 2, (key_of(1), key_of(3))), 100)
     assert isinstance(first.role, Prospective)

@@ -51,7 +51,7 @@ def test_a_request_does_not_raise_the_epoch_by_more_than_elections_can(claim, ep
 
 
 @pytest.mark.parametrize("claim", CLAIMS)
-def test_a_request_may_raise_the_epoch_by_what_elections_can_have_raised_it(claim) -> None:  # type: ignore[no-untyped-def]
+def test_a_request_may_raise_the_epoch_by_as_much_as_elections_can(claim) -> None:  # type: ignore[no-untyped-def]
     replica = node(1, THREE)
     ask(replica, claim(CLAIMED_RISE_MAX))
     assert replica.epoch == CLAIMED_RISE_MAX
@@ -73,7 +73,7 @@ def test_a_leader_is_not_deposed_by_an_impossible_epoch() -> None:
 
 
 @pytest.mark.parametrize("epoch", [CLAIMED_RISE_MAX + 1, ANSWERED_EPOCH_MAX])
-def test_what_a_voter_answers_at_its_own_address_is_believed_further(epoch: int) -> None:
+def test_a_response_of_a_voter_at_its_own_address_may_raise_the_epoch_further(epoch: int) -> None:
     """A replica that was away for a year hears of the epoch from whom it asks itself."""
     replica = node(1, THREE)
     (message,) = sends(replica.step(events.Tick(), 0), m.FetchRequest)
@@ -83,7 +83,7 @@ def test_what_a_voter_answers_at_its_own_address_is_believed_further(epoch: int)
 
 @pytest.mark.parametrize("epoch", [ANSWERED_EPOCH_MAX + 1, EPOCH_MAX, EPOCH_MAX + 1])
 @pytest.mark.parametrize("leader_id", [-1, 2])
-def test_an_answer_with_an_impossible_epoch_is_none(epoch: int, leader_id: int) -> None:
+def test_a_response_with_an_impossible_epoch_is_discarded(epoch: int, leader_id: int) -> None:
     replica = follower()
     (message,) = sends(ask(replica, m.BeginQuorumEpochRequest(6, 2, voter_of(2).endpoints), 400), m.FetchRequest)
     before = replica.epoch
@@ -96,7 +96,7 @@ def test_an_answer_with_an_impossible_epoch_is_none(epoch: int, leader_id: int) 
     assert replica.refused_epochs == 1
 
 
-def test_a_quorum_whose_epochs_are_above_the_limit_goes_on_electing() -> None:
+def test_a_quorum_whose_epochs_are_above_the_limit_still_elects() -> None:
     start = ANSWERED_EPOCH_MAX + 5
     replica = node(1, THREE, election=ElectionState(start))
     ask(replica, vote(start + 1, 2))
@@ -107,7 +107,7 @@ def test_a_quorum_whose_epochs_are_above_the_limit_goes_on_electing() -> None:
     assert replica.epoch == start + 3
 
 
-def test_the_last_epoch_is_followed_by_none() -> None:
+def test_the_largest_epoch_has_no_successor() -> None:
     replica = node(1, THREE, election=ElectionState(EPOCH_MAX))
     effects = replica.step(events.Tick(), 2_000)
     (message, *_) = sends(effects, m.VoteRequest)
@@ -119,7 +119,7 @@ def test_the_last_epoch_is_followed_by_none() -> None:
         node(1, THREE, election=ElectionState(EPOCH_MAX, 1)).step(events.Tick(), 10_000)
 
 
-def test_the_allowance_fills_again_up_to_its_bound() -> None:
+def test_the_epoch_allowance_refills_up_to_its_limit() -> None:
     allowance = EpochAllowance(0)
     assert allowance.admits_request(10, 10 + CLAIMED_RISE_MAX, 0)
     allowance.spend(CLAIMED_RISE_MAX)

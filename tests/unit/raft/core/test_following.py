@@ -15,7 +15,7 @@ from tests.unit.raft.builders import node, voter_of
 from tests.unit.raft.core.steps import THREE, ask, follower, leader, replies, sends
 
 
-def test_an_old_sync_says_nothing_about_what_was_written_after_a_truncation() -> None:
+def test_a_sync_from_before_a_truncation_does_not_cover_later_records() -> None:
     replica = follower(epochs=(1, 1, 1))
     generation = replica.log.generation
     replica._q.truncate(1)
@@ -38,7 +38,7 @@ def test_a_follower_truncates_to_where_the_logs_agree() -> None:
     assert (again.request.offset, again.request.last_fetched_epoch) == (2, 1)  # type: ignore[union-attr]
 
 
-def test_committed_records_are_never_truncated() -> None:
+def test_records_below_the_high_watermark_are_never_truncated() -> None:
     replica = node(1, THREE, epochs=(1, 1, 2, 2))
     replica.log.high_watermark = 3
     (message,) = sends(ask(replica, m.BeginQuorumEpochRequest(5, 2, voter_of(2).endpoints)), m.FetchRequest)
@@ -95,7 +95,7 @@ def test_a_snapshot_that_no_leader_of_the_epoch_can_have_is_not_fetched(snapshot
 
 
 @pytest.mark.parametrize("kind", [m.BeginQuorumEpochRequest, m.EndQuorumEpochRequest])
-def test_another_leader_of_the_leaders_own_epoch_is_refused(kind: type[m.Request]) -> None:
+def test_a_second_leader_of_the_same_epoch_is_refused(kind: type[m.Request]) -> None:
     for replica, epoch, known in ((follower(leader=2, epoch=5), 5, 2), (leader(), 1, 1)):
         assert (replica.epoch, replica.election.leader_id) == (epoch, known)
         (answer,) = replies(ask(replica, kind(epoch, 3)))  # type: ignore[call-arg]  # Both begin with these.

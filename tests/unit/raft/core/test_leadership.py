@@ -18,7 +18,7 @@ from tests.unit.raft.builders import key_of, node, voter_of, voters_of
 from tests.unit.raft.core.steps import ask, fetch, follower, leader, replies, sends, vote
 
 
-def test_a_new_leader_writes_leader_change_first() -> None:
+def test_a_new_leader_first_appends_a_leader_change_record() -> None:
     replica = node(1, voters_of(1))
     effects = replica.step(events.Tick(), 0)
     (append,) = effects.log
@@ -32,7 +32,7 @@ def test_a_new_leader_writes_leader_change_first() -> None:
     assert effects.high_watermark == replica.log.end_offset
 
 
-def test_a_new_leader_tells_where_it_listens_now() -> None:
+def test_a_new_leader_appends_its_changed_listeners() -> None:
     moved = voters_of(1).with_voter(voter_of(1, port=12345))
     replica = node(1, moved)
     effects = replica.step(events.Tick(), 0)
@@ -41,7 +41,7 @@ def test_a_new_leader_tells_where_it_listens_now() -> None:
     assert append.batches[0].voters == voters_of(1)
 
 
-def test_a_leader_hands_out_records_before_its_own_sync_and_commits_only_after_it() -> None:
+def test_a_leader_serves_records_before_its_own_sync_and_commits_them_only_after_it() -> None:
     replica = leader()
     fetch(replica, 2, replica.log.end_offset, replica.epoch, wait_ms=500)
     offset, effects = replica.append(replica.epoch, 1, "payload", 2_100)
@@ -52,7 +52,7 @@ def test_a_leader_hands_out_records_before_its_own_sync_and_commits_only_after_i
     assert replica.log.high_watermark == offset + 1
 
 
-def test_the_high_watermark_needs_a_majority_and_this_epoch() -> None:
+def test_the_high_watermark_needs_a_majority_and_a_record_of_the_current_epoch() -> None:
     replica = leader(epochs=(1, 1, 1))
     start = replica.role.epoch_start  # type: ignore[union-attr]
     assert start == 3
@@ -62,13 +62,13 @@ def test_the_high_watermark_needs_a_majority_and_this_epoch() -> None:
     assert effects.high_watermark == replica.log.end_offset
 
 
-def test_observers_never_count() -> None:
+def test_observers_do_not_count_towards_the_high_watermark() -> None:
     replica = leader()
     fetch(replica, 9, replica.log.end_offset, replica.epoch)
     assert replica.log.high_watermark == 0
 
 
-def test_fetchers_without_end_are_not_all_remembered() -> None:
+def test_the_leader_tracks_all_voters_but_only_the_latest_observers() -> None:
     replica = leader()
     fetch(replica, 2, replica.log.end_offset, replica.epoch, now_ms=2_001)
     for each in range(2 * OBSERVERS_MAX):
@@ -79,7 +79,7 @@ def test_fetchers_without_end_are_not_all_remembered() -> None:
     assert kept == [2, *range(1_000 + OBSERVERS_MAX, 1_000 + 2 * OBSERVERS_MAX)], "voters, and the latest others"
 
 
-def test_a_voter_known_by_its_id_alone_is_remembered_with_its_latest_directory() -> None:
+def test_a_voter_known_only_by_id_is_tracked_with_its_latest_directory() -> None:
     replica = node(1, VoterSet([Voter(ReplicaKey(1))]), kraft_version=0)
     replica.step(events.Tick(), 0)
     role = replica.role
@@ -91,7 +91,7 @@ def test_a_voter_known_by_its_id_alone_is_remembered_with_its_latest_directory()
     assert role.progress_of_voter(ReplicaKey(2)) is role.progress_of(ReplicaKey(2, bytes([1, 49]) + bytes(14)), static)
 
 
-def test_a_fetcher_that_is_forgotten_waits_no_longer() -> None:
+def test_the_parked_fetch_of_an_evicted_observer_is_completed() -> None:
     replica = leader()
     end, answered = replica.log.end_offset, 0
     for each in range(OBSERVERS_MAX + 5):
@@ -102,7 +102,7 @@ def test_a_fetcher_that_is_forgotten_waits_no_longer() -> None:
     assert (len(replica.role.parked), answered) == (OBSERVERS_MAX, 5)
 
 
-def test_the_records_of_one_answer_have_a_bound_whatever_is_asked_for() -> None:
+def test_the_bytes_of_one_fetch_response_are_limited_whatever_the_request() -> None:
     replica = leader()
     for wanted, given in (((1 << 31) - 1, FETCH_BYTES_MAX), (1_000, 1_000)):
         request = m.FetchRequest(key_of(2), replica.epoch, 0, 0, -1, 0, wanted)
@@ -111,7 +111,7 @@ def test_the_records_of_one_answer_have_a_bound_whatever_is_asked_for() -> None:
         assert answer.max_bytes == given
 
 
-def test_a_voter_with_another_directory_does_not_count() -> None:
+def test_a_voter_with_another_directory_does_not_count_towards_the_high_watermark() -> None:
     replica = leader()
     ask(
         replica,
@@ -121,7 +121,7 @@ def test_a_voter_with_another_directory_does_not_count() -> None:
     assert replica.log.high_watermark == 0
 
 
-def test_a_fetch_waits_for_records_and_is_answered_by_an_append() -> None:
+def test_a_parked_fetch_is_completed_by_an_append() -> None:
     replica = leader()
     assert replies(fetch(replica, 2, replica.log.end_offset, replica.epoch, wait_ms=500)) == []
     _, effects = replica.append(replica.epoch, 2, "payload", 2_100)
@@ -130,7 +130,7 @@ def test_a_fetch_waits_for_records_and_is_answered_by_an_append() -> None:
     assert answer.end_offset - answer.offset == 2
 
 
-def test_a_fetch_that_does_not_know_the_high_watermark_is_answered_at_once() -> None:
+def test_a_fetch_with_an_outdated_high_watermark_is_answered_immediately() -> None:
     replica = leader()
     fetch(replica, 2, replica.log.end_offset, replica.epoch)
     assert replies(fetch(replica, 3, replica.log.end_offset, replica.epoch, wait_ms=500, hw=0)) != []
@@ -140,7 +140,7 @@ def test_a_fetch_that_does_not_know_the_high_watermark_is_answered_at_once() -> 
     )
 
 
-def test_a_waiting_fetch_is_answered_when_its_time_is_up_or_leadership_is_lost() -> None:
+def test_a_parked_fetch_is_completed_by_its_timeout_or_by_loss_of_leadership() -> None:
     replica = leader()
     fetch(replica, 2, replica.log.end_offset, replica.epoch, wait_ms=500)
     assert len(replies(replica.step(events.Tick(), 2_600))) == 1
@@ -158,7 +158,7 @@ def test_a_fetch_of_another_epoch_is_refused(epoch: int, error: int) -> None:
     assert answer.error == error  # type: ignore[union-attr]
 
 
-def test_a_diverging_log_is_told_where() -> None:
+def test_a_fetch_with_a_diverging_log_gets_the_diverging_epoch() -> None:
     replica = leader(epochs=(1, 1, 3, 3))
     (answer,) = replies(fetch(replica, 2, 4, 2))
     assert answer.diverging == OffsetAndEpoch(2, 1)  # type: ignore[union-attr]
@@ -180,27 +180,27 @@ def test_only_the_leader_of_the_epoch_appends() -> None:
 
 
 @pytest.mark.parametrize(("offset", "epoch"), [(-1, 1), (-(1 << 63), 1), (0, -1)])
-def test_a_fetch_from_before_the_beginning_is_refused(offset: int, epoch: int) -> None:
+def test_a_fetch_before_the_log_start_is_refused(offset: int, epoch: int) -> None:
     replica = leader()
     (answer,) = replies(fetch(replica, 2, offset, epoch))
     assert answer.error == ErrorCode.INVALID_REQUEST  # type: ignore[union-attr]
     assert replica.log.high_watermark == 0
 
 
-def test_a_leader_knows_of_no_log_that_is_longer_than_its_own() -> None:
+def test_a_follower_offset_beyond_the_leaders_log_fails_an_assertion() -> None:
     progress = Progress(ReplicaKey(2, b""))
     progress.fetched(3, 3, 10)
     with pytest.raises(AssertionError, match="acknowledges 4 of 3"):
         progress.fetched(4, 3, 11)
 
 
-def test_no_more_is_synced_than_there_is() -> None:
+def test_a_sync_beyond_the_log_end_fails_an_assertion() -> None:
     replica = leader()
     with pytest.raises(AssertionError, match="the log is shorter"):
         replica.step(events.LogFlushed(replica.log.end_offset + 1, replica.log.generation), 2_001)
 
 
-def test_a_leader_that_counted_older_epochs_would_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_committing_an_older_epoch_by_counting_replicas_fails_an_assertion(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planted defect (figure 8 of the Raft paper)."""
     monkeypatch.setattr("kraft.raft.core.leadership.may_commit", lambda q, leader, candidate: candidate > 0)
     replica = leader(epochs=(1, 1, 1))

@@ -14,7 +14,7 @@ from tests.unit.raft.builders import key_of, node, voter_of, voters_of
 from tests.unit.raft.core.steps import THREE, ask, committed_leader, fetch, leader, replies, sends
 
 
-def test_a_voter_is_added_when_it_has_caught_up_and_the_new_set_has_committed() -> None:
+def test_a_voter_is_added_once_it_caught_up_and_the_new_voter_set_is_committed() -> None:
     replica = committed_leader()
     fetch(replica, 4, replica.log.end_offset, replica.epoch)
     (probe,) = sends(ask(replica, m.AddVoterRequest(voter_of(4)), 2_010), m.ProbeVersionsRequest)
@@ -48,12 +48,12 @@ def test_a_voter_that_lags_is_not_added() -> None:
         (m.UpdateVoterRequest(99, voter_of(2)), ErrorCode.UNKNOWN_LEADER_EPOCH),
     ],
 )
-def test_changes_that_make_no_sense_are_refused(request_: m.Request, error: int) -> None:
+def test_invalid_voter_changes_are_refused(request_: m.Request, error: int) -> None:
     answers = replies(ask(committed_leader(), request_, 2_010))
     assert [answer.error for answer in answers] == [error]  # type: ignore[union-attr]
 
 
-def test_there_is_one_change_at_a_time_and_none_before_the_epoch_has_committed() -> None:
+def test_one_voter_change_runs_at_a_time_and_none_before_the_epoch_has_a_committed_record() -> None:
     replica = leader()
     assert replies(ask(replica, m.RemoveVoterRequest(key_of(3)), 2_001))[0].error == ErrorCode.REQUEST_TIMED_OUT  # type: ignore[union-attr]
     replica = committed_leader()
@@ -61,7 +61,7 @@ def test_there_is_one_change_at_a_time_and_none_before_the_epoch_has_committed()
     assert replies(ask(replica, m.RemoveVoterRequest(key_of(2)), 2_001))[0].error == ErrorCode.REQUEST_TIMED_OUT  # type: ignore[union-attr]
 
 
-def test_a_leader_that_removes_itself_does_not_count_itself_and_goes_when_it_is_committed() -> None:
+def test_a_leader_that_removes_itself_does_not_count_itself_and_resigns_after_the_commit() -> None:
     replica = committed_leader()
     ask(replica, m.RemoveVoterRequest(key_of(1)), 2_001)
     end = replica.log.end_offset
@@ -86,7 +86,7 @@ def test_voters_cannot_be_changed_under_kraft_version_0_until_it_is_raised() -> 
 
 
 @pytest.mark.parametrize("voter", [voter_of(2)._replace(key=ReplicaKey(2)), voter_of(2)._replace(endpoints=())])
-def test_a_voter_that_cannot_be_found_afterwards_is_not_remembered_for_an_upgrade(voter: Voter) -> None:
+def test_an_invalid_voter_in_an_update_request_is_refused_and_not_tracked(voter: Voter) -> None:
     replica = leader(kraft_version=0)
     (answer,) = replies(ask(replica, m.UpdateVoterRequest(replica.epoch, voter), 2_010))
     assert isinstance(answer, m.VoterResponse)
@@ -95,7 +95,7 @@ def test_a_voter_that_cannot_be_found_afterwards_is_not_remembered_for_an_upgrad
     assert replica.role.reported == {}
 
 
-def test_a_voter_whose_versions_are_still_asked_for_is_not_asked_twice() -> None:
+def test_a_voter_with_a_version_probe_in_flight_is_not_probed_again() -> None:
     replica = committed_leader()
     fetch(replica, 4, replica.log.end_offset, replica.epoch)
     (probe,) = sends(ask(replica, m.AddVoterRequest(voter_of(4), timeout_ms=50), 2_010), m.ProbeVersionsRequest)
@@ -111,7 +111,7 @@ def test_a_voter_whose_versions_are_still_asked_for_is_not_asked_twice() -> None
 
 
 @pytest.mark.parametrize("answered", [True, False])
-def test_what_one_node_answers_says_nothing_of_another(answered: bool) -> None:
+def test_a_probe_response_of_one_node_does_not_complete_the_addition_of_another(answered: bool) -> None:
     replica = committed_leader()
     fetch(replica, 5, replica.log.end_offset, replica.epoch)
     (late,) = sends(ask(replica, m.AddVoterRequest(voter_of(4), timeout_ms=50), 2_010), m.ProbeVersionsRequest)
@@ -169,7 +169,7 @@ class Telling:
         return told
 
 
-def test_under_kraft_version_0_a_voter_tells_of_itself_until_the_leader_has_heard() -> None:
+def test_under_kraft_version_0_a_voter_sends_its_versions_until_the_leader_acknowledges_them() -> None:
     telling = Telling()
     telling.follow(2, 5)
     (lost,) = telling.told_in(1.1)

@@ -14,7 +14,7 @@ from tests.unit.raft.builders import key_of, node, voter_of, voters_of
 from tests.unit.raft.core.steps import THREE, ask, committed_leader, fetch, replies, sends
 
 
-def test_a_follower_behind_the_log_is_sent_to_the_snapshot() -> None:
+def test_a_follower_behind_the_log_start_is_sent_to_the_snapshot() -> None:
     replica = committed_leader()
     snapshot = OffsetAndEpoch(replica.log.end_offset, replica.epoch)
     replica.step(events.SnapshotCreated(snapshot), 2_010)
@@ -26,7 +26,7 @@ def test_a_follower_behind_the_log_is_sent_to_the_snapshot() -> None:
     assert missing.error == ErrorCode.SNAPSHOT_NOT_FOUND  # type: ignore[union-attr]
 
 
-def test_a_piece_of_a_snapshot_has_a_bound_whatever_is_asked_for() -> None:
+def test_the_bytes_of_one_snapshot_chunk_are_limited_whatever_the_request() -> None:
     replica = committed_leader()
     snapshot = OffsetAndEpoch(replica.log.end_offset, replica.epoch)
     replica.step(events.SnapshotCreated(snapshot), 2_010)
@@ -37,7 +37,7 @@ def test_a_piece_of_a_snapshot_has_a_bound_whatever_is_asked_for() -> None:
         assert piece.max_bytes == given
 
 
-def test_a_follower_asks_for_as_much_as_it_is_told_to() -> None:
+def test_a_follower_requests_as_many_bytes_as_configured() -> None:
     replica = node(1, THREE)
     replica._q.config = replace(replica._q.config, fetch_bytes_max=7, snapshot_bytes_max=5)
     (message,) = sends(ask(replica, m.BeginQuorumEpochRequest(5, 2, voter_of(2).endpoints)), m.FetchRequest)
@@ -46,7 +46,7 @@ def test_a_follower_asks_for_as_much_as_it_is_told_to() -> None:
     assert (message.request.max_bytes, part.request.max_bytes) == (7, 5)  # type: ignore[union-attr]
 
 
-def test_a_download_that_cannot_be_used_is_begun_again_after_a_pause() -> None:
+def test_an_unusable_snapshot_download_is_restarted_after_a_backoff() -> None:
     replica = node(1, THREE)
     (message,) = sends(ask(replica, m.BeginQuorumEpochRequest(5, 2, voter_of(2).endpoints)), m.FetchRequest)
     snapshot = OffsetAndEpoch(100, 4)
@@ -61,7 +61,7 @@ def test_a_download_that_cannot_be_used_is_begun_again_after_a_pause() -> None:
     assert len(sends(replica.step(events.Tick(), replica.deadline_ms), m.FetchSnapshotRequest)) == 1
 
 
-def test_a_downloaded_snapshot_replaces_the_log_and_brings_its_voters() -> None:
+def test_a_downloaded_snapshot_replaces_the_log_and_the_voter_set() -> None:
     replica = node(1, THREE)
     (message,) = sends(ask(replica, m.BeginQuorumEpochRequest(5, 2, voter_of(2).endpoints)), m.FetchRequest)
     snapshot = OffsetAndEpoch(100, 4)

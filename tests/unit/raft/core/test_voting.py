@@ -16,14 +16,14 @@ from tests.unit.raft.builders import key_of, node, voter_of
 from tests.unit.raft.core.steps import THREE, ask, follower, leader, replies, sends, vote
 
 
-def test_a_vote_is_stored_before_it_is_told() -> None:
+def test_a_vote_is_stored_before_it_is_answered() -> None:
     effects = ask(node(1, THREE), vote(1, 2))
     assert effects.election == ElectionState(1, -1, key_of(2))
     assert [type(stage) for stage in effects.stages()][:2] == [ElectionState, Reply]
     assert replies(effects) == [m.VoteResponse(LeaderHint(epoch=1), True)]
 
 
-def test_the_same_candidate_gets_its_vote_again_and_another_does_not() -> None:
+def test_a_vote_is_granted_again_to_the_same_candidate_and_to_no_other() -> None:
     replica = node(1, THREE)
     ask(replica, vote(1, 2))
     assert replies(ask(replica, vote(1, 2)))[0].granted  # type: ignore[union-attr]
@@ -33,7 +33,7 @@ def test_the_same_candidate_gets_its_vote_again_and_another_does_not() -> None:
 @pytest.mark.parametrize(
     ("last_epoch", "end", "granted"), [(1, 3, True), (1, 2, False), (2, 1, True), (0, 9, False), (1, 4, True)]
 )
-def test_a_vote_is_for_a_log_at_least_as_up_to_date(last_epoch: int, end: int, granted: bool) -> None:
+def test_a_vote_needs_a_candidate_log_at_least_as_up_to_date(last_epoch: int, end: int, granted: bool) -> None:
     replica = node(1, THREE, epochs=(1, 1, 1))
     assert replies(ask(replica, vote(5, 2, last_epoch=last_epoch, end=end)))[0].granted == granted  # type: ignore[union-attr]
     replica = node(1, THREE, epochs=(1, 1, 1))
@@ -48,7 +48,7 @@ def test_a_pre_vote_is_never_stored() -> None:
     assert replica.election.voted is None
 
 
-def test_a_follower_refuses_pre_votes_once_it_has_fetched() -> None:
+def test_a_follower_that_has_fetched_refuses_pre_votes() -> None:
     replica = follower()
     assert replies(ask(replica, vote(5, 3, pre_vote=True)))[0].granted  # type: ignore[union-attr]
     (message,) = sends(ask(replica, m.BeginQuorumEpochRequest(6, 2, voter_of(2).endpoints)), m.FetchRequest)
@@ -58,7 +58,7 @@ def test_a_follower_refuses_pre_votes_once_it_has_fetched() -> None:
     assert not replies(ask(replica, vote(replica.epoch, 3, pre_vote=True)))[0].granted  # type: ignore[union-attr]
 
 
-def test_a_follower_gives_no_vote_in_the_epoch_of_its_leader() -> None:
+def test_a_follower_grants_no_vote_in_the_epoch_of_its_leader() -> None:
     assert not replies(ask(follower(), vote(5, 3)))[0].granted  # type: ignore[union-attr]
 
 
@@ -68,12 +68,12 @@ def test_a_higher_epoch_deposes_even_a_leader() -> None:
     assert isinstance(replica.role, Unattached)
 
 
-def test_a_stale_candidate_is_told_the_epoch() -> None:
+def test_a_stale_candidate_is_answered_with_the_current_epoch() -> None:
     (answer,) = replies(ask(follower(), vote(4, 3)))
     assert answer == m.VoteResponse(LeaderHint(2, 5, voter_of(2).endpoints), False, ErrorCode.FENCED_LEADER_EPOCH)
 
 
-def test_a_vote_request_that_contradicts_itself_is_refused_as_such_however_old() -> None:
+def test_a_contradictory_vote_request_is_invalid_whatever_its_epoch() -> None:
     request = vote(4, 3)._replace(last_epoch=4)
     assert replies(ask(follower(), request))[0].error == ErrorCode.INVALID_REQUEST  # type: ignore[union-attr]
 
@@ -92,5 +92,5 @@ def test_a_vote_request_for_another_directory_is_refused() -> None:
     assert replies(ask(node(1, THREE), request))[0].error == ErrorCode.INVALID_VOTER_KEY  # type: ignore[union-attr]
 
 
-def test_a_replica_unknown_to_us_may_be_voted_for() -> None:
+def test_an_unknown_replica_may_get_a_vote() -> None:
     assert replies(ask(node(1, THREE), vote(1, 9)))[0].granted  # type: ignore[union-attr]
