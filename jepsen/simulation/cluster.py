@@ -1,8 +1,7 @@
-"""Three to five production nodes in the simulated world, with clients that go wherever a partition is led, and
-administrators who change things meanwhile.
+"""Runs of three to five production nodes in the simulated world, with clients and administrators.
 
-After a short calm come two phases: what fate drew, then everything healed and working again everywhere in bounded
-time. In the end what was acknowledged is where it was acknowledged, and the replicas have the same bytes.
+After a short calm the faults drawn from the seed strike. Then all is healed, and must work again in bounded time. In
+the end every acknowledged record is at its offset, and the replicas have the same bytes.
 """
 
 from __future__ import annotations
@@ -108,7 +107,7 @@ Client = (
 
 
 class ClusterRun(SimulatedRun):
-    """One seed's run."""
+    """The run of a cluster from one seed."""
 
     def __init__(self, seed: int, trace_path: str | None = None) -> None:
         super().__init__(seed, trace_path)
@@ -176,7 +175,7 @@ class ClusterRun(SimulatedRun):
         return "" if len(kinds) >= KINDS_LEAST else f"only {len(kinds)} kinds of fault bit"
 
     def successes(self) -> Iterator[Send]:
-        """The successful sends to the topics that stay."""
+        """The successful sends to the topics that are never deleted."""
         return (send for send in super().successes() if send.place in PLACES)
 
     def session(self, name: str) -> RoamingSession:
@@ -263,7 +262,8 @@ class ClusterRun(SimulatedRun):
         return self.remaker.made_anew(begins.get("chaos", math.inf), begins.get("healed", math.inf))
 
     async def _see_leftovers(self) -> None:
-        """What deleted topics of the name left on disks goes, in its time; by a clock that jumped that may be long."""
+        """Wait until the data of deleted incarnations is gone. A node whose clock jumped may delete it late: it is
+        skipped."""
         jumped = {fault.process for fault in self.recorder.history.of(FaultInjected) if fault.kind == "strange clock"}
         nodes = [name for name in self.layout.brokers if name not in jumped]
         last = None if self._last is None else self._last.topic_id
@@ -294,7 +294,8 @@ class ClusterRun(SimulatedRun):
         return len(states) - len({place for place, _ in states})
 
     async def _make_up(self) -> None:
-        """Chaos was too mild to count, or too wild: strike on with what is sure to show, or wait, until it does."""
+        """Until the run counts, inject faults that are sure to have an effect, or wait: the drawn ones were too few or
+        many."""
         for _ in range(MADE_UP_MAX):
             bitten = self.fate.bitten()
             if self._leader_changes_seen() < LEADER_CHANGES_LEAST:
@@ -307,13 +308,13 @@ class ClusterRun(SimulatedRun):
             await self.universe.sleep(MADE_UP_SECONDS)
 
     async def _until_acknowledged(self, count: Callable[[], int], least: int) -> None:
-        """Go on, for a bounded time, until so many records are acknowledged."""
+        """Wait, for a bounded time, until `least` records are acknowledged."""
         end = self.universe.time.now + ACKNOWLEDGED_SECONDS_MAX
         while count() < least and self.universe.time.now < end:
             await self.universe.sleep(0.2)
 
     async def _set_up(self) -> None:
-        """The voters join, and topics are made."""
+        """Add the voters, and create the topics."""
         if self.layout.dynamic:
             await VoterChanger(self.session("quorum admin"), self.layout).grow_to(VOTERS)
         session = self.session("admin")
@@ -333,7 +334,7 @@ class ClusterRun(SimulatedRun):
         session.close()
 
     def _controllers_have_registered(self) -> bool:
-        """Whether every node knows of every voter which features it serves."""
+        """Whether every living node has the registration of every voter, with its features."""
         return all(
             voter in node.shared.loader.image.cluster.controllers
             for _, node in self.observer.living()
@@ -418,7 +419,7 @@ class ClusterRun(SimulatedRun):
             await self.universe.sleep(OBSERVED_EVERY_SECONDS)
 
     async def _progress(self, members: list[Member]) -> None:
-        """Wait, bounded, until every partition acknowledges and answers again, and every member has its share."""
+        """Wait, bounded, until every partition accepts sends and polls again, and every member has its assignment."""
         for member in members:
             member.settled = trio.Event()
         for consumer in self.consumer_members:
@@ -477,7 +478,7 @@ class ClusterRun(SimulatedRun):
                 await self.universe.sleep(0.5)
 
     async def _read_last(self) -> None:
-        """The topic that was made anew: which one is there, what it holds, and what its group has committed of it."""
+        """Record the last incarnation of the recreated topic, its records, and its group's committed offset."""
         self._last = await self.remaker.look(self.session(f"final {NAME}"))
         if self._last is not None:
             await IncarnationReader(self.session(f"final {NAME} reader"), self.recorder, self._last).read_all()

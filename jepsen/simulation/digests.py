@@ -1,4 +1,4 @@
-"""What the replicas of a partition must have alike in the end."""
+"""Digests that must be equal on all replicas of a partition at the end of a run."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Digest = Callable[[UnifiedLog, bytes], str]
 
 
 def of_batches(log: UnifiedLog, data: bytes) -> str:
-    """All of it."""
+    """Digest of all batches, byte by byte."""
     return _digest(data)
 
 
 def of_committed(log: UnifiedLog, data: bytes) -> str:
-    """What readers of committed records see, where no record supersedes another: the cleaner takes what was aborted
-    from each replica in its own time."""
+    """Digest of what readers of committed records see, for a topic in which no record supersedes another: each
+    replica's cleaner removes aborted records at its own time."""
     found = log.aborted_transactions(log.log_start_offset, log.log_end_offset)
     aborted = [AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset) for each in found]
     records = [
@@ -33,7 +33,8 @@ def of_committed(log: UnifiedLog, data: bytes) -> str:
 
 
 def of_nothing(log: UnifiedLog, data: bytes) -> str:
-    """Compaction is each replica's own affair: ends, producers and epochs are compared alone."""
+    """Empty digest for compacted topics: each replica compacts on its own, so only ends, producers and epochs are
+    compared."""
     return ""
 
 

@@ -1,5 +1,5 @@
-"""What a simulated cluster consists of: three to five nodes, their roles, and how their quorum is known. Timeouts
-are short by configuration alone."""
+"""Layouts of simulated clusters: three to five nodes, their roles, and a static or dynamic quorum. Timeouts are short
+by configuration alone."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ SHORT: Final = {
 
 
 class Layout(NamedTuple):
-    """`dynamic`: node 1 begins as a quorum of one and the other `voters` are added (KIP-853); else they are
-    configured."""
+    """The nodes of a cluster and their roles. `dynamic`: node 1 starts as a quorum of one and the other `voters` are
+    added (KIP-853). Otherwise the voters are configured."""
 
     name: str
     brokers: tuple[str, ...]
@@ -55,7 +55,8 @@ class Layout(NamedTuple):
         return tuple(sorted({*self.brokers, *self.controllers}))
 
     def directories(self, node: str, *, two_disks: bool) -> Directories:
-        """A controller's metadata must not be lost: it would not know whom it has voted for."""
+        """The node's directories. A controller's metadata disk is not replaceable: without it the controller would
+        forget its vote."""
         if not two_disks or node not in self.brokers:
             return Directories((DATA,))
         return Directories((DATA, MORE), (MORE,) if node in self.controllers else (DATA, MORE))
@@ -69,8 +70,8 @@ class Layout(NamedTuple):
         more: Mapping[str, str] | None = None,
         has_guests: bool = False,
     ) -> NodeConfig:
-        """With `flush` nothing is acknowledged that a power loss could take; with `two_disks`, of which one may be
-        lost, nothing that has no other copy. `more` are keys that win."""
+        """The node's configuration. With `flush` nothing is acknowledged that a power loss could take. With `two_disks`
+        one disk may be lost, and nothing is acknowledged that has no other copy. `more` overrides other keys."""
         is_broker, is_controller = node in self.brokers, node in self.controllers
         host = f"node-{node}"
         roles = [role for role, has in (("broker", is_broker), ("controller", is_controller)) if has]

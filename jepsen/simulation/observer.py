@@ -1,5 +1,5 @@
-"""What nodes of a simulated cluster are, seen from inside: who has which role, snapshots for the white-box rules,
-and contents at quiescence."""
+"""The state of a simulated cluster's nodes, seen from inside: their roles, snapshots for the white-box rules, and the
+contents of replicas once the cluster is quiet."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ALL_BYTES: Final = 1 << 30
 
 
 class Observer:
-    """Looks at the living nodes of a run. `lives` counts each node's."""
+    """Reads the state of the living nodes of a run. `lives` counts the lives of each node."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Observer:
         return [(name, node) for name, node in sorted(self._nodes.items()) if self._universe.world_of(name).node.alive]
 
     def roles(self) -> dict[str, list[str]]:
-        """The living nodes that have each role now."""
+        """The names of the living nodes in each role now."""
         found: dict[str, list[str]] = {role: [] for role in ROLES}
         for name, node in self.living():
             if node.controller is not None:
@@ -76,8 +76,8 @@ class Observer:
         return found
 
     def is_spare(self, name: str) -> bool:
-        """Whether each partition with a replica on the node has another living one in sync, as the newest of the
-        living nodes' images has it."""
+        """Whether each partition with a replica on the node has another living in-sync replica, by the newest image of
+        the living nodes."""
         living = {other: node for other, node in self.living() if other != name}
         newest = max((node.shared.loader for node in living.values()), key=lambda loader: loader.offset, default=None)
         if newest is None:
@@ -91,20 +91,19 @@ class Observer:
         return all(any(str(member) in living for member in each.isr) for each in partitions)
 
     def registration(self, place: Partition) -> PartitionRegistration | None:
-        """The partition as the newest image of the living nodes has it."""
+        """The partition's registration in the newest image of the living nodes."""
         loaders = [node.shared.loader for _, node in self.living()]
         newest = max(loaders, key=lambda loader: loader.offset, default=None)
         topic = newest.image.topics.by_name(place[0]) if newest is not None else None
         return topic.partitions.get(place[1]) if topic is not None else None
 
     def is_deposed(self, host: str, group: str) -> bool:
-        """Whether the node at `host` knows an older leader epoch of the group's offsets partition than some living
-        node does."""
+        """Whether the node at `host` has an older leader epoch of the group's offsets partition than a living node."""
         return self._is_behind(host, OFFSETS_TOPIC, lambda count: partition_for(group, count))
 
     def leads_no_more(self, host: str, place: Partition) -> bool:
-        """Whether the node at `host` knows an older leader epoch of the partition than some living node does, or
-        knows by now that another one leads: its answer may be older than what it knows."""
+        """Whether the node at `host` has an older leader epoch of the partition than some living node, or has learned
+        that another node leads. Its response may be older than what it knows now."""
         for node_name, node in self.living():
             topic = _topic(node, place[0])
             if (
@@ -126,7 +125,8 @@ class Observer:
         return bool(epochs.get(host, -1) < max(epochs.values(), default=-1))
 
     def taken_for(self, host: str, name: str) -> bytes | None:
-        """The id of the topic that the broker at `host` takes `name` for; None if it has none, or is between two."""
+        """The topic id to which the broker at `host` maps `name`; None if it has no such topic, or its replica still
+        belongs to another one."""
         for node_name, node in self.living():
             if f"node-{node_name}" == host and node.broker is not None:
                 topic, replica = node.broker.metadata.image.topics.by_name(name), node.broker.replicas.find(name, 0)
@@ -135,13 +135,13 @@ class Observer:
         return None
 
     def acls_told(self, host: str) -> AclsImage | None:
-        """The entries of which the broker at `host` has told its authorizer, perhaps since replaced by newer ones;
-        None where it does not run."""
+        """The ACL entries that the broker at `host` has given to its authorizer, which may have newer ones by now. None
+        if the broker is down."""
         node = self._broker_at(host)
         return None if node is None or node.broker is None else node.broker.metadata.image.acls
 
     def acls_read(self, host: str) -> AclsImage | None:
-        """The newest entries that its authorizer may know."""
+        """The newest ACL entries that the authorizer of the broker at `host` may have. None if the broker is down."""
         node = self._broker_at(host)
         return None if node is None else node.shared.loader.image.acls
 
@@ -149,7 +149,7 @@ class Observer:
         return next((node for name, node in self.living() if f"node-{name}" == host and node.broker), None)
 
     def snapshot(self) -> None:
-        """One moment, for the white-box rules."""
+        """Record the state of the cluster at this moment for the white-box rules."""
         now = self._recorder.now()
         self._snapshots += 1
         controllers = {
@@ -238,7 +238,7 @@ class Observer:
         return {name: replica for name, replica in found.items() if replica is not None and _name(replica) == place[0]}
 
     def is_quiet(self, place: Partition) -> bool:
-        """Whether every replica of the partition is up, in sync, and as long as the leader."""
+        """Whether every replica of the partition is up, in sync, and has the leader's log end offset."""
         found = self.replicas(place)
         leader = next((replica for replica in found.values() if replica.is_leader), None)
         if (
@@ -251,8 +251,8 @@ class Observer:
         return len(ends) == 1
 
     def contents(self, place: Partition, digest: Digest = of_batches) -> None:
-        """What the replicas of a quiet partition hold on their disks, from the largest start on: where a log starts is
-        no more durable than in Apache Kafka."""
+        """Record what the replicas of a quiet partition hold on disk, from their largest log start offset on: the log
+        start offset is no more durable than in Apache Kafka."""
         held = self.replicas(place)
         start = max(replica.log.local_log_start_offset for replica in held.values())
         for name, replica in held.items():
@@ -281,7 +281,7 @@ class Observer:
 
 
 def _topic(node: Node, name: str) -> TopicImage | None:
-    """By the name in the history."""
+    """Find a topic by its name in the history."""
     topics = node.shared.loader.image.topics
     return topics.by_name(name) if "/" not in name else topics.by_id.get(uuid_from_text(name.partition("/")[2]))
 
@@ -291,7 +291,7 @@ def _name(replica: Replica) -> str:
 
 
 def _producers(replica: Replica) -> str:
-    """The last batch of each producer."""
+    """The last batch of each producer, as text."""
     log = replica.log
     entries = sorted((entry.producer_id, entry) for entry in log.producers.producers.values())
     return repr(
@@ -304,7 +304,7 @@ def _producers(replica: Replica) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A record as nested tuples: its fields in order of name."""
+    """Convert a record to nested tuples, its fields ordered by name."""
     if isinstance(value, list | tuple):
         return tuple(_plain(item) for item in value)
     names = getattr(value, "__slots__", None)

@@ -1,4 +1,4 @@
-"""Where clients and the harness of a simulated run write down what they did and saw, in universal time."""
+"""The recorder of a simulated run, in which clients and the harness write what they did and saw, in simulated time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SomeOperation = TypeVar("SomeOperation", bound=Operation)
 
 
 class Recorder:
-    """One run's history in the making."""
+    """The history of one run while it is written."""
 
     def __init__(self, universe: Universe) -> None:
         self._universe = universe
@@ -33,7 +33,7 @@ class Recorder:
         return self.history.add(operation)
 
     def unexpected(self, who: str, what: str) -> None:
-        """Noted once, however often it happens."""
+        """Record an unexpected event, once for each `who` and `what`."""
         if (who, what) not in self._told:
             self._told.add((who, what))
             self.add(Unexpected(process=who, began=self.now(), what=what))

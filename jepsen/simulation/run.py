@@ -1,4 +1,4 @@
-"""What every simulated run has: a universe, a history, nodes that are started whenever they do not run, bounded
+"""The base of every simulated run: a universe, a history, nodes that are restarted whenever they are down, bounded
 waits, and an outcome."""
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ TURN_SECONDS = 25e-6  # What a turn of trio's loop costs in CPython, roughly.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of one seed. `trace` is the hash that a replay must reproduce; `cells` are the (kind, role) pairs
-    whose fault bit."""
+    """The outcome of one seed. `trace` is the hash that a replay must reproduce. `cells` are the (kind, role) pairs
+    whose fault had an effect."""
 
     seed: int
     violations: tuple[str, ...]
@@ -75,8 +75,8 @@ class Outcome:
 
 
 class SimulatedRun:
-    """One seed's run. Subclasses say what the nodes are (`scene`, `fate`), what happens (`main`) and what makes a
-    run count (`invalid`)."""
+    """The run of one seed. Subclasses define the nodes (`scene`), the faults (`fate`), the course of the run (`main`)
+    and when it does not count (`invalid`)."""
 
     scene: Scene
     fate: FaultSchedule
@@ -116,16 +116,16 @@ class SimulatedRun:
             )
 
     def end(self, node_nursery: trio.Nursery) -> None:
-        """All is seen: what remains is tearing down, which is no part of the trace."""
+        """End the run. The trace is closed first: the teardown is no part of it."""
         self._ended = (self.universe.time.now, self.universe.trace.calls, self.universe.trace.hexdigest())
         node_nursery.cancel_scope.cancel()
 
     async def main(self, universe: Universe) -> None:
-        """All that happens in the simulation."""
+        """The course of the run, from start to end."""
         raise NotImplementedError
 
     def invalid(self) -> str:
-        """Why this run shows too little to count; empty if it does."""
+        """The reason why this run shows too little to count; empty if it counts."""
         raise NotImplementedError
 
     def made_anew(self) -> int:
@@ -137,11 +137,11 @@ class SimulatedRun:
         return Visits()
 
     def restart_seconds(self) -> float:
-        """How long a node that has ended stays down."""
+        """The seconds for which a node that has ended stays down."""
         return RESTART_SECONDS
 
     def acknowledged(self) -> int:
-        """Records, not batches."""
+        """The number of records acknowledged."""
         return sum(len(send.values) for send in self.successes())
 
     def successes(self) -> Iterator[Send]:
@@ -149,13 +149,14 @@ class SimulatedRun:
         return (send for send in self.recorder.history.of(Send) if send.outcome == OK)
 
     def acknowledged_between(self, first: str, second: str) -> int:
-        """Records acknowledged from one phase's beginning to another's (or the end of the run)."""
+        """The number of records acknowledged from the start of one phase to the start of another, or to the end of the
+        run."""
         begins = {phase.name: phase.began for phase in self.recorder.history.of(Phase)}
         start, end = begins.get(first, 0.0), begins.get(second, self.universe.time.now)
         return sum(len(send.values) for send in self.successes() if start <= (send.ended or 0.0) < end)
 
     async def keep_alive(self, name: str, config: NodeConfig) -> None:
-        """Start the node whenever it is not running."""
+        """Start the node again whenever it is not running."""
 
         async def life(world: SimulatedWorld) -> None:
             async with trio.open_nursery() as nursery:
@@ -181,7 +182,7 @@ class SimulatedRun:
         self.universe.kill(name)
 
     def stop_node(self, name: str) -> bool:
-        """Ask a node to shut down in good order; False if it does not serve."""
+        """Start a node's orderly shutdown; False if it is not running."""
         node = self.nodes.get(name)
         if node is None or not self.universe.world_of(name).node.alive:
             return False
@@ -190,14 +191,15 @@ class SimulatedRun:
         return True
 
     async def client(self, run: Callable[[], Awaitable[None]]) -> None:
-        """A client that gets an answer which no client should get is a finding, and ends."""
+        """Run a client. An error code that no client should get is recorded as unexpected, and ends the client."""
         try:
             await run()
         except Refused as refusal:
             self.recorder.unexpected("client", str(refusal))
 
     def wind_down(self, client_nursery: trio.Nursery, seconds: float) -> None:
-        """Clients that were told to stop have a bounded time to learn what became of their last request."""
+        """Give clients that were stopped `seconds` to learn the outcome of their last request; then record a violation
+        and cancel them."""
 
         def give_up() -> None:
             if client_nursery.child_tasks:
@@ -209,7 +211,7 @@ class SimulatedRun:
         self.universe.time.call_after(seconds, give_up)
 
     async def within(self, seconds: float, what: str, action: Callable[[], Awaitable[None]]) -> None:
-        """A bounded wait for what must work once all is healed."""
+        """Wait for `action`, which must end within `seconds` after healing; else record a violation."""
         with trio.CancelScope() as scope:
             limit = self.universe.time.call_after(seconds, scope.cancel)
             await action()
@@ -220,8 +222,8 @@ class SimulatedRun:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Python's collector does not run of itself: it would go through a whole cluster and its history, all alive, while
-    that is judged."""
+    """Turn Python's garbage collector off: it would walk a whole cluster and its history, all alive, while they are
+    judged."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -232,7 +234,7 @@ def _uncollected() -> Iterator[None]:
 
 
 def is_explained(error: BaseException, refusals: Set[int]) -> bool:
-    """Whether a node may end with `error` because its disk refused calls of this very process, with these error
+    """Whether a node may have ended with `error` because its disk refused calls of this process with these error
     numbers."""
     if isinstance(error, BaseExceptionGroup):
         return all(is_explained(inner, refusals) for inner in error.exceptions)

@@ -1,8 +1,8 @@
-"""One production node in the simulated world, with our own clients and a fate that breaks it.
+"""Runs of one production node in the simulated world, with our own clients and faults drawn from the seed.
 
-Two phases: in the first everything goes wrong that fate drew, in the second all is healed and must work again in
-bounded time: what was acknowledged is read, order and commits hold, topics are what they were made to be, the group
-settles. A run that saw too little to mean anything is invalid, not green.
+There are two phases. In the first the drawn faults strike. In the second all faults are healed, and everything must
+work again in bounded time: acknowledged records are read, order and commits hold, topics are as they were created, and
+the group settles. A run that saw too little is invalid, not green.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ FLUSH_RATE: Final = 0.5
 
 
 def configuration(directories: Sequence[str], *, flush: bool) -> NodeConfig:
-    """A combined node; with `flush` nothing is acknowledged that a power loss could take."""
+    """The configuration of a combined node. With `flush` nothing is acknowledged that a power loss could take."""
     keys = {
         "node.id": NODE,
         "log.dirs": ",".join(directories),
@@ -56,7 +56,7 @@ def configuration(directories: Sequence[str], *, flush: bool) -> NodeConfig:
 
 
 class SingleNodeRun(SimulatedRun):
-    """One seed's run."""
+    """The run of a single node from one seed."""
 
     def __init__(self, seed: int, trace_path: str | None = None) -> None:
         super().__init__(seed, trace_path)

@@ -1,7 +1,7 @@
-"""Tiered topics in a simulated cluster: an object store that fails in its own ways while nodes do in theirs.
+"""Tiered topics in a simulated cluster, with an object store that has faults of its own.
 
-In some of the runs the topics whose records all stay have tiny segments, of which few stay on the disks: readers that
-begin early, and followers that begin anew, need the store. The checker's rules are those of all topics.
+In some runs the topics that keep all records have tiny segments, of which few stay on local disks. Readers that start
+early, and followers that start empty, then need the store. The checker's rules are those of all topics.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ KINDS: Final[Mapping[str, Callable[[random.Random], ObjectFaults]]] = {
 
 
 class Tiering:
-    """The store of one run, and what fate does to it; `is_on` says whether the run has one."""
+    """The object store of one run and its faults. `is_on` says whether the run has a store."""
 
     def __init__(self, universe: Universe, recorder: Recorder) -> None:
         self._universe = universe
@@ -64,11 +64,11 @@ class Tiering:
         self._bitten = 0
 
     def configs(self, configs: Mapping[str, str]) -> dict[str, str]:
-        """Those of a topic that keeps its records."""
+        """The topic configs of a topic that keeps its records, with those of tiering added."""
         return {**configs, **CONFIGS} if self.is_on else dict(configs)
 
     async def strike(self, seconds: float) -> None:
-        """One fault after another, for so long."""
+        """Inject one fault after another for `seconds`."""
         end = self._universe.time.now + seconds
         while self.is_on and self._universe.time.now < end:
             await self._sleep(self._chance.expovariate(1 / STRIKE_SECONDS_MEAN), end)
@@ -79,7 +79,8 @@ class Tiering:
             self.heal()
 
     def heal(self) -> None:
-        """End the fault, and fail requests whose answers were lost: nodes would wait for them for half a minute."""
+        """End the fault, and break the connections of requests whose responses were lost: nodes would wait half a
+        minute for them."""
         if self._current is not None:
             self._current.bit, self._current.ended = self._bites() > self._bitten, self._recorder.now()
             self._current = None
@@ -93,7 +94,7 @@ class Tiering:
         return sum(self._server.bites.values())
 
     def has_moved(self, observer: Observer, places: Iterable[Partition]) -> bool:
-        """Whether some replica of `places` has records in the store alone."""
+        """Whether some replica of `places` has records that are only in the store."""
         return any(
             replica.log.local_log_start_offset > replica.log.log_start_offset
             for place in places
@@ -101,7 +102,7 @@ class Tiering:
         )
 
     def leftovers(self, topic: str, living: bytes | None) -> list[str]:
-        """Objects of topics of that name that were deleted."""
+        """The objects of deleted incarnations of `topic` in the store."""
         ours = "" if living is None else f"{topic}-{uuid_to_text(Uuid(living))}/"
         return [
             name

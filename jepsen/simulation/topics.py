@@ -1,4 +1,4 @@
-"""The topics of a simulated cluster that stay from the beginning to the end."""
+"""The topics of a simulated cluster that are never deleted."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ PAID: Final[tuple[Partition, ...]] = (("paid", 0), ("paid", 1))
 
 
 class StandingTopics:
-    """Those of one run. In half of the runs that have no store the cleaner goes over `PAID`, takes away what was
-    aborted, and then its markers as soon as it may."""
+    """The topics of one run that are never deleted. In half of the runs without a store the cleaner compacts `PAID`: it
+    removes aborted records, and then their markers as soon as it may."""
 
     def __init__(self, tiering: Tiering, chance: random.Random) -> None:
         self._tiering = tiering
         self._forgets = not tiering.is_on and chance.random() < FORGETTING_RATE
 
     def wanted(self) -> list[tuple[str, int, Mapping[str, str]]]:
-        """Name, partitions and configuration of each."""
+        """The name, partition count and configs of each topic."""
         kept = self._tiering.configs(ALL_TOPICS)
         return [
             (EVENTS, 2, kept),
@@ -42,13 +42,13 @@ class StandingTopics:
         ]
 
     def traits(self) -> dict[str, tuple[str, ...]]:
-        """What visits are told of them beside what is usual, by topic."""
+        """By topic, the settings that `visits` counts for it beside those of the whole run."""
         if self._tiering.is_on:
             return dict.fromkeys((EVENTS, TRIMMED[0], PAID[0][0]), ("tiered topics",))
         return {PAID[0][0]: ("compaction",)} if self._forgets else {}
 
     def digest_of(self, place: Partition) -> Digest:
-        """What its replicas must have alike."""
+        """The digest that must be equal on all replicas of a partition."""
         if place == COMPACTED:
             return of_nothing
         return of_committed if self._forgets and place in PAID else of_batches

@@ -1,6 +1,5 @@
-"""What runs came by: how many operations that the checker judged used each feature, shortly after each fault and under
-each setting. A table of it is made by the runs themselves, so that a cell which nobody visits shows as a zero.
-"""
+"""Coverage of runs: how many judged operations used each feature shortly after each fault and under each setting. The
+runs write the table themselves, so that a cell that no run visits shows as zero."""
 
 from __future__ import annotations
 
@@ -96,15 +95,15 @@ GROUPS: Final = {"group": "classic groups", "consumer-group": "consumer groups"}
 
 
 class Moment(NamedTuple):
-    """When something struck, by the name of its column."""
+    """The time at which a fault struck, and the name of its column."""
 
     column: str
     when: float
 
 
 def features_of(operation: Operation, moved: frozenset[str]) -> Iterator[str]:
-    """What the operation uses; nothing for what no client asked for. `moved` are topics whose replicas are moved
-    all the time."""
+    """The features that the operation uses; none if no client requested it. `moved` are topics whose replicas are
+    reassigned all the time."""
     process = operation.process
     match operation:
         case Send():
@@ -145,7 +144,7 @@ def _kind_of_send(send: Send) -> str:
 
 
 def moments(history: History) -> Iterator[Moment]:
-    """When each fault that bit struck."""
+    """The moment of each fault that had an effect."""
     columns = {kind: column for column, kinds in FAULTS.items() for kind in kinds}
     for fault in history.of(FaultInjected):
         if fault.bit and fault.kind in columns:
@@ -161,8 +160,8 @@ def count(
     of_topic: Mapping[str, tuple[str, ...]],
     moved: frozenset[str],
 ) -> Visits:
-    """`settings` hold for all of the run, `of_topic` for operations on one topic; of a topic that is not in it, those
-    of the empty name."""
+    """Count the visits of a history. `settings` hold for the whole run. `of_topic` has more settings for operations on
+    one topic; a topic that is not in it has those of the empty name."""
     found, everywhere = Visits(), tuple(settings)
     times: dict[str, list[float]] = {}
     for moment in struck:
@@ -179,7 +178,8 @@ def count(
 
 
 def table(visits: Visits, columns: Iterable[str]) -> Iterator[str]:
-    """Lines of markdown: a column's name begins its line, since there are more columns than features."""
+    """Format the visits as a markdown table. The settings and faults are its rows, since they are more than the
+    features."""
     yield f"| | {' | '.join(FEATURES)} |"
     yield f"|---|{'---:|' * len(FEATURES)}"
     for column in columns:
@@ -187,7 +187,7 @@ def table(visits: Visits, columns: Iterable[str]) -> Iterator[str]:
 
 
 def read(lines: Iterable[str]) -> Visits:
-    """The counts of all tables in a page of documentation that `table` has written."""
+    """Read back the counts of all tables that `table` has written into a page."""
     found = Visits()
     for line in lines:
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
@@ -197,7 +197,7 @@ def read(lines: Iterable[str]) -> Visits:
 
 
 def deserted(known: Visits, visits: Visits) -> list[str]:
-    """Cells that were visited once, and are not any more."""
+    """The cells that `known` has visits for and `visits` has not."""
     return [
         f"{feature} x {column}" for (feature, column), number in known.items() if number and not visits[feature, column]
     ]

@@ -1,5 +1,5 @@
-"""Those who change the cluster while it is in trouble: replicas and leaders are moved, records deleted, voters added
-and removed."""
+"""Administrators that change the cluster while faults strike: they reassign replicas, elect leaders, delete records,
+and add and remove voters."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ VOTERS_PASS: Final[set[int]] = {
 
 
 class Mover:
-    """Reassigns partitions of a topic to any three brokers, cancels some of it, and calls leaders home."""
+    """Reassigns partitions to any three brokers, cancels some reassignments, and elects preferred leaders."""
 
     def __init__(self, session: Session, places: tuple[Partition, ...], brokers: tuple[str, ...]) -> None:
         self._session = session
@@ -76,7 +76,8 @@ class Mover:
 
 
 async def reassign(session: Session, place: Partition, replicas: list[int] | None) -> None:
-    """Ask for other replicas, or the same in another order; None cancels what is under way. Raises Unanswered."""
+    """Request these replicas, in this order, for a partition; None cancels the reassignment under way. Raises
+    Unanswered."""
     topic, index = place
     moved = ReassignableTopic(name=topic, partitions=[ReassignablePartition(partition_index=index, replicas=replicas)])
     response = await session.call(AlterPartitionReassignmentsRequest(timeout_ms=5000, topics=[moved]), 0, 1)
@@ -88,7 +89,7 @@ async def reassign(session: Session, place: Partition, replicas: list[int] | Non
 
 
 async def elect(session: Session, place: Partition) -> None:
-    """Ask for the preferred leader. Raises Unanswered."""
+    """Request the election of the preferred leader. Raises Unanswered."""
     topic, index = place
     request = ElectLeadersRequest(
         election_type=PREFERRED,
@@ -104,7 +105,7 @@ async def elect(session: Session, place: Partition) -> None:
 
 
 class Deleter:
-    """Deletes the older records of a partition, now and then."""
+    """Deletes the older records of a partition at random times."""
 
     def __init__(self, session: Session, recorder: Recorder, place: Partition) -> None:
         self._session = session
@@ -145,7 +146,7 @@ class Deleter:
 
 
 class VoterChanger:
-    """Adds and removes voters, one at a time, and leaves at least two."""
+    """Adds and removes voters, one at a time; at least two voters always remain."""
 
     def __init__(self, session: Session, layout: Layout) -> None:
         self._session = session
@@ -162,7 +163,7 @@ class VoterChanger:
         self._session.close()
 
     async def grow_to(self, count: int) -> None:
-        """Add voters until there are so many."""
+        """Add voters until there are `count`."""
         while True:
             try:
                 quorum = await self._quorum()

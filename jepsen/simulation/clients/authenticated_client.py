@@ -1,7 +1,7 @@
-"""Those who log in, in a quarter of the simulated clusters: users who may write by turns, one who never may, one with
-a quota; and the administrator who gives and takes.
+"""Clients that authenticate, in a quarter of the simulated clusters. Some users get and lose the permission to write,
+one user never has it, and one user has a quota. An administrator grants and revokes the permissions.
 
-All others, and the nodes among themselves, are the super user ANONYMOUS of another listener.
+All other clients, and the nodes among themselves, use another listener as the super user ANONYMOUS.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def password(user: str) -> str:
 
 
 def settings() -> dict[str, str]:
-    """What every node is configured with, but for its listeners."""
+    """The configuration that all nodes share, without their listeners."""
     users = " ".join(f'user_{user}="{password(user)}"' for user in (*WRITERS, STRANGER, LIMITED))
     return {
         "listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,{GUESTS}:SASL_PLAINTEXT",
@@ -67,21 +67,21 @@ def settings() -> dict[str, str]:
 
 
 def allows(entries: AclsImage, user: str) -> bool:
-    """Whether the user may write by these entries."""
+    """Whether these ACL entries let the user write."""
     return any(entry.principal == f"User:{user}" for entry in entries.by_id.values())
 
 
 class Insight(NamedTuple):
-    """What the harness sees of the broker at a host: entries that it goes by at least, and at most. None where it
-    does not run."""
+    """The harness's view of the ACL entries of the broker at a host; None if the broker is down. The authorizer knows
+    at least the entries of `told` and at most those of `read`."""
 
     told: Callable[[str], AclsImage | None]
     read: Callable[[str], AclsImage | None]
 
 
 class Permissions:
-    """Lets one user write for a while, and then not; another one after a change of which nobody knows what became of
-    it."""
+    """Grants the write permission to one user and revokes it again. After a change whose outcome is unknown it goes on
+    with the next user."""
 
     def __init__(self, session: Session, recorder: Recorder) -> None:
         self._session = session
@@ -92,12 +92,12 @@ class Permissions:
 
     @property
     def user(self) -> str:
-        """The user whose turn it is."""
+        """The user that is granted the permission at present."""
         return WRITERS[min(self._number, len(WRITERS) - 1)]
 
     @property
     def users(self) -> tuple[str, ...]:
-        """The users that have had a turn."""
+        """The users that may have been granted the permission so far."""
         return WRITERS[: self._number + 1]
 
     async def run(self) -> None:
@@ -113,7 +113,8 @@ class Permissions:
             self._number, self._is_granted = self._number + 1, False
 
     async def change(self, user: str, *, is_granted: bool) -> bool:
-        """Whether it was done; what was not may still be."""
+        """Grant or revoke a user's permission. Returns whether the change was acknowledged; a change that was not may
+        still take effect."""
         change = self._recorder.add(
             Permission(
                 process=self._session.name,
@@ -140,7 +141,7 @@ class Permissions:
         return False
 
     async def admit(self, user: str) -> None:
-        """For good."""
+        """Grant a user the permission permanently; retry until that is acknowledged."""
         while not await self.change(user, is_granted=True):
             await self._session.pause(0.5)
 
@@ -161,7 +162,7 @@ class Permissions:
             await self._session.pause(0.5)
 
     async def take_all(self) -> None:
-        """Once all is healed: nobody whose turn it ever was may write any more."""
+        """After healing: revoke the permission of every user that may have it."""
         for seconds in (LATE_SECONDS, 0.0):
             for user in self.users:
                 while not await self.change(user, is_granted=False):
@@ -170,14 +171,15 @@ class Permissions:
 
 
 def _entry(user: str) -> AccessControlEntry:
-    """Lets a user write."""
+    """Return the ACL entry that lets a user write."""
     return AccessControlEntry(
         ResourceKind.TOPIC, GUARDED[0], PatternType.LITERAL, f"User:{user}", "*", Operation.WRITE, Kind.ALLOW
     )
 
 
 class AuthenticatedClient:
-    """Writes to the guarded topic, now and then reads it, and notes how it is received, as whoever's turn it is."""
+    """Writes to the guarded topic as the present user, sometimes reads it, and records whether each request was
+    authorized."""
 
     def __init__(
         self,
@@ -188,7 +190,8 @@ class AuthenticatedClient:
         *,
         reads: bool = True,
     ) -> None:
-        """`sessions` makes one for a user. Whoever reads is refused and goes elsewhere."""
+        """`sessions` opens a session for a user. With `reads` the client also reads; a read is refused, and the client
+        moves to another node."""
         self._make_session = sessions
         self._sessions: dict[str, RoamingSession] = {}
         self._recorder = recorder
@@ -221,7 +224,7 @@ class AuthenticatedClient:
             await session.pause(0.5)
 
     async def write(self, session: RoamingSession, user: str) -> None:
-        """One batch, as the user of the session. Raises Unanswered."""
+        """Send one batch as the user of the session. Raises Unanswered."""
         self._count += 1
         value, (topic, partition) = f"{session.name}:{self._count}", GUARDED
         send = Send(process=session.name, began=self._recorder.now(), topic=topic, partition=partition, values=[value])
@@ -259,7 +262,7 @@ class AuthenticatedClient:
         return Asked(process=session.name, began=now, user=user, topic=GUARDED[0], operation=operation, node=node)
 
     def _heard(self, asked: Asked, before: AclsImage | None, code: int) -> None:
-        """Note whether it was let in, where the answer tells."""
+        """Record whether the request was authorized, if its error code says so."""
         if code not in (*PASSED, ErrorCode.TOPIC_AUTHORIZATION_FAILED):
             return
         asked.is_allowed = code in PASSED
@@ -280,7 +283,8 @@ class AuthenticatedClient:
 
     @staticmethod
     def _only_refused(session: RoamingSession, code: int, what: str) -> None:
-        """Move to another node after a refusal; raise Refused for any other error that is not passing."""
+        """Move to another node after an authorization failure. Raises Refused for any other error that cannot be
+        retried."""
         if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             session.roam()
         elif code != ErrorCode.NONE and code not in TRY_AGAIN:

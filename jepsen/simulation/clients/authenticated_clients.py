@@ -1,5 +1,5 @@
-"""What a simulated cluster with guests has besides: the listener where they log in, the topic that is guarded, those
-who come, and a last look at every door."""
+"""The authenticated clients of a simulated cluster: their listener, the guarded topic, the clients, and a final check
+of every broker."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ IN_SYNC: Final = {"min.insync.replicas": "2", "internal.segment.bytes": "20000"}
 
 
 class AuthenticatedClients:
-    """Those of one run; `is_open` says whether it has any. `session` makes one for the administrator."""
+    """The authenticated clients of one run. `is_open` is false if the run has none. `session` opens a session for the
+    administrator."""
 
     def __init__(
         self,
@@ -53,7 +54,7 @@ class AuthenticatedClients:
         self.settings = settings() if self.is_open else None
 
     async def set_up(self, session: Session) -> None:
-        """The topic, and the one user who may write to it all the time."""
+        """Create the guarded topic, and grant the user with the quota the permission to write."""
         if not self.is_open:
             return
         while await create_topic(session, GUARDED[0], 1, REPLICAS, IN_SYNC) != OK:
@@ -73,12 +74,13 @@ class AuthenticatedClients:
         ]
 
     async def take_all(self) -> None:
-        """See `Permissions`."""
+        """Revoke all permissions: see `Permissions.take_all`."""
         if self.is_open:
             await self._permissions.take_all()
 
     async def connect_everywhere(self) -> None:
-        """No broker lets those in any more who once might write, nor the stranger."""
+        """Check at every broker that users whose permission was revoked are refused, and so is the user that never had
+        it."""
         if not self.is_open:
             return
         for host in self._hosts:
@@ -99,7 +101,7 @@ class AuthenticatedClients:
                 await session.pause(0.5)
 
     def _log_in(self, user: str, *hosts: str, name: str = "") -> RoamingSession:
-        """Open a session of a user, at `hosts` or at all hosts."""
+        """Open a session of a user to `hosts`, by default to all brokers."""
         login = Login(mechanism="PLAIN", username=user, password=password(user))
         return RoamingSession(
             SecuredWorld(self._universe.world_for(CLIENTS), None, login),

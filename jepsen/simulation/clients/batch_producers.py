@@ -1,4 +1,5 @@
-"""Plain producers of a simulated run, acks=all, and what of each batch was known when it was acknowledged."""
+"""Plain producers of a simulated run with acks=all. They record which replicas held each batch when it was
+acknowledged."""
 
 from __future__ import annotations
 
@@ -29,8 +30,8 @@ ALL_BYTES: Final = 1 << 30
 
 
 class Acknowledged(NamedTuple):
-    """A batch. `holders` are the nodes whose replica was in sync and had it at `when`; `epoch` is the leader epoch in
-    which it was written, -1 where its leader was gone before that could be seen."""
+    """An acknowledged batch. `holders` are the nodes whose replica was in sync and had the batch at `when`. `epoch` is
+    the leader epoch in which it was written, or -1 if the leader was gone before the epoch could be read."""
 
     place: Partition
     offset: int
@@ -45,7 +46,7 @@ class Acknowledged(NamedTuple):
 
 
 class BatchProducers:
-    """Those of some partitions."""
+    """The plain producers of some partitions."""
 
     def __init__(
         self,
@@ -70,7 +71,7 @@ class BatchProducers:
                 nursery.start_soon(run.client, partial(self._produce, name, place))
 
     def acknowledged(self) -> int:
-        """Records, not batches."""
+        """The number of records acknowledged."""
         return sum(len(each.values) for each in self.acks)
 
     async def _produce(self, name: str, place: Partition) -> None:
@@ -114,13 +115,13 @@ def _holders(held: Mapping[str, Replica], isr: Sequence[int], end: int) -> tuple
 
 
 def is_there(acknowledged: Acknowledged, log: Mapping[int, bytes | None]) -> bool:
-    """Whether a log, values by offset, has the batch where it was acknowledged."""
+    """Whether a log holds the batch at the offset where it was acknowledged. `log` has values by offset."""
     found = [log.get(acknowledged.offset + number) for number in range(len(acknowledged.values))]
     return found == list(acknowledged.values)
 
 
 def content_of_leader(observer: Observer, place: Partition) -> dict[int, bytes | None]:
-    """What the partition's leader holds: values by offset; nothing where nobody leads."""
+    """The values in the leader's log by offset; empty if the partition has no leader."""
     leader = _leader(observer, place)
     if leader is None:
         return {}
@@ -129,7 +130,7 @@ def content_of_leader(observer: Observer, place: Partition) -> dict[int, bytes |
 
 
 def epochs_of_leader(observer: Observer, place: Partition) -> LeaderEpochCache:
-    """Where each leader epoch begins in its log."""
+    """The start offset of each leader epoch in the leader's log."""
     leader = _leader(observer, place)
     return LeaderEpochCache(() if leader is None else leader.log.leader_epoch_cache.entries)
 

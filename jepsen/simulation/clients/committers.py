@@ -1,5 +1,5 @@
-"""Committers of a simulated run: consumers without a membership that commit growing offsets and ask for them again,
-and those that ask where a group is that moves in transactions."""
+"""Clients of a simulated run that commit and fetch group offsets. Committers are no members of their group and commit
+growing offsets. Position readers fetch the offsets of a group whose offsets are committed in transactions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NO_GENERATION = -1
 
 
 class Committer:
-    """Alone with its group and partition: offsets only grow."""
+    """The only committer of its group and partition, so that the offsets only grow."""
 
     def __init__(self, session: Session, recorder: Recorder, group: str, place: Partition) -> None:
         self._session = session
@@ -53,8 +53,8 @@ class Committer:
 
 
 class PositionReader:
-    """Asks all the time where a group is that transactions move, with require_stable and without: also of the
-    coordinator that takes over while a transaction is open, or after it was aborted."""
+    """Keeps fetching the offsets of a group that commits in transactions, with require_stable and without. It also asks
+    a coordinator that takes over while a transaction is open, or after one was aborted."""
 
     def __init__(self, session: Session, recorder: Recorder, group: str, place: Partition) -> None:
         self._session = session
@@ -77,7 +77,7 @@ class PositionReader:
 def position_readers(
     session: Callable[[str], Session], recorder: Recorder, groups: Sequence[str], place: Partition
 ) -> list[PositionReader]:
-    """One for each group, with a session of its own."""
+    """Make a position reader for each group, each with its own session."""
     return [PositionReader(session(f"position-{group}"), recorder, group, place) for group in groups]
 
 
@@ -93,7 +93,8 @@ async def commit(
     also: tuple[int, ...] = (),
     versions: tuple[int, int] = COMMIT_VERSIONS,
 ) -> bool:
-    """Whether the commit was acknowledged. `also` are error codes that a member may get."""
+    """Commit an offset. Returns whether the commit was acknowledged. `also` are error codes that a member may legally
+    get."""
     topic, index = place
     made = recorder.add(
         Commit(
@@ -138,8 +139,8 @@ async def committed(
     stable: bool = False,
     may_lag: bool = False,
 ) -> bool:
-    """Ask the coordinator what it has; False if it does not answer. With `stable` it does not while a transaction is
-    about to change it."""
+    """Fetch the committed offset and record it; False if the coordinator does not answer. With `stable` the coordinator
+    refuses while an open transaction may change the offset."""
     topic, index = place
     read = recorder.add(
         Committed(

@@ -1,7 +1,7 @@
-"""Members of one consumer group of KIP-848 in a simulated run: they subscribe to topics by turns, take and give up
-what heartbeats tell them, commit for what they own, leave or vanish.
+"""Members of one KIP-848 consumer group in a simulated run. They change their subscriptions, take up and revoke
+partitions as heartbeats assign them, commit for the partitions they own, and leave or vanish.
 
-Some sleep past their session, and some go on committing under an epoch that is over.
+Some members sleep longer than their session timeout. Some go on committing under an old member epoch.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Share = TypeVar("Share", Owned, Said)
 
 
 class Former(NamedTuple):
-    """A member as it was under an epoch that is over."""
+    """A member's id, epoch and partitions at an earlier member epoch."""
 
     member: str
     epoch: int
@@ -49,12 +49,12 @@ class Former(NamedTuple):
 
 
 class ConsumerMember:
-    """One consumer's place in the group, life after life."""
+    """A consumer that joins the group as a new member each time it was fenced or has left."""
 
     def __init__(
         self, session: Session, recorder: Recorder, group: str, topics: Mapping[str, int], number: int
     ) -> None:
-        """`topics` are those to subscribe to, with their counts of partitions."""
+        """`topics` maps the topics that may be subscribed to their partition counts."""
         self._session = session
         self._recorder = recorder
         self._group = group
@@ -88,7 +88,7 @@ class ConsumerMember:
         self._session.close()
 
     async def _live(self, beats: int) -> None:
-        """Until it is fenced, or has had enough."""
+        """Heartbeat and commit until the member is fenced, or `beats` heartbeats are sent."""
         chance = self._session.chance
         while (self.stays or beats > 0) and not self.stopping.is_set():
             beats -= 1
@@ -107,7 +107,8 @@ class ConsumerMember:
                 await self._commit_of(Former(self.id, self.epoch, self.owned))
 
     async def _heartbeat(self) -> bool:
-        """Say all where an answer may have been lost, else what has changed. False once it is fenced."""
+        """Send a heartbeat; False if the member is fenced. It has all fields if a response may have been lost, else
+        only the changed ones."""
         says_all, said = self._said is None, self.owned
         request = ConsumerGroupHeartbeatRequest(
             group_id=self._group,
@@ -148,7 +149,7 @@ class ConsumerMember:
             self._formers.append(Former(self.id, self.epoch, self.owned))
 
     async def _commit(self) -> None:
-        """For something it owns, or now and then for what it owned under an epoch that is over."""
+        """Commit for a partition that the member owns, or sometimes for one that it owned under an old epoch."""
         chance = self._session.chance
         if self._formers and chance.random() < FORMER_RATE:
             await self._commit_of(chance.choice(self._formers))
@@ -211,7 +212,8 @@ class ConsumerMember:
 
 
 def share_all(members: Sequence[ConsumerMember], topics: Mapping[str, int]) -> bool:
-    """Whether the members are at one epoch, and each partition of what they subscribe to is owned by one subscriber."""
+    """Whether all members have the same epoch, and each partition of the subscribed topics is owned by exactly one
+    subscriber."""
     wanted = {
         (name, index)
         for name in {name for member in members for name in member.subscribed}

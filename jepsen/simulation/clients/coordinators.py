@@ -1,4 +1,4 @@
-"""Asking for a group's coordinator, which is also what makes the topic of committed offsets."""
+"""Finding a group's coordinator. The request also creates the topic of committed offsets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ GROUP = 0
 
 
 async def find_coordinator(session: Session, group: str) -> bool:
-    """Turn to the group's coordinator; False if nobody names one."""
+    """Point the session at the group's coordinator; False if no node names one."""
     try:
         response = await session.call(FindCoordinatorRequest(key=group, key_type=GROUP), 0, 3)
     except Unanswered:

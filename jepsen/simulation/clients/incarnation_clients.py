@@ -1,5 +1,5 @@
-"""Clients of a topic that is deleted and made anew under their hands (`incarnations`): by id for the most part, some
-by name."""
+"""Clients of a topic that is deleted and recreated while they use it (`incarnations`). Most requests name the topic by
+id, some by name."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ BY_NAME_PAUSE_SECONDS_MAX: Final = 2.0
 
 
 class IncarnationProducer(Producer):
-    """Idempotent, by id. Its identity goes on from one incarnation to the next, with sequence numbers from 0: a
-    topic that is new has never heard of it."""
+    """Idempotent producer that sends by topic id. It keeps its producer id and epoch in the next incarnation and
+    restarts its sequence numbers at 0: a new topic has no state of the producer."""
 
     def __init__(
         self, session: Session, recorder: Recorder, incarnation: Incarnation, identity: tuple[int, int] | None
@@ -36,7 +36,7 @@ class IncarnationProducer(Producer):
 
     @property
     def identity(self) -> tuple[int, int]:
-        """Producer id and epoch."""
+        """The producer id and epoch."""
         return self._identity
 
     async def _attempt(self, send: Send, batch: bytes, *, zombie: bool) -> bool:
@@ -52,7 +52,8 @@ class IncarnationProducer(Producer):
 
 
 class NameProducer(Producer):
-    """Plain, by name: what it sends may land in a later incarnation. `sent` hears of every send as it begins."""
+    """Plain producer that sends by topic name, so that a batch may reach a later incarnation. `sent` is called with
+    every send before the request goes out."""
 
     def __init__(
         self, session: Session, recorder: Recorder, incarnation: Incarnation, sent: Callable[[Send], None]
@@ -74,7 +75,7 @@ class NameProducer(Producer):
 
 
 class IncarnationReader(Reader):
-    """Follows one incarnation, by id or by name."""
+    """Reader of one incarnation, by id or by name."""
 
     def __init__(self, session: Session, recorder: Recorder, incarnation: Incarnation) -> None:
         super().__init__(session, recorder, incarnation.place)

@@ -1,5 +1,5 @@
-"""A group that commits offsets of a topic which is made anew, by id and by name; its offsets grow through all
-incarnations, so that each names its own."""
+"""A group that commits offsets of a recreated topic, by id and by name. Its offsets grow through all incarnations, so
+that each offset belongs to one incarnation."""
 
 from __future__ import annotations
 
@@ -35,9 +35,11 @@ PAUSE_SECONDS_MAX: Final = 0.8
 
 
 class IncarnationCommitter:
-    """First asks what there is of the incarnation, which is nothing; then commits, and asks again now and then.
+    """Checks first that the group has no committed offset in the new incarnation. Then it commits, and fetches the
+    committed offset at random times.
 
-    `offsets` are the group's next ones; `sent` hears of every commit by name as it begins."""
+    `offsets` are the next offsets of the group. `sent` is called with every commit by name before the request goes out.
+    """
 
     def __init__(
         self,
@@ -65,7 +67,7 @@ class IncarnationCommitter:
         self._session.close()
 
     async def look(self) -> None:
-        """Ask until the coordinator says what there is, or there is no more use in asking."""
+        """Fetch the committed offset until the coordinator answers or the committer is stopped."""
         while not self.stopping.is_set() and not await self._step(self._committed):
             pass
 
@@ -77,7 +79,7 @@ class IncarnationCommitter:
         return False
 
     async def _commit(self) -> bool:
-        """Whether the commit was acknowledged."""
+        """Commit the next offset. Returns whether the commit was acknowledged."""
         incarnation, session = self._incarnation, self._session
         topic, index = incarnation.place
         made = Commit(
@@ -113,8 +115,8 @@ class IncarnationCommitter:
         return False
 
     async def _committed(self) -> bool:
-        """Ask the coordinator what it has of the incarnation; False if it does not say. What it says of one that may
-        be deleted is not held against it."""
+        """Fetch the committed offset of the incarnation; False if the coordinator does not answer. An answer about an
+        incarnation that may be deleted is not judged."""
         incarnation, session = self._incarnation, self._session
         topic, index = incarnation.place
         read = Committed(process=session.name, began=self._recorder.now(), topic=topic, partition=index, group=GROUP)

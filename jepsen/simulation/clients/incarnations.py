@@ -1,10 +1,11 @@
-"""One topic of many that have the same name one after the other: each has its own id, and to the checker each is a
-topic of its own.
+"""Incarnations: topics that have the same name one after the other. Each has its own id, and the checker treats each as
+a topic of its own.
 
-What a client asks by name may be meant for one incarnation and reach another, legally: a node may not have heard of
-the newest yet, and what is on its way when a topic is deleted may arrive in its successor. So a request by name
-counts for an incarnation only if the node that answered took the name for it before and after; what was sent by name
-otherwise may turn up in this incarnation or in a later one. A request by id means one incarnation for certain.
+A request by name that is meant for one incarnation may legally reach another. A node may not have loaded the newest
+incarnation yet, and a request that is under way when a topic is deleted may reach the next one. So a request by name
+counts for an incarnation only if the answering node mapped the name to it before and after the request. Otherwise a
+record or commit sent by name may appear in this incarnation or in a later one. A request by id always means one
+incarnation.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ WIRE: Final[Partition] = (NAME, 0)
 
 
 def name_in_history(topic: str, topic_id: bytes) -> str:
-    """What the history calls a topic: those that are made anew by name and id."""
+    """The name of a topic in the history: name and id for the recreated topic, the name for all others."""
     return f"{topic}/{uuid_to_text(topic_id)}" if topic == NAME else topic
 
 
 class Client(Protocol):
-    """A client that uses an incarnation until it is told to stop."""
+    """A client that uses an incarnation until it is stopped."""
 
     stopping: trio.Event
 
@@ -36,7 +37,8 @@ class Client(Protocol):
 
 
 class Incarnation:
-    """One of the topics. `number` counts from 1; `taken_for` tells which topic a host takes a name for now."""
+    """One of the topics of that name. `number` counts from 1. `taken_for` returns the topic id to which a host maps a
+    name now."""
 
     def __init__(self, number: int, topic_id: bytes, taken_for: Callable[[str, str], bytes | None]) -> None:
         self.number = number
@@ -49,7 +51,8 @@ class Incarnation:
         self._taken_for = taken_for
 
     async def by_name(self, session: Session, request: Any, low: int, high: int) -> Any:
-        """Call. Raises Unanswered also when another incarnation may have been meant by whoever answered."""
+        """Send a request that names the topic. Raises Unanswered, also if the answering node may have meant another
+        incarnation."""
         host = session.host
         before = self._taken_for(host, NAME)
         response = await session.call(request, low, high)

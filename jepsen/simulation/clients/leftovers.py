@@ -1,4 +1,4 @@
-"""What is left on a node's disk of topics that were deleted and made anew under one name."""
+"""Data of deleted topics that is left on a node's disk after the topic was recreated under the same name."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from kraft.world.simulated.inodes import Directory, Inode
 
 
 def leftovers(disk: Disk, directory: str, topic: str, living: bytes | None) -> Iterator[str]:
-    """Directories of partitions of a `topic` that is not the `living` one. What was set aside as stray stays, for a
-    person to look at; a log without an id may be the living one's."""
+    """Yield partition directories of `topic` that do not belong to its `living` incarnation. Stray directories are
+    skipped: an operator has to look at them. A log without a topic id may belong to the living one."""
     data = disk.root.names[directory]
     assert isinstance(data, Directory)
     for name, entry in data.names.items():

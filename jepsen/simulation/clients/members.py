@@ -1,7 +1,7 @@
-"""Members of one classic group in a simulated run: they join, get their share from a leader, stay a while, commit,
-leave or vanish.
+"""Members of one classic group in a simulated run. They join, get their assignment from the group's leader, commit, and
+leave or vanish after a while.
 
-Some go on committing under a generation that is over, as a paused consumer does.
+Some go on committing under an old generation, as a paused consumer does.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ OFFSETS_EACH = 1_000_000  # So that every commit of the group has an offset of i
 
 
 class Member:
-    """One consumer's place in the group, over and over again."""
+    """A consumer that joins the group again and again."""
 
     def __init__(self, session: Session, recorder: Recorder, group: str, place: Partition, number: int) -> None:
         self._session = session
@@ -79,7 +79,7 @@ class Member:
         self._id = ""
 
     async def _commit(self, generation: int) -> None:
-        """Under the present generation, or now and then under one that is over."""
+        """Commit under the present generation, or sometimes under an old one."""
         chance = self._session.chance
         self._next += 1
         if self._former is not None and chance.random() < 0.3:
@@ -122,7 +122,8 @@ class Member:
         return None
 
     async def _sync(self, joined: JoinGroupResponse) -> bool:
-        """Assign one tag to all members as the leader, and note the tag that came as a member."""
+        """Send a SyncGroup. A leader assigns the same new tag to all members. Each member records the tag that it
+        received."""
         assignments = []
         if joined.leader == joined.member_id:
             self._decisions += 1

@@ -1,5 +1,5 @@
-"""Producers of a simulated run that use connections as real clients do: several requests under way on each, each with
-batches for many partitions, of one to a thousand records; with acks 0, 1 or all."""
+"""Producers of a simulated run that pipeline, as real clients do. Each connection has several requests under way, each
+with batches for many partitions, of 1 to 1000 records, with acks 0, 1 or all."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ALL: Final = -1
 
 
 class _Batch:
-    """A batch under way, and what the history says of it."""
+    """A batch under way, and its entry in the history."""
 
     __slots__ = ("content", "is_settled", "send")
 
@@ -41,12 +41,12 @@ class _Batch:
 
 
 class PipeliningProducer:
-    """Sends rounds of batches until told to stop. With acks=all it is idempotent, and a round lasts until every batch
-    is acknowledged; else each batch is sent once.
+    """Sends rounds of batches until it is stopped. With acks=all it is idempotent, and a round lasts until every batch
+    is acknowledged. Otherwise each batch is sent once.
 
     `is_sole` says that the partitions have one replica, which keeps what it acknowledged whatever acks says. With more
-    replicas an election may take what acks=1 acknowledged: such a send has the outcome INFO, and the offset it was
-    told.
+    replicas an election may lose a batch acknowledged under acks=1: such a send gets the outcome INFO and the offset of
+    the response.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class PipeliningProducer:
         return _Batch(send, content)
 
     async def _attempt(self, waiting: dict[Partition, list[_Batch]]) -> None:
-        """Send everything once, to the leaders of this moment side by side."""
+        """Send all batches once, to the present leaders concurrently."""
         try:
             leaders = await self._session.leaders(list(waiting))
         except Unanswered:
@@ -154,7 +154,7 @@ class PipeliningProducer:
             raise refusal
 
     async def _pipeline(self, host: str, rows: dict[Partition, list[_Batch]]) -> None:
-        """The first batches of all partitions in one request, the second ones in the next, and so on."""
+        """Send the first batch of every partition in one request, the second ones in the next request, and so on."""
         columns = [
             [row[number] for row in rows.values() if number < len(row)]
             for number in range(max(map(len, rows.values())))
@@ -193,8 +193,8 @@ class PipeliningProducer:
         )
 
     def _settle(self, batch: _Batch, answer: Any, host: str, failed: set[Partition]) -> None:
-        """What an answer makes of a batch. `failed` are partitions of which an earlier batch of the same attempt was
-        refused, so that later ones are out of order."""
+        """Record the response for a batch. `failed` are partitions whose earlier batch of the same attempt was refused,
+        so that later ones are out of order."""
         send, code = batch.send, answer.error_code
         if code == ErrorCode.NONE:
             send.offset, send.ended, batch.is_settled = answer.base_offset, self._recorder.now(), True

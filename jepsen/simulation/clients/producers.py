@@ -1,5 +1,5 @@
-"""Producers of a simulated run: unique values, plain or idempotent, one batch at a time; some bump their epoch and
-then speak once more under the old one."""
+"""Producers of a simulated run. They send unique values, one batch at a time, plain or idempotent. Some bump their
+epoch and then send once more under the old one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PAUSE_SECONDS_MAX = 0.8
 
 
 async def new_identity(session: Session) -> tuple[int, int]:
-    """A producer id of its own, and its epoch, as soon as somebody hands one out."""
+    """Return a new producer id and its epoch; retry until a node answers."""
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
     while True:
         try:
@@ -48,8 +48,8 @@ async def new_identity(session: Session) -> tuple[int, int]:
 
 
 class Producer:
-    """Sends until told to stop; an idempotent one then still learns what became of its last batch. With `keyed`
-    records have few different keys."""
+    """Sends until it is stopped. An idempotent producer then still retries its last batch until its outcome is known.
+    With `keyed` the records share a few keys."""
 
     def __init__(
         self,
@@ -86,8 +86,8 @@ class Producer:
         self._session.close()
 
     async def _bump(self) -> None:
-        """Begin a new epoch of our own, as clients do to start over (KIP-360); once it is taken, the old epoch is
-        fenced."""
+        """Bump the producer's own epoch, as clients do to start over (KIP-360). Once the new epoch is accepted, the old
+        one is fenced."""
         old, sequence = self._identity, self._sequence
         self._identity, self._sequence = (old[0], old[1] + 1), 0
         bumped = await self._send(1)
@@ -95,7 +95,7 @@ class Producer:
             await self._send(1, identity=old, sequence=self._session.chance.choice((0, sequence)))
 
     async def _send(self, count: int, *, identity: tuple[int, int] | None = None, sequence: int = NO_SEQUENCE) -> Send:
-        """One batch to its end. `identity` makes it a zombie's, which has one try."""
+        """Send one batch until its outcome is known. `identity` makes it a zombie's batch, which is sent once."""
         values = [f"{self._session.name}:{number}" for number in range(self._count, self._count + count)]
         self._count += count
         zombie = identity is not None
@@ -143,7 +143,7 @@ class Producer:
         )
 
     async def _attempt(self, send: Send, batch: bytes, *, zombie: bool) -> bool:
-        """Whether the send has ended, well or badly."""
+        """Send the batch once. Returns whether the send has ended, in success or failure."""
         try:
             await self._session.aim(self._wire)
         except Unanswered:
@@ -179,7 +179,7 @@ class Producer:
         return not self._idempotent
 
     async def _produce(self, batch: bytes) -> Any:
-        """One Produce, by topic name. Raises Unanswered."""
+        """Send one Produce request by topic name. Raises Unanswered."""
         topic, partition = self._wire
         data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=partition, records=batch)])
         low, high = PRODUCE_VERSIONS

@@ -1,5 +1,5 @@
-"""Readers of a simulated run: some follow the end of a partition and ask where it ends, and in the end one reads
-everything."""
+"""Readers of a simulated run. Some follow the end of a partition and list its offsets. At the end of the run one reads
+the whole partition."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ REWIND_RATE = 0.01
 
 
 def fetch_request(topic: FetchTopic, isolation: int = READ_UNCOMMITTED) -> FetchRequest:
-    """What waits half a second for the first byte."""
+    """Return a Fetch request that waits at most 0.5 s for the first byte."""
     return FetchRequest(
         max_wait_ms=500, min_bytes=1, max_bytes=1 << 20, session_epoch=-1, topics=[topic], isolation_level=isolation
     )
 
 
 class Reader:
-    """Owns its position in one partition."""
+    """Reads one partition and keeps its own position."""
 
     def __init__(self, session: Session, recorder: Recorder, place: Partition) -> None:
         self._session = session
@@ -52,7 +52,7 @@ class Reader:
         self.stopping = trio.Event()
 
     async def run(self) -> None:
-        """Read on and on, now and then asking for the end, now and then going back."""
+        """Poll until stopped; at random times list the start or end offset, or move the position back."""
         chance = self._session.chance
         while not self.stopping.is_set():
             await self.poll()
@@ -64,7 +64,7 @@ class Reader:
         self._session.close()
 
     async def poll(self) -> list[tuple[int, str, int]]:
-        """One Fetch. Nothing when there is nothing yet, or the node does not answer well."""
+        """Fetch once. Returns an empty list if there are no records yet, or the node returns an error or no answer."""
         topic, index = self._place
         poll = Poll(
             process=self._session.name,
@@ -100,12 +100,12 @@ class Reader:
         return poll.records
 
     async def _fetch(self, wanted: FetchPartition) -> Any:
-        """One Fetch, by topic name. Raises Unanswered."""
+        """Send one Fetch by topic name. Raises Unanswered."""
         low, high = (EPOCH_IN_FETCH, FETCH_VERSIONS[1]) if wanted.current_leader_epoch >= 0 else FETCH_VERSIONS
         return await self._call(fetch_request(FetchTopic(topic=self._wire[0], partitions=[wanted])), low, high)
 
     async def _call(self, request: Any, low: int, high: int) -> Any:
-        """Ask for a topic by its name. Raises Unanswered."""
+        """Send a request that names the topic. Raises Unanswered."""
         return await self._session.call(request, low, high)
 
     def _take(self, poll: Poll, answer: object, epoch: int) -> None:
@@ -134,7 +134,7 @@ class Reader:
         await self._session.pause(0.5)
 
     async def ask(self, kind: str) -> int | None:
-        """Where the partition begins or ends; None if nobody tells."""
+        """List the partition's earliest or latest offset; None if no node answers."""
         topic, index = self._place
         asked = ListOffset(
             process=self._session.name, began=self._recorder.now(), topic=topic, partition=index, kind=kind
@@ -164,7 +164,7 @@ class Reader:
         return None
 
     async def read_all(self, *, compacted: bool = False) -> FinalRead:
-        """The whole partition, from its start up to its present end, as soon as the nodes let us."""
+        """Read the whole partition from its start to its present end; retry until the nodes serve it."""
         start = end = None
         while start is None or end is None:
             start = await self.ask("earliest") if start is None else start
@@ -192,14 +192,14 @@ class Reader:
         return self._recorder.add(final)
 
     async def _past_a_gap(self) -> None:
-        """The tail of a compacted log may hold no record at all. A poll that was refused, or not answered, says
-        nothing of the kind."""
+        """Advance past an offset without a record: the tail of a compacted log may hold none. Not to be called after a
+        poll that was refused or not answered."""
         await self._session.pause(0.1)
         self._position += 1
 
 
 class CommittedReader(Reader):
-    """Reads what transactions have committed, of a partition to which nothing else is sent."""
+    """Reads the committed records of a partition that is written only in transactions."""
 
     isolation = READ_COMMITTED
 
@@ -209,7 +209,8 @@ class CommittedReader(Reader):
         return await self._call(fetch_request(topic, READ_COMMITTED), low, high)
 
     def _take(self, poll: Poll, answer: Any, epoch: int) -> None:
-        """Where it ends for readers of committed records says nothing of acknowledgements: markers follow a commit."""
+        """Add the visible records to the poll. The last stable offset is not recorded: it says nothing about
+        acknowledgements, since markers are written after the commit."""
         poll.outcome = OK
         for batch, is_visible in visible_batches(answer.records or b"", answer.aborted_transactions):
             if is_visible:
@@ -222,7 +223,7 @@ class CommittedReader(Reader):
         self._moved = False
 
     async def read_all(self, *, compacted: bool = False) -> FinalRead:
-        """Read everything, as soon as no transaction is open."""
+        """Read the whole partition once no transaction is open."""
         assert not compacted
         topic, index = self._place
         while (end := await self._end(READ_COMMITTED)) is None or end != await self._end(READ_UNCOMMITTED):

@@ -1,5 +1,5 @@
-"""Clients' connections: one at a time, any version that both sides know, to a fixed node or to whichever should
-know."""
+"""Connections of clients, one at a time, to a fixed node or to the leader or coordinator. A request has any version
+that both sides support."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ TRY_AGAIN: Final = {
 
 
 class Unanswered(Exception):
-    """No answer came: the request may have had its effect or not, or may still have it."""
+    """Raised when a request got no response: it may have had its effect, or not, or may still have it."""
 
 
 class Refused(Exception):
-    """The node answered with an error code that the caller did not ask about."""
+    """Raised when the node answered with an error code that the caller did not expect."""
 
     def __init__(self, what: str, code: int) -> None:
         super().__init__(f"{what}: {name_of(code)}")
@@ -50,7 +50,7 @@ class Refused(Exception):
 
 
 class Session:
-    """One connection at a time to one node; used by one task. Versions are drawn anew for each request."""
+    """One connection at a time to one node, used by one task. The version of each request is drawn at random."""
 
     def __init__(self, world: World, host: str, port: int, name: str) -> None:
         self.world = world
@@ -66,7 +66,7 @@ class Session:
         are nothing to go by."""
 
     async def call(self, request: Any, low: int, high: int) -> Any:
-        """Send `request` in a version drawn from `low` to `high`, as far as the node serves them. Raises Unanswered."""
+        """Send `request` in a version drawn from `low` to `high` that the node supports. Raises Unanswered."""
         try:
             connection = await self._connected()
             version = self._version(connection, request, low, high)
@@ -76,10 +76,9 @@ class Session:
             raise Unanswered(str(problem)) from problem
 
     async def call_all(self, requests: Sequence[Any], low: int, high: int) -> list[Any]:
-        """Send all `requests` over one connection before the first answer is awaited.
+        """Send all `requests` over one connection before waiting for the first response.
 
-        Returns the answers to the first ones, in order; fewer than asked for when the connection ended or answered
-        too late.
+        Returns the responses in order. There are fewer than requests if the connection ended or a response was late.
         """
         answers: list[Any] = []
         try:
@@ -98,8 +97,8 @@ class Session:
         return answers
 
     async def send_all(self, requests: Sequence[Any], low: int, high: int) -> bool:
-        """Send `requests` that nobody answers: Produce with acks=0. False if the connection ended, which says nothing
-        of what was sent before."""
+        """Send `requests` that get no response: Produce with acks=0. False if the connection ended; requests sent
+        before may still have arrived."""
         try:
             connection = await self._connected()
             with self.world.clock.move_on_after(REQUEST_SECONDS) as limit:
@@ -113,7 +112,7 @@ class Session:
         return False
 
     async def _connected(self) -> ClientConnection:
-        """Raises Disconnected, TimeoutError."""
+        """Return an open connection. Raises Disconnected, TimeoutError."""
         if self._connection is None or not self._connection.is_open:
             self._connection = await open_connection(
                 self.world, self._host, self._port, client_id=self.name, timeout=REQUEST_SECONDS
@@ -125,22 +124,22 @@ class Session:
         return self.chance.randint(max(low, least), min(high, most))
 
     async def aim(self, place: Partition) -> int:
-        """Turn to the leader of a partition. Returns its leader epoch as far as it is known, else -1. Raises
+        """Point the session at the leader of a partition. Returns the leader epoch if it is known, else -1. Raises
         Unanswered."""
         del place
         return -1
 
     async def aim_at_coordinator(self, host: str) -> None:
-        """Turn to the node that is said to coordinate a group."""
+        """Point the session at `host`, the reported coordinator of a group."""
 
     @property
     def host(self) -> str:
-        """Where requests go now."""
+        """The host to which requests are sent now."""
         return self._host
 
     @property
     def present_connection(self) -> object:
-        """The connection that requests go over now; None where the next one makes it."""
+        """The open connection, or None if the next request opens one."""
         return self._connection
 
     def close(self) -> None:
@@ -156,8 +155,8 @@ class Session:
 
 
 class RoamingSession(Session):
-    """Asks the node that leads, as far as it knows; another one when that does not answer, or says that somebody
-    else has to be asked."""
+    """A session to the partition's leader, as far as it is known. It moves to another node if the present one does not
+    answer or is not the leader."""
 
     def __init__(self, world: World, hosts: Sequence[str], port: int, name: str) -> None:
         super().__init__(world, "", port, name)
@@ -182,13 +181,14 @@ class RoamingSession(Session):
             each.close()
 
     def session_to(self, host: str) -> Session:
-        """A connection of its own to one node, which stays while this session roams."""
+        """A separate session to one node, which is kept while this session moves."""
         if host not in self._links:
             self._links[host] = Session(self.world, host, self._port, f"{self.name} to {host}")
         return self._links[host]
 
     async def leaders(self, places: Sequence[Partition]) -> dict[str, dict[Partition, int]]:
-        """Those of `places` whose leader is known, with its leader epoch, by its host. Raises Unanswered."""
+        """The partitions of `places` whose leader is known, with their leader epochs, by the leader's host. Raises
+        Unanswered."""
         for place in places:
             if place not in self._leaders:
                 await self._learn(place)
@@ -200,12 +200,12 @@ class RoamingSession(Session):
         return found
 
     def forget(self, places: Iterable[Partition]) -> None:
-        """Learn anew who leads them."""
+        """Drop the cached leaders of these partitions."""
         for place in places:
             self._leaders.pop(place, None)
 
     def roam(self) -> None:
-        """Turn to any node, and forget who leads."""
+        """Move to a random node, and drop all cached leaders."""
         self._leaders.clear()
         self._turn_to(self.chance.choice(self._hosts))
 
@@ -244,7 +244,7 @@ class RoamingSession(Session):
 
 
 def error_codes(message: Any) -> Iterator[int]:
-    """Every error code in a response, however deep."""
+    """Every nonzero error code in a response, at any depth."""
     for name in getattr(message, "__slots__", ()):
         value = getattr(message, name)
         if name == "error_code" and value:

@@ -1,5 +1,5 @@
-"""Readers of a simulated run that read many partitions by incremental fetch sessions (KIP-227), one with each
-leader."""
+"""Readers of a simulated run that read many partitions through incremental fetch sessions (KIP-227), one session for
+each leader."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SESSION_OVER: Final = {ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_F
 
 
 class _FetchSession:
-    """What one broker has been told. Epoch 0 asks for a new session, with all that is wanted."""
+    """The client's side of a fetch session with one broker. Epoch 0 requests a new session with all partitions."""
 
     __slots__ = ("epoch", "known", "number")
 
@@ -43,7 +43,7 @@ class _FetchSession:
 
 
 class SessionReader:
-    """Owns its position in each of several partitions, of which no record is ever deleted."""
+    """Reads several partitions and keeps a position in each. No record of these partitions is ever deleted."""
 
     def __init__(self, session: RoamingSession, recorder: Recorder, places: Sequence[Partition]) -> None:
         self._session = session
@@ -70,7 +70,7 @@ class SessionReader:
         self._session.close()
 
     async def _fetch(self, host: str, epochs: Mapping[Partition, int]) -> None:
-        """One Fetch of what `host` leads, which tells it only what has changed since the one before."""
+        """Fetch once from the partitions that `host` leads. The request has only what changed since the last one."""
         fetching = self._fetching.setdefault(host, _FetchSession())
         wanted = {place: (self._positions[place], epoch) for place, epoch in epochs.items()}
         began = self._recorder.now()

@@ -1,4 +1,4 @@
-"""Somebody who makes, grows, configures and deletes topics in a simulated run."""
+"""A client that creates, grows, configures and deletes topics in a simulated run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CONFIG_LEAST = 1_000_000
 
 
 async def create_topic(session: Session, name: str, partitions: int, replicas: int, configs: Mapping[str, str]) -> str:
-    """OK, FAIL or INFO; a topic that is there already was made by an earlier try."""
+    """Create a topic. Returns OK, FAIL or INFO; OK also if the topic exists, since an earlier try created it."""
     settings = [CreatableTopicConfig(name=key, value=value) for key, value in configs.items()]
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replicas, configs=settings)
     try:
@@ -48,7 +48,7 @@ async def create_topic(session: Session, name: str, partitions: int, replicas: i
 
 
 class TopicMaker:
-    """One topic after the other, each made until that succeeds, perhaps configured, perhaps grown, perhaps deleted."""
+    """Creates one topic after the other, each retried until it exists. Some are then configured, grown or deleted."""
 
     def __init__(self, session: Session, recorder: Recorder, replicas: int) -> None:
         self._session = session
@@ -145,7 +145,7 @@ class TopicMaker:
 
 
 async def see_topics(session: Session, recorder: Recorder) -> None:
-    """After healing: write down what topics are, and how they are configured."""
+    """After healing: record which topics exist, and how they are configured."""
     response = await _insist(session, MetadataRequest(topics=None), 1, 12)
     there = {topic.name: len(topic.partitions) for topic in response.topics}
     # Those have names alone.

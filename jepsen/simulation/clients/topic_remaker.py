@@ -1,8 +1,8 @@
-"""Somebody who makes a topic, lets clients use it, deletes it and makes it anew under its old name, over and over;
-the last one stays.
+"""A client that creates a topic, lets clients use it, deletes it and recreates it under the same name, again and again.
+The last incarnation stays.
 
-Deletion is by id or by name. One by name whose fate is unknown may yet delete a later incarnation: from then on none
-of them is sure to stay. By id it may not.
+Deletion is by id or by name. A deletion by name whose outcome is unknown may still delete a later incarnation: from
+then on no incarnation is sure to stay. A deletion by id cannot do that.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ BY_NAME: Final = MetadataRequest(topics=[MetadataRequestTopic(name=NAME)], allow
 
 
 class Surroundings(NamedTuple):
-    """What the harness gives: sessions by clients' names, how it runs a client, and which topic a host takes a name
-    for now."""
+    """What the harness supplies: a session for a client's name, a way to run a client, and the topic id to which a host
+    maps a name now."""
 
     session: Callable[[str], Session]
     run_client: Callable[[Callable[[], Awaitable[None]]], Awaitable[Any]]
@@ -47,7 +47,7 @@ class Surroundings(NamedTuple):
 
 
 class TopicRemaker:
-    """`configs` are the topic's, every time."""
+    """Creates and deletes the incarnations. `configs` are the topic's configs in every incarnation."""
 
     def __init__(self, around: Surroundings, recorder: Recorder, replicas: int, configs: Mapping[str, str]) -> None:
         self._around = around
@@ -67,17 +67,17 @@ class TopicRemaker:
         self.stopping = trio.Event()
 
     def settle(self) -> None:
-        """From now on the topic stays, once it is there."""
+        """Stop deleting: the topic stays once it exists."""
         self._settled_at = len(self._recorder.history.operations)
 
     async def run(self, nursery: trio.Nursery) -> None:
-        """Clients of the topic are run in `nursery`."""
+        """Create incarnations until one stays. Their clients run in `nursery`."""
         while not await self._one(nursery):
             pass
         self._session.close()
 
     async def _one(self, nursery: trio.Nursery) -> bool:
-        """One incarnation from its beginning; whether it is the last, for it stays."""
+        """Run one incarnation from its creation on. Returns whether it stays and so is the last."""
         incarnation = await self._make()
         producer = self._producer(incarnation)
         clients: list[Client] = [producer, *self._others(incarnation)]
@@ -98,7 +98,7 @@ class TopicRemaker:
     # --- life
 
     async def _make(self) -> Incarnation:
-        """Ask until there is a topic that was not there before."""
+        """Retry until a new incarnation exists, and return it."""
         known = {each.topic_id: each for each in self.incarnations}
         while True:
             if await create_topic(self._session, NAME, 1, self._replicas, self._configs) == OK:
@@ -119,7 +119,7 @@ class TopicRemaker:
         return incarnation
 
     async def learn(self, session: Session) -> bytes | None:
-        """The id of the topic, as some node has it; None if that does not say."""
+        """The topic's id in some node's metadata; None if the node does not answer or has no such topic."""
         try:
             response = await session.call(BY_NAME, 10, 13)
         except Unanswered:
@@ -154,8 +154,8 @@ class TopicRemaker:
         )
 
     async def _stays(self, incarnation: Incarnation) -> bool:
-        """After a while: whether this one is the last. Then it is used until told to stop, and until it was seen to
-        work; or until it must have vanished."""
+        """After a while, return whether this incarnation is the last. The last one is used until it was seen to work
+        and the client is stopped, or until it must have been deleted."""
         clock = self._session.world.clock
         await clock.sleep(self._session.chance.uniform(*LIFE_SECONDS))
         if self._settled_at is None:
@@ -170,7 +170,7 @@ class TopicRemaker:
         return True
 
     def _works(self, incarnation: Incarnation) -> bool:
-        """Whether a send and a poll that began since it was settled have succeeded."""
+        """Whether a send and a poll that began after `settle` have succeeded."""
         fresh = [
             each
             for each in self._recorder.history.operations[self._settled_at :]
@@ -181,7 +181,7 @@ class TopicRemaker:
     # --- death
 
     async def _end(self, incarnation: Incarnation, clients: list[Client]) -> None:
-        """Its clients hear of its end at once, or go on for a while with a topic that is not there any more."""
+        """Stop the incarnation's clients, either immediately or after they have used the deleted topic for a while."""
         chance = self._session.chance
         await self._session.world.clock.sleep(
             chance.uniform(0.0, LINGER_SECONDS_MAX) if chance.random() < LINGER_RATE else 0.0
@@ -207,7 +207,7 @@ class TopicRemaker:
             await self._session.pause(0.3)
 
     async def _ask_to_delete(self, incarnation: Incarnation, *, by_name: bool) -> int | None:
-        """The error code, if an answer comes."""
+        """Request the deletion. Returns the error code, or None without a response."""
         if by_name:
             request, versions = DeleteTopicsRequest(timeout_ms=5000, topic_names=[NAME]), (1, 5)
         else:
@@ -233,8 +233,7 @@ class TopicRemaker:
                 self._may_land(sent, other)
 
     def _may_land(self, sent: Send | Commit, other: Incarnation) -> None:
-        """Unless it is known to have landed where it was meant to, or nowhere, it may turn up in another incarnation
-        as well."""
+        """Record that a send or commit of unknown outcome may appear in another incarnation as well."""
         if sent.outcome == INFO:
             astray = dataclasses.replace(
                 sent, process=f"{sent.process} astray", topic=other.place[0], ended=self._recorder.now(), error=""
@@ -244,7 +243,8 @@ class TopicRemaker:
     # --- afterwards
 
     def made_anew(self, start: float, end: float) -> int:
-        """How often the topic was made anew between two moments, after one that had acknowledged something."""
+        """The number of times that the topic was recreated between two moments after an incarnation that had
+        acknowledged records."""
         used = {send.topic for send in self._recorder.history.of(Send) if send.outcome == OK}
         made = {
             change.topic
@@ -255,8 +255,7 @@ class TopicRemaker:
         return sum(before.place[0] in used and after.place[0] in made for before, after in pairs)
 
     async def look(self, session: Session) -> Incarnation | None:
-        """After healing: write down which incarnations are there. Returns the last, unless it has vanished as it
-        may."""
+        """After healing: record which incarnation exists. Returns the last one; None if it was legally deleted."""
         if not self.incarnations:
             return None
         last = self.incarnations[-1]

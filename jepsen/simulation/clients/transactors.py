@@ -1,6 +1,6 @@
-"""Transactional producers of a simulated run, by the product's own client: each owns a transactional id, writes to
-several partitions and moves the offset of a group. Some transactions are aborted, some left open by a producer that
-is replaced under its id, and comes back as a zombie."""
+"""Transactional producers of a simulated run, which use the product's own client. Each owns a transactional id, writes
+to several partitions and commits the offset of a group. Some transactions are aborted. Some are left open by a producer
+that is replaced under its id and later returns as a zombie."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ acknowledged it."""
 
 
 class _Sent:
-    """A transaction in the history: its records, and the offset that goes with it."""
+    """A transaction in the history: its records, and the offset that is committed with it."""
 
     def __init__(self, recorder: Recorder, transaction: Transaction) -> None:
         self._recorder = recorder
@@ -86,7 +86,7 @@ class _Sent:
 
 
 class Transactor:
-    """One transactional id and, with its offsets, one group."""
+    """Owner of one transactional id and of the group whose offsets its transactions commit."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Transactor:
         group: str,
         source: Partition,
     ) -> None:
-        """`source` is the partition whose offset the group moves: to the number of the transaction."""
+        """`source` is the partition whose offset the group commits: the number of the transaction."""
         self.name = cluster.client_id
         self._cluster = cluster
         self._recorder = recorder
@@ -120,11 +120,12 @@ class Transactor:
         self._cluster.close()
 
     async def end_what_is_open(self) -> None:
-        """Whatever a producer of the id left is aborted, and its markers are written. Raises KraftError."""
+        """Abort a transaction that an earlier producer of the id left open, and wait for its markers. Raises
+        KraftError."""
         await TransactionalIdentity(self._cluster, self.name, TRANSACTION_SECONDS).initialize()
 
     async def _live(self) -> None:
-        """One producer, until something goes wrong with it or it leaves a transaction open."""
+        """Run one producer until it fails or leaves a transaction open."""
         identity = TransactionalIdentity(self._cluster, self.name, TRANSACTION_SECONDS)
         await identity.initialize()
         if self._chance.random() < 0.5:
@@ -138,7 +139,7 @@ class Transactor:
         return Producer(self._cluster, identity=identity, delivery_seconds=OPERATION_SECONDS)
 
     async def _transact(self, producer: Producer, identity: TransactionalIdentity) -> bool:
-        """One transaction. Whether the producer may go on. Raises what `begin` raises."""
+        """Run one transaction. Returns whether the producer may continue. Raises the errors of `begin`."""
         await identity.begin()
         self._serial += 1
         sent = _Sent(
@@ -223,8 +224,8 @@ class Transactor:
         await identity.add_offsets(request)
 
     async def _haunt(self) -> None:
-        """One that was replaced, if there is one, goes on, before the next one's first transaction or within it:
-        nothing that it does may have an effect."""
+        """Let a replaced producer, if there is one, continue its open transaction, before or during the next producer's
+        first transaction. Nothing that it does may have an effect."""
         if self._left is None:
             return
         (identity, sent), self._left = self._left, None
@@ -250,7 +251,7 @@ class Transactor:
 
 
 class FeatureRaiser:
-    """Raises the feature of transactions once, while they are under way."""
+    """Raises the feature transaction.version once while transactions are under way."""
 
     def __init__(self, cluster: Cluster, after_seconds: float, now: Callable[[], float]) -> None:
         self._cluster = cluster
@@ -273,6 +274,6 @@ class FeatureRaiser:
 
 
 async def set_level(cluster: Cluster, level: int, upgrade_type: int) -> None:
-    """Raises as `update_features`."""
+    """Set the level of transaction.version. Raises the errors of `update_features`."""
     await features.update_features(cluster, {TRANSACTION_VERSION: level}, upgrade_type)
     cluster.close()

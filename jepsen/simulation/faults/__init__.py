@@ -1,1 +1,1 @@
-"""Faults of a simulated run: their kinds, their schedule by seed, and the ones that strike at a chosen moment."""
+"""Faults of a simulated run: their kinds, the schedule drawn from the seed, and faults targeted at a chosen moment."""

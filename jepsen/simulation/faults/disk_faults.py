@@ -1,9 +1,9 @@
-"""What fate can do to a node's disks.
+"""Faults of a node's disks.
 
-A disk is one log directory. One that is broken is mended after a while: the node's process is ended if it still runs
-with the others, and what was there works again, or there is an empty disk in its place. The latter happens once in a
-run at most, and not to the only disk that has all of a partition: what is acknowledged is on two, and nobody
-promises to outlive the loss of all copies.
+A disk is one log directory. A broken disk is repaired after a while. If the node still runs on its other disks, its
+process is killed first. The disk then has its old data, or is replaced by an empty one. A disk is replaced at most once
+in a run, and never if it is the only one with all data of a partition: acknowledged records are on two disks, and the
+loss of all copies is not covered.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def slow_disk(scene: Scene, chance: random.Random, node: str) -> Bite:
 
 
 def dripping_disk(scene: Scene, chance: random.Random, node: str) -> Bite:
-    """Every call that a thread waits for takes up to a second, for a while. Those on the loop are taken for the page
-    cache's."""
+    """For a while every call made in a thread takes up to a second. Calls on the event loop stay fast, as if served by
+    the page cache."""
     time, disk = scene.universe.time, scene.universe.disk(node)
     drops, end = random.Random(chance.random()), time.now + chance.uniform(1.0, MENDED_SECONDS_MAX)
 
@@ -73,7 +73,7 @@ def failing_sync(scene: Scene, chance: random.Random, node: str) -> Bite:
 
 
 def bad_sectors(scene: Scene, chance: random.Random, node: str) -> Bite:
-    """Reads of one disk fail, or writes; what was there is there."""
+    """All reads of one disk fail, or all writes. Its data stays."""
     path = chance.choice(scene.directories(node).paths)
     return _break(
         scene,
@@ -85,7 +85,7 @@ def bad_sectors(scene: Scene, chance: random.Random, node: str) -> Bite:
 
 
 def broken_disk(scene: Scene, chance: random.Random, node: str) -> Bite:
-    """Everything that touches one disk fails, syncs too: what was not synced is lost."""
+    """All calls to one disk fail, fsync included. Data that was not synced is lost."""
     path = chance.choice(scene.directories(node).paths)
     return _break(scene, chance, node, path, [Fault("", within=path, times=math.inf)])
 
@@ -113,14 +113,14 @@ def _break(scene: Scene, chance: random.Random, node: str, path: str, faults: Se
 
 
 def _end(disk: Disk, faults: Sequence[Fault]) -> bool:
-    """Whether they had not ended before."""
+    """Remove the faults from the disk. Returns whether any was still active."""
     before = len(disk.faults)
     disk.faults[:] = [fault for fault in disk.faults if fault not in faults]
     return len(disk.faults) < before
 
 
 def _end_process(scene: Scene, node: str) -> None:
-    """A directory that failed stays offline for the rest of a process."""
+    """Kill the node if it runs: a directory that failed stays offline until the process restarts."""
     if scene.universe.world_of(node).node.alive:
         scene.universe.kill(node)
 
@@ -131,7 +131,8 @@ def _counts(disk: Disk, kind: str) -> Bite:
 
 
 def heal(scene: Scene, node: str) -> None:
-    """The node's disks work again, and it uses them all."""
+    """Repair all disks of the node. If the running process has seen I/O errors it is killed, so that it uses all disks
+    again."""
     disk = scene.universe.disk(node)
     disk.slowness, disk.cold_rate, disk.capacity, disk.drip = 1.0, 0.0, CAPACITY, None
     disk.faults.clear()

@@ -1,9 +1,8 @@
 """The faults of a run, their targets and their times, drawn from the seed.
 
-Each run draws its own mixture (swarm testing): a few kinds of fault and how often they strike, so that kinds meet in
-all combinations over many seeds and no kind drowns the others. Every other strike is not drawn but comes from the
-table of all kinds and roles, at a place that follows from the seed, so that a batch of consecutive seeds hits every
-cell.
+Each run draws its own mixture (swarm testing): a few kinds of fault, and how often they strike. So over many seeds the
+kinds meet in all combinations, and no kind drowns the others. Every second fault is taken from the table of all kinds
+and roles instead, at a position that follows from the seed, so that consecutive seeds cover every cell.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ STRIKE_SECONDS_MEANS: Final = (1.5, 2.0, 3.0)
 
 
 class FaultSchedule:
-    """The faults of one run. With `flush`, kinds that lose what was not synced are among them."""
+    """The faults of one run. With `flush` they include kinds that lose data that was not synced."""
 
     def __init__(self, seed: int, chance: random.Random, roles: Sequence[str], *, flush: bool) -> None:
         able = [kind for kind in KINDS if flush or kind not in NEED_FLUSH]
@@ -40,7 +39,7 @@ class FaultSchedule:
     async def strike(
         self, scene: Scene, recorder: Recorder, seconds: float, roles_now: Callable[[], Mapping[str, Sequence[str]]]
     ) -> None:
-        """Strike for so long. `roles_now` tells which living nodes have each role."""
+        """Inject faults for `seconds`. `roles_now` returns the living nodes of each role."""
         universe, chance = scene.universe, scene.universe.stream("fate")
         end = universe.time.now + seconds
         by_table = True
@@ -56,13 +55,13 @@ class FaultSchedule:
                 self._hit(scene, recorder, chance, kind, role, chance.choice(sorted(holders[role])))
 
     def strike_once(self, scene: Scene, recorder: Recorder, kind: str, nodes: Sequence[str]) -> None:
-        """Let one of `nodes`, if there are any, meet a fault that was not drawn. Its role is whatever it has."""
+        """Inject a fault of `kind` at one of `nodes`, if there are any, beside the schedule."""
         chance = scene.universe.stream("make up")
         if nodes:
             self._hit(scene, recorder, chance, kind, MADE_UP, chance.choice(sorted(nodes)))
 
     def bitten(self) -> set[str]:
-        """Kinds of fault that did something so far."""
+        """The kinds of fault that have had an effect so far."""
         return {note.kind for note, bit in self._bites if bit()}
 
     def _from_table(self, holders: Mapping[str, Sequence[str]]) -> tuple[str, str] | None:
@@ -82,7 +81,7 @@ class FaultSchedule:
         self._bites.append((note, KINDS[kind](scene, chance, node)))
 
     def heal(self, scene: Scene, recorder: Recorder) -> None:
-        """End all faults, and note which of them did something."""
+        """End all faults, and record which of them had an effect."""
         heal(scene)
         for note, bit in self._bites:
             note.bit, note.ended = bit(), recorder.now()

@@ -1,9 +1,9 @@
-"""A fault that strikes at the worst moment: the controller takes a follower into the in-sync set, and the leader is not
-told. The answer to its AlterPartition comes late, or not before the leader has given up on it; meanwhile the follower
-gets no records. Then everybody else in sync dies, and the follower leads: what was acknowledged without it is gone.
+"""A targeted fault: the controller adds a follower to the in-sync set, and the leader does not learn of it. The
+AlterPartition response is late, or arrives after the leader has given up on it. Meanwhile the follower gets no records.
+Then all other in-sync replicas die, and the follower becomes leader: records acknowledged without it are lost.
 
-A leader that counts whoever may be in sync by now (KIP-497) acknowledges nothing then. Faults that are drawn meet all
-of this together hardly ever.
+A leader that waits for every replica that may be in sync by now (KIP-497) acknowledges nothing in that time. Randomly
+drawn faults hardly ever meet in this way.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LEADER_DIES_LATER_SECONDS: Final = 0.4
 
 
 class LostAnswers:
-    """Lies in wait while it is `armed`, for so many victims as the seed says."""
+    """Strikes while it is `armed`, as often as the seed says."""
 
     def __init__(
         self, scene: Scene, recorder: Recorder, observer: Observer, nodes: Mapping[str, Node], chance: random.Random
@@ -48,7 +48,7 @@ class LostAnswers:
         self.armed = False
 
     def heard(self, name: str, line: Mapping[str, Any]) -> None:
-        """A node logs something."""
+        """Called with each line that a node logs; strikes when the node proposes a larger in-sync set."""
         if not self.armed or self._is_busy or not self._left or line.get("event") != PROPOSED:
             return
         controllers = self._observer.roles()[ACTIVE_CONTROLLER]
@@ -61,8 +61,8 @@ class LostAnswers:
             self._strike(name, controllers[0], joining, [str(member) for member in partition.isr])
 
     def _joining(self, name: str) -> tuple[Partition, str] | None:
-        """A partition that would go on acknowledging, as all in sync live, without the living follower that the node
-        wants to take in."""
+        """A partition led by the node, and the living follower that the node wants to add to the in-sync set. All
+        in-sync replicas live, so that the partition would go on acknowledging without the follower."""
         node = self._nodes.get(name)
         if node is None or node.broker is None:
             return None

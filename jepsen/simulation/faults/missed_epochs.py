@@ -1,9 +1,9 @@
-"""Three leaders in a row of which two never hear from each other: a leads in one epoch, b in the next, a again. Each
-has records of an epoch that the other missed, so that b must find out where their logs part by an epoch that it never
-had (KIP-279).
+"""A targeted fault: three leaders in a row, of which two never learn of each other. Replica a leads in one epoch, b in
+the next, then a again. Each has records of an epoch that the other missed, so b has to find where their logs diverge by
+an epoch that it never had (KIP-279).
 
-All is done as an operator does it, by the order of replicas and preferred elections, while the network between the
-two is cut. Faults that are drawn hardly ever bring it about: who was away is not in sync, and cannot lead.
+All is done by an operator's means, the order of replicas and preferred elections, while the network between the two is
+cut. Randomly drawn faults hardly ever bring this about: a replica that was away is not in sync and cannot lead.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PATIENCE_SECONDS: Final = 0.5
 
 
 class Pair(NamedTuple):
-    """`others` are the rest of the replicas."""
+    """Two replicas of a partition that lead in turn. `others` are its other replicas."""
 
     place: Partition
     first: int
@@ -76,8 +76,8 @@ class MissedEpochs:
         self._session.close()
 
     def _pair(self) -> Pair | None:
-        """Two replicas in sync, of which the second leads or the first may be made to; neither is the controller, which
-        has to reach both."""
+        """Two in-sync replicas of a partition that can lead in turn. Neither is the active controller, which has to
+        reach both."""
         controllers = self._observer.roles()[ACTIVE_CONTROLLER]
         living = {int(name) for name, _ in self._observer.living()} - {int(name) for name in controllers}
         found = []
@@ -116,7 +116,7 @@ class MissedEpochs:
         note.ended = self._recorder.now()
 
     async def _lead_by_turns(self, pair: Pair) -> bool:
-        """Whether each led in its turn."""
+        """Make the first, the second and again the first replica leader. Returns whether each of them led."""
         for leader, other in ((pair.first, pair.second), (pair.second, pair.first), (pair.first, pair.second)):
             await reassign(self._session, pair.place, [leader, other, *pair.others])
             await elect(self._session, pair.place)

@@ -1,4 +1,4 @@
-"""The kinds of faults of a simulated node. Each is one function; it returns a check whether the fault had an effect.
+"""The kinds of fault of a simulated node. Each is a function that returns a check whether the fault had an effect.
 
 `fault_schedule` chooses the node by its role, so that over many runs every kind meets every role.
 """
@@ -56,7 +56,7 @@ def stop(scene: Scene, chance: random.Random, node: str) -> Bite:
 
 
 def rolling_restart(scene: Scene, chance: random.Random, node: str) -> Bite:
-    """All nodes in turn, from that one on, are asked to stop, as for an upgrade."""
+    """Shut down all nodes one after the other, starting with this one, as in an upgrade."""
     start = scene.nodes.index(node)
     asked: list[bool] = []
 
@@ -77,7 +77,7 @@ def pause(scene: Scene, chance: random.Random, node: str) -> Bite:
 
 
 def cut(scene: Scene, chance: random.Random, node: str) -> Bite:
-    """Between the node and another, or the clients; half of the cuts one way."""
+    """Cut the network between the node and another node or the clients; half of the cuts are one-way."""
     universe = scene.universe
     other = chance.choice([each for each in (*scene.nodes, CLIENTS) if each != node])
     source, target = (node, other) if chance.random() < 0.5 else (other, node)
@@ -128,7 +128,7 @@ def strange_clock(scene: Scene, chance: random.Random, node: str) -> Bite:
 
 
 def kill_cleaner(scene: Scene, chance: random.Random, node: str) -> Bite:
-    """For a while the node's work processes, which compute what its cleaner puts in place, die under their work."""
+    """For a while the node's worker processes, which compute what its log cleaner writes, die during their work."""
     workers = scene.universe.world_of(node).workers
     before = workers.deaths
     workers.death_rate = chance.choice(DEATH_RATES)
@@ -141,15 +141,15 @@ def kill_cleaner(scene: Scene, chance: random.Random, node: str) -> Bite:
 
 
 def _network_counts(scene: Scene, kind: str, *nodes: str) -> Bite:
-    """Whether it did something to packets of that node, or between the two: another fault elsewhere is not this
-    one's doing."""
+    """Return a check whether the fault affected packets of these nodes. Effects of other faults elsewhere are not
+    counted."""
     internet, hosts = scene.universe.internet, [scene.universe.host(node).name for node in nodes]
     before = internet.bites(kind, *hosts)
     return lambda: internet.bites(kind, *hosts) > before
 
 
 def heal_later(scene: Scene, seconds: float, node: str, other: str | None) -> None:
-    """What cuts the node off from another, or from all."""
+    """After `seconds`, end the cut between the node and another one, or all of its cuts if `other` is None."""
     universe = scene.universe
     host, far = universe.host(node).name, None if other is None else universe.host(other).name
     universe.time.call_after(seconds, lambda: universe.internet.heal(host, far))
@@ -199,7 +199,7 @@ SURE: Final = ("kill", "slow network", "strange clock")
 
 
 def heal(scene: Scene) -> None:
-    """Everything works again, as far as fate is concerned."""
+    """Undo every injected fault."""
     universe = scene.universe
     universe.heal()
     universe.internet.faults = NetworkFaults()

@@ -1,8 +1,8 @@
-"""Power losses of a simulated cluster under default settings, where nothing is synced before it is acknowledged: of
-all nodes at once, of all but one, of some.
+"""Power losses of a simulated cluster under default settings, where nothing is synced before it is acknowledged: of all
+nodes at the same moment, of all but one, or of some.
 
-What was acknowledged may be lost if every replica that was in sync at the acknowledgement lost power before it had
-synced the record. Nothing else is excused: each replica's synced end is noted at the moment its power fails.
+An acknowledged record may be lost only if every replica that was in sync at its acknowledgement lost power before it
+had synced the record. To judge this, each replica's synced end offset is recorded when its power fails.
 """
 
 from __future__ import annotations
@@ -44,14 +44,15 @@ FIVE: Final = 5
 
 
 class PowerLoss(NamedTuple):
-    """`synced`: up to where each partition's log was safe. Nothing is known to be of one that is not in it."""
+    """A node's power loss. `synced` is the synced end offset of each partition's log; a partition that is missing has
+    none that is known."""
 
     when: float
     synced: dict[Partition, int]
 
 
 class PowerRun(SimulatedRun):
-    """One seed's run."""
+    """The run with power losses from one seed."""
 
     def __init__(self, seed: int, trace_path: str | None = None) -> None:
         super().__init__(seed, trace_path)
@@ -78,7 +79,7 @@ class PowerRun(SimulatedRun):
         return self._producers.acknowledged()
 
     def visits(self) -> Visits:
-        """Batches that were acknowledged shortly before power failed, or after."""
+        """Count the batches that were acknowledged shortly before or after a power loss."""
         settings = ["flush default", f"RF {self.replicas}", f"min ISR {self.in_sync}", "tiny segments"]
         settings += ["five brokers"] if len(self.layout.brokers) == FIVE else []
         found = Visits()
@@ -118,7 +119,8 @@ class PowerRun(SimulatedRun):
     # Faults
 
     async def _strike(self) -> None:
-        """Let some fall behind, perhaps; then let power fail. Whoever keeps it is killed, stopped or left alone."""
+        """Perhaps let a broker fall behind first; then cut the power of some nodes. Nodes that keep power are killed,
+        stopped or left alone."""
         universe, chance, nodes = self.universe, self.chance, self.layout.nodes
         await universe.sleep(chance.uniform(*CALM_SECONDS))
         if chance.random() < 0.6:
@@ -189,6 +191,6 @@ class PowerRun(SimulatedRun):
 
 
 def _dark(chance: random.Random, nodes: Sequence[str]) -> set[str]:
-    """The nodes whose power fails."""
+    """Draw the nodes whose power fails."""
     count = chance.choice((len(nodes), len(nodes), len(nodes) - 1, len(nodes) - 1, chance.randint(1, len(nodes))))
     return set(chance.sample(nodes, count))

@@ -1,9 +1,8 @@
-"""How much of the metadata log each voter can have on its disk, as far as an observer of a simulated cluster can
-tell.
+"""Bounds on how much of the metadata log each voter has on disk, as far as an observer of a simulated cluster can know.
 
-Of a node that is looked at, it is what it says itself. One that is down cannot have got anything since it was first
-missed: at most what was in the longest log there was by then, if every other was looked at or down as well. Nothing
-is known of a node that is paused or has not finished starting.
+A controller that runs reports its own durable end. A node that is down cannot have got more since it was first missed:
+it has at most the longest log of that moment, if every other node was observed or down. Nothing is known of a node that
+is paused or still starting.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from kraft.raft.driver import RaftDriver
 
 
 class QuorumDurability:
-    """Told of each moment that is looked at, in order."""
+    """The bounds, updated by `look` at each observed moment, in order of time."""
 
     def __init__(self) -> None:
         self._ends: dict[str, float] = {}
@@ -23,8 +22,8 @@ class QuorumDurability:
         """Who was down at the last moment, and in which life."""
 
     def look(self, seen: Mapping[str, RaftDriver], down: Mapping[str, int], *, hidden: bool) -> None:
-        """`seen` are the controllers that run now; `down` tells of each node that is down in which life that is;
-        `hidden`: there are others."""
+        """Update the bounds. `seen` are the controllers that run now. `down` maps each node that is down to the number
+        of its last life. `hidden` says that there are more nodes."""
         bound = math.inf if hidden else max((raft.log_end_offset for raft in seen.values()), default=math.inf)
         known, self._ends = self._ends, {name: raft.log_durable_end for name, raft in seen.items()}
         missed, self._missed = self._missed, dict(down)
@@ -32,7 +31,7 @@ class QuorumDurability:
             self._ends[name] = known.get(name, math.inf) if missed.get(name) == life else bound
 
     def holders(self, leader: RaftDriver) -> int:
-        """How many of the leader's voters may have all that it holds for committed."""
+        """The number of the leader's voters that may have all records up to its high watermark on disk."""
         return sum(
             1 for voter in leader.voters.voters if self._ends.get(str(voter.key.id), math.inf) >= leader.high_watermark
         )

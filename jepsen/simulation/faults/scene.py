@@ -1,4 +1,4 @@
-"""Where faults strike, and what a fault is to whoever strikes with it."""
+"""What a fault gets to act on, and what it returns."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from kraft.world.simulated import Universe
 
 
 class Directories(NamedTuple):
-    """The log directories of a node, each a disk of its own, that of its metadata first; and those whose disk may be
-    replaced by an empty one."""
+    """The log directories of a node, each on a disk of its own, the metadata directory first. `replaceable` are those
+    whose disk may be replaced by an empty one."""
 
     paths: tuple[str, ...]
     replaceable: tuple[str, ...] = ()
 
 
 class Scene(NamedTuple):
-    """`stop` asks a node to shut down in good order; `is_spare` tells whether others have all that its disks have,
-    now."""
+    """The nodes on which faults act. `stop` starts a node's orderly shutdown. `is_spare` tells whether other nodes have
+    all data of the node's disks now."""
 
     universe: Universe
     nodes: tuple[str, ...]

@@ -1,9 +1,8 @@
-"""A fault that strikes at the worst moment: a leader proposes to take a follower into the in-sync set, its word to
-the active controller is held up on the way, and the follower dies. What was proposed arrives when it is not true any
-more (KIP-903).
+"""A targeted fault: a leader proposes to add a follower to the in-sync set, its request to the active controller is
+delayed on the way, and the follower dies. The proposal arrives when it is no longer true (KIP-903).
 
-Faults that are drawn hit that moment, which lasts a thousandth of a second, hardly ever. Nodes are heard by what
-they log, at the moment when they log it.
+Randomly drawn faults hardly ever hit that moment, which lasts a millisecond. It is found by the lines that nodes log,
+in the step in which they log them.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ HELD_SECONDS_MAX: Final = 0.4
 
 
 class TargetedFault:
-    """Lies in wait while it is `armed`, for so many victims as the seed says."""
+    """Strikes while it is `armed`, as often as the seed says."""
 
     def __init__(
         self, scene: Scene, recorder: Recorder, observer: Observer, nodes: Mapping[str, Node], chance: random.Random
@@ -41,7 +40,8 @@ class TargetedFault:
         self.armed = False
 
     def heard(self, name: str, line: Mapping[str, Any]) -> None:
-        """A node logs something. What a real node sets aside ends a simulated one: it is a fault to be found."""
+        """Called with each line that a node logs. A background task that fails is a defect here: a real node logs it
+        and goes on, a simulated run ends."""
         assert line.get("event") != "background_work_failed", (name, line)
         if not self.armed or not self._left or line.get("event") != PROPOSED:
             return
@@ -57,7 +57,7 @@ class TargetedFault:
             self._strike(name, controllers[0], joining)
 
     def _joining(self, name: str) -> str | None:
-        """A living follower that the node wants to take in."""
+        """A living follower that the node wants to add to an in-sync set."""
         node = self._nodes.get(name)
         if node is None or node.broker is None:
             return None

@@ -1,9 +1,10 @@
-"""Unclean elections of a simulated cluster. Followers are cut off until their leader is alone in sync, it acknowledges
-alone and dies, and they are there when it is not. Nodes are killed, never without power: what is lost was elected away.
+"""Unclean elections of a simulated cluster. Followers are cut off until their leader is alone in sync. It acknowledges
+records alone and dies, and the followers come back without it. Nodes are killed but keep power, so a record can only be
+lost by an election.
 
-One topic allows it, by one of the four ways there are. There a batch may be gone only if the leader of a later epoch
-did not have it, and then the reports say so, and tell of nothing that is still there. The other topic, struck
-alike, loses nothing.
+One topic allows unclean elections, by one of the four ways to allow them. A batch of it may be lost only if the leader
+of a later epoch did not have it. Then the loss reports must name it, and they must name nothing that still exists. The
+other topic is struck in the same way and loses nothing.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ FIVE: Final = 5
 
 
 class Leadership(NamedTuple):
-    """What a leader had when it was first seen to lead: where leader epochs begin in its log, and its end."""
+    """A leader's log when it was first seen to lead: the start of each leader epoch, and the log end offset."""
 
     epochs: LeaderEpochCache
     end: int
@@ -82,7 +83,7 @@ class Leadership(NamedTuple):
 
 
 class UncleanRun(SimulatedRun):
-    """One seed's run."""
+    """The run with unclean elections from one seed."""
 
     def __init__(self, seed: int, trace_path: str | None = None) -> None:
         super().__init__(seed, trace_path)
@@ -111,7 +112,7 @@ class UncleanRun(SimulatedRun):
         return self._producers.acknowledged()
 
     def visits(self) -> Visits:
-        """Batches that were acknowledged shortly before an unclean election, or after."""
+        """Count the batches that were acknowledged shortly before or after an unclean election."""
         settings = ["flush 1" if self.flush else "flush default", f"RF {self.replicas}", "min ISR 1", "tiny segments"]
         settings += ["five brokers"] if len(self.layout.brokers) == FIVE else []
         found = Visits()
@@ -158,7 +159,8 @@ class UncleanRun(SimulatedRun):
     # Faults
 
     async def _strike(self, admin: RoamingSession) -> None:
-        """At a partition whose leader is alive and no active controller, which has to take its followers out."""
+        """Strike at a partition whose leader is alive and not the active controller: the controller has to remove the
+        followers from the in-sync set."""
         controllers = self._observer.roles()[ACTIVE_CONTROLLER]
         is_kept = self.chance.random() < KEPT_RATE
         for place in self.chance.sample(PLACES, len(PLACES)):
@@ -201,13 +203,14 @@ class UncleanRun(SimulatedRun):
                 universe.kill(elected)
 
     def _heard(self, name: str, line: Mapping[str, Any]) -> None:
-        """What a replica gave up is noted by now, and hardly told."""
+        """When the chosen node logs that it truncated its log, kill it soon after: its loss is recorded by then, and
+        hardly reported."""
         if line.get("event") == "log truncated" and name == self._dies_truncating:
             self._dies_truncating = ""
             self.universe.kill_after_calls(name, self.chance.randrange(DIES_AFTER_CALLS_MAX))
 
     async def _elect(self, admin: RoamingSession, place: Partition, leader: str) -> None:
-        """Ask for it until another one leads, or the former leader is back."""
+        """Request an unclean election until another replica leads, or the former leader is back."""
         wanted = [TopicPartitions(topic=place[0], partitions=[place[1]])]
         request = ElectLeadersRequest(election_type=UNCLEAN, topic_partitions=wanted, timeout_ms=2000)
         while self._leads(place) in (-1, int(leader)) and not self.universe.world_of(leader).node.alive:
@@ -226,7 +229,7 @@ class UncleanRun(SimulatedRun):
         return () if registration is None else tuple(registration.isr)
 
     async def _until(self, is_so: Callable[[], bool], seconds: float) -> None:
-        """Or so long: whether it bit is found out at the end."""
+        """Wait until `is_so`, at most `seconds`. Whether the fault had an effect is judged at the end of the run."""
         deadline = self.recorder.now() + seconds
         while not is_so() and self.recorder.now() < deadline:
             await self.universe.sleep(LOOK_SECONDS)
@@ -234,7 +237,7 @@ class UncleanRun(SimulatedRun):
     # What is seen
 
     async def _look_on(self) -> None:
-        """Reports are kept of a partition's latest elections alone, so they are asked for all the time."""
+        """Keep collecting leaders and loss reports: only the reports of a partition's latest elections are kept."""
         known: list[LossReport] = []
         while True:
             for place in PLACES:
@@ -252,7 +255,7 @@ class UncleanRun(SimulatedRun):
         self._reports += [replace(report, at=self.recorder.now()) for report in told]
 
     def _told(self) -> list[LossReport]:
-        """Those of the newest image."""
+        """The loss reports in the newest metadata image of the living nodes."""
         loaders = [node.shared.loader for _, node in self._observer.living()]
         newest = max(loaders, key=lambda loader: loader.offset, default=None)
         if newest is None:
@@ -322,7 +325,7 @@ class UncleanRun(SimulatedRun):
         )
 
     def _had_it_always(self, batch: Acknowledged) -> bool:
-        """Whether every later leader that was seen had the batch, and none can have led unseen."""
+        """Whether the leader of every later epoch was seen and had the batch."""
         seen = self._leaders[batch.place]
         later = range(batch.epoch + 1, max(seen) + 1)
         return all(epoch in seen and seen[epoch].has(batch) for epoch in later)
