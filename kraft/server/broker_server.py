@@ -125,13 +125,7 @@ class BrokerServer(ReplicaListener):
         )
         self.groups = self._group_coordinator()
         self.lifecycle = BrokerLifecycleManager(
-            world,
-            config,
-            cluster_id,
-            channel,
-            lambda: self.metadata.offset,
-            finalized_features,
-            loggers.get("lifecycle"),
+            world, config, cluster_id, channel, self._metadata_offset, finalized_features, loggers.get("lifecycle")
         )
         self.replicas.add_listener(self)
         self.replication = BrokerReplication(
@@ -308,6 +302,9 @@ class BrokerServer(ReplicaListener):
         self.lifecycle.begin_controlled_shutdown()
         with self._world.clock.move_on_at(deadline):
             await self.lifecycle.may_stop.wait()
+
+    def _metadata_offset(self) -> int:
+        return self.metadata.offset
 
     def _offsets_partitions(self) -> int:
         topic = self.metadata.image.topics.by_name(OFFSETS_TOPIC)
