@@ -1,4 +1,5 @@
-"""One run, judged."""
+"""The verdict on one run: every acknowledged record is there in the end, or reported lost; consumers saw what was
+committed; the cluster works again."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from jepsen.checker.operations import (
 )
 from jepsen.history import RunHistory, load
 from jepsen.judges.allowances import allow, commits_between_losses
-from jepsen.judges.losses import Lost, untrue
+from jepsen.judges.loss_reports import Lost, untrue
 from jepsen.judges.transformed import untrue as untransformed
 from jepsen.judges.validity import invalid
 from jepsen.workloads.workload import TOPIC, TRANSACTIONAL, TRANSFORMERS

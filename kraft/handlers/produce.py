@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kraft.common.errors import ApiError, NotLeader, ProtocolError
 from kraft.common.internal_topics import INTERNAL_TOPICS
 from kraft.handlers.errors import EXPECTED, code_of
-from kraft.handlers.produce_checks import ADMIN_CLIENT_ID, ZSTD_VERSION, check_codec, check_topic, refusal_of
+from kraft.handlers.produce_validation import ADMIN_CLIENT_ID, ZSTD_VERSION, check_codec, check_topic, refusal_of
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.handlers.security.authorized_operations import access_of
 from kraft.handlers.security.permissions import ASKS_INSIDE

@@ -1,9 +1,8 @@
 """One client connection: receive, assemble, dispatch, send. One place reads, one place writes, one place closes.
 
-Order (DESIGN: pipelining): a Produce may start behind an unanswered Produce of its connection as soon as that one
-has appended, and is received meanwhile; every other request waits until all earlier ones are answered; responses
-leave in the order of their requests. A request that finishes at once is answered in the connection's own task: no
-other task, channel or thread is involved.
+Responses leave in the order of their requests. A Produce may start as soon as the Produce before it has appended,
+though that is not answered yet. Every other request waits until all earlier ones are answered. A request that finishes
+synchronously is answered in the connection's own task: no other task, channel or thread is involved.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from kraft.remote.log_facts import LocalSegment, LogFacts, copied_end_offset
 from kraft.remote.metadata_cache import RemoteLogMetadataCache
 from kraft.remote.object_names import LEADER_EPOCHS_SUFFIX
-from kraft.remote.remote_partition import Contents
+from kraft.remote.segment_copies import Contents
 from kraft.storage.leader_epoch_cache import LeaderEpochCache
 from kraft.storage.log_files import (
     LOG_SUFFIX,

@@ -20,7 +20,7 @@ from kraft.protocol.messages.remote_partition_delete_metadata_record import Remo
 from kraft.remote.metadata_cache import RemoteLogMetadataCache
 from kraft.remote.metadata_partition import metadata_partition
 from kraft.remote.metadata_serde import RemoteLogMetadataRecord, decode_metadata, encode_metadata
-from kraft.remote.remote_partition import MetadataNotWritten
+from kraft.remote.segment_copies import MetadataNotWritten
 from kraft.remote.segment_metadata import TopicIdPartition
 
 
@@ -133,7 +133,7 @@ class RemoteLogMetadataManager:
 
 
 class PartitionMetadata:
-    """Implements `kraft.remote.remote_partition.MetadataLog` for one partition. `cache` is its current state."""
+    """Implements `kraft.remote.segment_copies.MetadataLog` for one partition. `cache` is its current state."""
 
     __slots__ = ("_followed", "_manager", "_partition", "_topic", "cache")
 

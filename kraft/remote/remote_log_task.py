@@ -11,8 +11,8 @@ from kraft.remote.copy_decisions import epochs_of_segment, segments_to_copy
 from kraft.remote.local_files import contents_of, facts_to_copy
 from kraft.remote.log_facts import LocalSegment, LogFacts
 from kraft.remote.metadata_cache import RemoteLogMetadataCache
-from kraft.remote.remote_partition import Contents, RemotePartition
 from kraft.remote.remote_retention import Expiry, RemoteRetention, expiry_of
+from kraft.remote.segment_copies import Contents, RemotePartition
 from kraft.remote.segment_metadata import RemoteLogSegmentMetadata, TopicIdPartition
 from kraft.storage.log_files import TRANSACTION_INDEX_SUFFIX
 from kraft.storage.unified_log import UnifiedLog

@@ -17,7 +17,7 @@ from kraft.remote.metadata_manager import MetadataTopic, PartitionMetadata, Remo
 from kraft.remote.metadata_partition import metadata_partition
 from kraft.remote.metadata_serde import decode_metadata
 from kraft.remote.object_names import OBJECT_SUFFIXES, object_name, partition_folder, place_of_folder, segment_id_of
-from kraft.remote.remote_partition import LISTED_NAMES_MAX
+from kraft.remote.segment_copies import LISTED_NAMES_MAX
 from kraft.remote.segment_metadata import RemoteLogSegmentMetadata, TopicIdPartition
 from kraft.remote.segment_reader import RemoteDataDamaged
 from kraft.storage.log_files import LOG_SUFFIX, TRANSACTION_INDEX_SUFFIX

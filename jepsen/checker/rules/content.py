@@ -1,4 +1,5 @@
-"""What a partition holds: rules 1 to 6 and 21."""
+"""Rules about the content of partitions (1 to 6 and 21; `check.py` has them all): no acknowledged record is lost, none
+is there twice, none appears that was never sent."""
 
 from __future__ import annotations
 

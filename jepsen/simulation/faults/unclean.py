@@ -19,7 +19,7 @@ from jepsen.checker.history import History
 from jepsen.checker.operations import OK, FinalRead, Partition
 from jepsen.history import LossReport, RunFacts, RunHistory
 from jepsen.judges.elections import Elections
-from jepsen.judges.losses import Lost, untrue
+from jepsen.judges.loss_reports import Lost, untrue
 from jepsen.simulation import layouts
 from jepsen.simulation.clients.batch_producers import (
     Acknowledged,

@@ -16,7 +16,7 @@ from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
 from kraft.common.internal_topics import REMOTE_LOG_METADATA_TOPIC
 from kraft.remote.metadata_manager import ReadRecords
-from kraft.remote.remote_partition import MetadataNotWritten
+from kraft.remote.segment_copies import MetadataNotWritten
 from kraft.remote.store_verification import StoreVerification
 from kraft.rpc_client.cluster import Cluster
 from kraft.rpc_client.consumer import Consumer

@@ -1,4 +1,7 @@
-"""The choice of a leader when no eligible replica is left. Pure.
+"""The choice of a leader from what replicas answer, when no eligible replica is left. Pure.
+
+With `unclean.leader.election.enable=true` and no strategy the controller does not ask: `partition_change_builder`
+chooses a live replica.
 
 A partition is *open* when it has no leader and one of these holds:
 

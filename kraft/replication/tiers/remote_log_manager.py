@@ -23,8 +23,8 @@ from kraft.remote.metadata_manager import MetadataTopic, PartitionMetadata, Remo
 from kraft.remote.object_names import LEADER_EPOCHS_SUFFIX
 from kraft.remote.remote_log_task import COPIES_MAX, RemoteLogTask
 from kraft.remote.remote_lookup import remote_start_offset
-from kraft.remote.remote_partition import RemotePartition
 from kraft.remote.remote_retention import RemoteRetention, expiry_of
+from kraft.remote.segment_copies import RemotePartition
 from kraft.remote.segment_metadata import RemoteLogSegmentMetadata, TopicIdPartition
 from kraft.replication.fetchers.leader_offsets import LocalStart
 from kraft.replication.logs.checkpoints import write_checkpoint

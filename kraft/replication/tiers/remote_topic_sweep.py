@@ -17,7 +17,7 @@ from kraft.protocol.messages.remote_log_segment_metadata_record import RemoteLog
 from kraft.protocol.messages.remote_partition_delete_metadata_record import RemotePartitionDeleteMetadataRecord
 from kraft.remote.metadata_manager import MetadataTopic, PartitionMetadata, RemoteLogMetadataManager
 from kraft.remote.metadata_serde import decode_metadata
-from kraft.remote.remote_partition import RemotePartition
+from kraft.remote.segment_copies import RemotePartition
 from kraft.remote.segment_metadata import RemotePartitionDeleteState, TopicIdPartition
 from kraft.world.ports import ObjectError, ObjectStore
 

@@ -10,7 +10,7 @@ from kraft.common.ids import METADATA_TOPIC
 from kraft.common.internal_topics import REMOTE_LOG_METADATA_TOPIC
 from kraft.protocol.error_codes import name_of
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
-from kraft.remote.remote_partition import MetadataNotWritten
+from kraft.remote.segment_copies import MetadataNotWritten
 from kraft.replication.tiers.remote_log_manager import RemoteLogManager
 from kraft.replication.tiers.remote_topic_sweep import RemoteTopicSweep
 from kraft.server.broker_channel import BrokerChannel

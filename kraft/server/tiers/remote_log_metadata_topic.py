@@ -20,7 +20,7 @@ from kraft.protocol.messages.produce_request import PartitionProduceData, Produc
 from kraft.protocol.records.builder import build_values_batch
 from kraft.protocol.records.record_batch import batches
 from kraft.remote.metadata_manager import ReadRecords
-from kraft.remote.remote_partition import MetadataNotWritten
+from kraft.remote.segment_copies import MetadataNotWritten
 from kraft.replication.partition import READ_COMMITTED
 
 if TYPE_CHECKING:

@@ -3,25 +3,25 @@ understand the rest). Offsets never change.
 
 One cleaning of one log: map the keys of its dirty part to their last offsets, then copy the segments up to there, in
 groups, leaving out every record that the map supersedes. A tombstone stays until delete.retention.ms after the first
-cleaning that saw it: that pass writes the horizon into the batch (KIP-534). Aborted data goes at once; a marker
-goes, after a horizon of its own, when no record of its transaction is left. Neither goes while a replica lacks them,
-which may have what they end (here Kafka goes by the time alone). The last batch of each active producer
-and the batch that ends at the high watermark stay even when they are empty.
+cleaning that saw it: that pass writes the horizon into the batch (KIP-534). Aborted data is removed immediately. A
+marker is removed, after a horizon of its own, when no record of its transaction is left. Tombstones and markers also
+stay until every replica has them: a replica without them may still have the records that they end. (Kafka goes by the
+time alone.) The last batch of each active producer and the batch that ends at the high watermark stay even if they are
+empty.
 
 `SegmentCleaner` computes that from closed segments, in a work process: it writes copies as `.cleaned` and syncs them.
-This module decides what is cleaned and puts copies in their places: they are renamed to `.swap`, and only then do the
-originals go and the copies take their names, with a directory sync between the steps, so that loading finds the
-originals whole or the copies whole at whatever moment it stopped (`log_loader` step 1). From the first of these
-renames on there is no way back: whatever fails then takes the log directory offline, since another cleaning would
-rename its copy over what this one left. Until then nothing has happened: a computation that dies leaves `.cleaned`
-files, which are removed.
+This module decides what is cleaned and puts the copies in place. It renames them to `.swap`, then removes the
+originals, then gives the copies their names, with a directory sync after each step. A start after a crash at any
+moment finds the originals whole or the copies whole (`log_loader` step 1). Before the first rename a failure costs
+nothing: the `.cleaned` files are removed. After it every failure takes the log directory offline, since another
+cleaning would rename its copies over what this one left.
 
 What cannot be read stays as it is, and the cleaning goes on: a batch whose CRC is right and whose records cannot be
 decoded, or decompress to more than a bound, is copied byte for byte, and a segment with a damaged batch (its CRC is
 wrong, or its length leads nowhere) is not touched. None of their records supersede others.
 
-A cleaning is a generator (`steps`). It raises CleaningAborted when the log was truncated, deleted or retained away
-meanwhile.
+A cleaning is a generator (`world/steps.py`). It raises CleaningAborted when the log was truncated, deleted or retained
+away meanwhile.
 """
 
 from __future__ import annotations

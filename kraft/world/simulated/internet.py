@@ -19,7 +19,7 @@ from kraft.world.simulated.node import Node
 from kraft.world.simulated.time import VirtualTime
 
 if TYPE_CHECKING:
-    from kraft.world.simulated.network import SimulatedListener
+    from kraft.world.simulated.network_port import SimulatedListener
     from kraft.world.simulated.streams import SimulatedStream
 
 LOOPBACK = "127.0.0.1"

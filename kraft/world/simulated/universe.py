@@ -24,7 +24,7 @@ from kraft.world.simulated.clock import SimulatedClock
 from kraft.world.simulated.disk import Disk
 from kraft.world.simulated.files import SimulatedFileSystem
 from kraft.world.simulated.internet import Host, Internet
-from kraft.world.simulated.network import SimulatedNetwork
+from kraft.world.simulated.network_port import SimulatedNetwork
 from kraft.world.simulated.node import Node
 from kraft.world.simulated.objects import ObjectServers, SimulatedObjects
 from kraft.world.simulated.scheduling import seeded_scheduling

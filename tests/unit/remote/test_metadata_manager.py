@@ -16,7 +16,7 @@ from kraft.protocol.messages.remote_partition_delete_metadata_record import (
 from kraft.remote.metadata_cache import RemoteLogMetadataCache
 from kraft.remote.metadata_manager import PartitionMetadata, ReadRecords, RemoteLogMetadataManager
 from kraft.remote.metadata_serde import RemoteLogMetadataRecord, encode_metadata
-from kraft.remote.remote_partition import MetadataNotWritten
+from kraft.remote.segment_copies import MetadataNotWritten
 from kraft.remote.segment_metadata import TopicIdPartition
 from tests.unit.remote.managed_metadata import MemoryTopic, numbers
 from tests.unit.remote.remote_metadata import SNAPSHOT

@@ -9,8 +9,8 @@ from kraft.remote.local_files import facts_of
 from kraft.remote.log_facts import copied_end_offset
 from kraft.remote.object_names import OBJECT_SUFFIXES, object_name
 from kraft.remote.remote_log_task import RemoteLogTask
-from kraft.remote.remote_partition import CopyFailed
 from kraft.remote.remote_retention import RemoteRetention
+from kraft.remote.segment_copies import CopyFailed
 from kraft.remote.segment_metadata import RemoteLogSegmentMetadata
 from kraft.storage.log_config import LogConfig
 from kraft.storage.unified_log import UnifiedLog

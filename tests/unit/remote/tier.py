@@ -12,7 +12,7 @@ from kraft.common.ids import Uuid
 from kraft.remote.metadata_cache import RemoteLogMetadataCache
 from kraft.remote.metadata_serde import RemoteLogMetadataRecord, decode_metadata, encode_metadata
 from kraft.remote.object_names import LEADER_EPOCHS_SUFFIX, object_name
-from kraft.remote.remote_partition import Contents, CopyFailed, MetadataNotWritten, RemotePartition
+from kraft.remote.segment_copies import Contents, CopyFailed, MetadataNotWritten, RemotePartition
 from kraft.remote.segment_metadata import RemoteLogSegmentMetadata
 from kraft.world.ports import FilePart, ObjectError
 from kraft.world.simulated import SimulatedWorld, Universe

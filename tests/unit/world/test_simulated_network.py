@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from kraft.world.simulated import NetworkFaults, Universe
-from kraft.world.simulated.network import SimulatedListener
+from kraft.world.simulated.network_port import SimulatedListener
 from kraft.world.simulated.streams import WINDOW, SimulatedStream
 from tests.unit.world.network_contract import receive_exactly
 from tests.unit.world.simulated_pair import simulate

@@ -9,7 +9,7 @@ import pytest
 from kraft.common.internal_topics import REMOTE_LOG_METADATA_TOPIC
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
-from kraft.remote.remote_partition import MetadataNotWritten
+from kraft.remote.segment_copies import MetadataNotWritten
 from kraft.server.broker_channel import BrokerChannel
 from kraft.server.tiers.remote_log_metadata_topic import RemoteLogMetadataTopic
 from kraft.world.simulated import Universe

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from kraft.remote.object_names import partition_folder
-from kraft.remote.remote_partition import CopyFailed, MetadataNotWritten, StrayObjects
+from kraft.remote.segment_copies import CopyFailed, MetadataNotWritten, StrayObjects
 from kraft.world.ports import ObjectError
 from kraft.world.simulated import Universe
 from kraft.world.simulated.objects import ObjectFaults
