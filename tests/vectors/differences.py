@@ -185,7 +185,7 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
         ),
         tests=(
             "tests/unit/coordinator/group/service/test_group_coordinator.py"
-            "::test_a_static_member_that_returns_is_known_by_its_new_subscription_at_once",
+            "::test_a_returning_static_member_gets_its_new_subscription_immediately",
         ),
     ),
     Documented(
@@ -195,7 +195,7 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
             "from then on."
         ),
         tests=(
-            "tests/unit/coordinator/group/service/test_group_coordinator.py::test_a_first_commit_that_is_refused_leaves_no_group",
+            "tests/unit/coordinator/group/service/test_group_coordinator.py::test_a_refused_first_commit_creates_no_group",
         ),
     ),
     Documented(
@@ -206,7 +206,7 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
         ),
         tests=(
             "tests/unit/coordinator/group/service/test_group_coordinator.py"
-            "::test_of_protocols_with_equally_many_votes_the_longest_standing_members_is_chosen",
+            "::test_among_protocols_with_equal_votes_the_preference_of_the_oldest_member_wins",
         ),
     ),
     Documented(
@@ -215,7 +215,7 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
             "UnregisterBroker takes the broker out of eligible leader replicas as well: it will not come back "
             "with its records. Kafka leaves it there."
         ),
-        tests=("tests/unit/controller/test_leaders.py::test_an_unregistered_broker_is_no_eligible_leader_any_more",),
+        tests=("tests/unit/controller/test_leaders.py::test_an_unregistered_broker_leaves_the_elr",),
     ),
     Documented(
         "one metadata version",
@@ -223,7 +223,7 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
             "metadata.version 30 (4.3-IV0) alone is supported, up or down: there are no older clusters of this "
             "kind to be upgraded."
         ),
-        tests=("tests/unit/controller/test_features.py::test_there_is_one_metadata_version",),
+        tests=("tests/unit/controller/test_features.py::test_only_the_single_supported_metadata_version_is_accepted",),
     ),
     Documented(
         "no unclean election just after a change of controllers",
@@ -233,7 +233,7 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
         ),
         tests=(
             "tests/unit/controller/test_fencing.py"
-            "::test_a_new_controller_holds_every_fenced_broker_since_it_cannot_know_why_it_is",
+            "::test_a_new_controller_holds_every_fenced_broker_because_the_cause_is_unknown",
         ),
     ),
     Documented(
@@ -265,7 +265,7 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
         ),
         tests=(
             "tests/unit/controller/unclean/test_default_policy.py"
-            "::test_the_last_leader_is_not_elected_unasked_on_a_log_that_it_lost",
+            "::test_the_last_leader_is_not_elected_on_a_lost_log_before_other_replicas_are_queried",
         ),
     ),
     Documented(
@@ -301,7 +301,7 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
         ),
         tests=(
             "tests/unit/protocol/test_element_bound.py::test_a_request_of_more_elements_is_refused",
-            "tests/unit/controller/test_topics.py::test_ten_thousand_records_are_the_limit",
+            "tests/unit/controller/test_topics.py::test_ten_thousand_records_are_the_limit_of_one_topic_creation_request",
             "tests/unit/handlers/test_refusals.py::test_one_answer_describes_a_bounded_number_of_keys",
         ),
     ),
@@ -314,7 +314,7 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
         ),
         tests=(
             "tests/unit/coordinator/group/service/test_group_coordinator.py"
-            "::test_a_large_commit_that_fails_in_between_keeps_its_first_portion",
+            "::test_a_large_commit_that_fails_midway_keeps_its_first_chunk",
         ),
     ),
     Documented(
@@ -338,9 +338,9 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
         ),
         tests=(
             "tests/unit/coordinator/test_runtime.py"
-            "::test_a_new_leader_does_not_answer_before_all_that_it_read_is_known_to_be_committed",
+            "::test_a_new_leader_does_not_answer_before_all_loaded_records_are_committed",
             "tests/unit/coordinator/test_runtime.py"
-            "::test_a_new_leader_waits_for_a_silent_follower_sooner_than_tell_an_older_offset",
+            "::test_a_new_leader_waits_for_a_silent_follower_before_it_returns_offsets",
         ),
     ),
     Documented(
@@ -377,7 +377,7 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
         ),
         tests=(
             "tests/unit/controller/unclean/test_default_policy.py"
-            "::test_an_operator_who_ends_the_wait_gets_the_best_log_that_is_known",
+            "::test_an_operator_request_during_the_wait_elects_the_best_known_log",
         ),
     ),
 )

@@ -76,7 +76,7 @@ REFUSED = {
 }
 
 
-def test_each_entry_is_written_once_or_refused_for_itself() -> None:
+def test_each_acl_entry_is_written_once_or_refused_with_its_own_error() -> None:
     async def main(universe: Universe) -> None:
         async with running(universe) as rig:
             wanted = [entry(), *(refused for refused, _, _ in REFUSED.values()), entry("u"), entry()]
@@ -89,7 +89,7 @@ def test_each_entry_is_written_once_or_refused_for_itself() -> None:
     simulate(main)
 
 
-def test_entries_that_filters_take_are_deleted_and_told_by_each_filter() -> None:
+def test_acls_matching_several_filters_are_deleted_once_and_reported_for_each_filter() -> None:
     async def main(universe: Universe) -> None:
         async with running(universe) as rig:
             those = [entry(), entry("u"), entry("v", permission_type=Permission.DENY)]
@@ -119,12 +119,12 @@ def _acls(count: int) -> OrderedMap[bytes, AccessControlEntry]:
         ([every()] * 3, MAX_RECORDS_PER_USER_OPERATION // 3 + 1, "send several requests"),
     ],
 )
-def test_more_work_than_one_request_may_make_is_refused(filters: list[Any], count: int, said: str) -> None:
+def test_an_acl_request_with_too_much_work_is_refused(filters: list[Any], count: int, said: str) -> None:
     with pytest.raises(ApiError, match=said) as refused:
         at_once(find_acls(_acls(count), DeleteAclsRequest(filters=filters)))
     assert refused.value.code == ErrorCode.POLICY_VIOLATION
 
 
-def test_filters_are_compared_in_steps() -> None:
+def test_comparing_acl_filters_yields_to_other_tasks() -> None:
     steps = sum(1 for _ in find_acls(_acls(50), DeleteAclsRequest(filters=[every(), every()])))
     assert steps == 100

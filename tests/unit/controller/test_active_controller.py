@@ -37,7 +37,7 @@ def test_the_first_controller_writes_the_bootstrap_records_in_a_transaction() ->
     simulate(body)
 
 
-def test_a_standby_refuses_and_names_the_active_controller() -> None:
+def test_a_standby_refuses_requests_and_names_the_active_controller() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe, lead=False) as rig:
             with pytest.raises(ApiError, match="No controller appears to be active") as refused:
@@ -65,7 +65,7 @@ async def refused_as_the_role_is_lost(
     return outcome.error
 
 
-def test_losing_the_leadership_fails_whoever_waits_and_drops_what_is_not_committed() -> None:
+def test_losing_leadership_fails_waiting_requests_and_drops_uncommitted_records() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig, trio.open_nursery() as test_nursery:
             await rig.broker(1)
@@ -81,7 +81,7 @@ def test_losing_the_leadership_fails_whoever_waits_and_drops_what_is_not_committ
     simulate(body)
 
 
-def test_an_unregistration_that_was_lost_with_the_role_is_forgotten_when_the_role_comes_back() -> None:
+def test_an_unregistration_lost_with_leadership_is_forgotten_when_leadership_returns() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig, trio.open_nursery() as test_nursery:
             await rig.broker(2)
@@ -98,7 +98,7 @@ def test_an_unregistration_that_was_lost_with_the_role_is_forgotten_when_the_rol
     simulate(body)
 
 
-def test_a_registration_that_was_lost_with_the_role_is_not_waited_for_when_the_role_comes_back() -> None:
+def test_a_registration_lost_with_leadership_is_not_waited_for_when_leadership_returns() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig, trio.open_nursery() as test_nursery:
             await rig.register(2)
@@ -112,7 +112,7 @@ def test_a_registration_that_was_lost_with_the_role_is_not_waited_for_when_the_r
     simulate(body)
 
 
-def test_an_append_that_the_quorum_refuses_ends_the_role() -> None:
+def test_an_append_refused_by_the_quorum_ends_the_active_role() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             await rig.broker(1)
@@ -125,7 +125,7 @@ def test_an_append_that_the_quorum_refuses_ends_the_role() -> None:
     simulate(body)
 
 
-def test_a_new_controller_aborts_the_transaction_that_its_predecessor_left_open() -> None:
+def test_a_new_controller_aborts_the_open_transaction_of_its_predecessor() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             rig.log.lose(leader_id=2, epoch=2)
@@ -148,7 +148,7 @@ def test_a_new_controller_aborts_the_transaction_that_its_predecessor_left_open(
     simulate(body)
 
 
-def test_the_bootstrap_is_repeated_when_the_first_controller_died_within_it() -> None:
+def test_the_bootstrap_is_repeated_when_the_first_controller_died_during_it() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe, lead=False) as rig:
             half = (
@@ -165,7 +165,7 @@ def test_the_bootstrap_is_repeated_when_the_first_controller_died_within_it() ->
     simulate(body)
 
 
-def test_requests_that_come_before_the_activation_records_wait_for_them() -> None:
+def test_requests_before_the_activation_records_wait_for_them() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe, lead=False) as rig, trio.open_nursery() as test_nursery:
             rig.log.automatic = False
@@ -187,7 +187,7 @@ def test_requests_that_come_before_the_activation_records_wait_for_them() -> Non
     simulate(body)
 
 
-def test_a_new_controller_asks_after_every_unfenced_broker_and_lets_sessions_start_afresh() -> None:
+def test_a_new_controller_probes_every_unfenced_broker_and_restarts_all_sessions() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             for broker_id in (1, 2, 3):
@@ -207,7 +207,7 @@ def test_a_new_controller_asks_after_every_unfenced_broker_and_lets_sessions_sta
     simulate(body)
 
 
-def test_a_full_disk_puts_activation_off_until_there_is_room() -> None:
+def test_activation_waits_until_a_full_disk_has_space() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe, lead=False) as rig, trio.open_nursery() as test_nursery:
             rig.log.is_full = True
@@ -229,7 +229,7 @@ def test_a_full_disk_puts_activation_off_until_there_is_room() -> None:
     simulate(body)
 
 
-def test_an_epoch_that_is_lost_before_its_activation_fails_whoever_waits_for_that() -> None:
+def test_requests_that_wait_for_activation_fail_when_the_epoch_is_lost() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe, lead=False) as rig, trio.open_nursery() as test_nursery:
             rig.log.is_full = True
@@ -249,7 +249,7 @@ def test_an_epoch_that_is_lost_before_its_activation_fails_whoever_waits_for_tha
 
 
 @pytest.mark.parametrize("kept", [False, True])
-def test_commits_of_a_later_epoch_are_no_answer_to_those_who_wait_unless_ours_are_among_them(kept: bool) -> None:
+def test_commits_of_a_later_epoch_do_not_complete_requests_whose_records_were_lost(kept: bool) -> None:
     """The log tells commits before it tells who leads: a successor may have committed other records at the offsets
     of ours."""
 

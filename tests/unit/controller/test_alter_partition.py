@@ -51,7 +51,7 @@ def test_a_leader_shrinks_and_grows_its_isr() -> None:
         ([1], {"partition_index": 5}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ],
 )
-def test_what_a_leader_may_not_propose(isr: list[int], fields: dict[str, Any], code: int) -> None:
+def test_invalid_isr_proposals_are_refused_without_a_change(isr: list[int], fields: dict[str, Any], code: int) -> None:
     cluster = PureCluster(1, 2, 3)
     topic_id = cluster.topic("t", [1, 2, 3])
     for _ in range(7):
@@ -62,7 +62,7 @@ def test_what_a_leader_may_not_propose(isr: list[int], fields: dict[str, Any], c
     assert cluster.partition("t") == before
 
 
-def test_a_stale_broker_may_propose_nothing() -> None:
+def test_a_broker_with_a_stale_epoch_may_not_propose_an_isr() -> None:
     cluster = PureCluster(1)
     with pytest.raises(ApiError) as refused:
         cluster.apply(
@@ -73,7 +73,7 @@ def test_a_stale_broker_may_propose_nothing() -> None:
     assert refused.value.code == ErrorCode.STALE_BROKER_EPOCH
 
 
-def test_proposals_for_an_unknown_topic_are_answered_one_by_one() -> None:
+def test_isr_proposals_for_an_unknown_topic_are_answered_per_partition() -> None:
     cluster = PureCluster(1)
     topics = [TopicData(topic_id=b"x" * 16, partitions=[PartitionData(partition_index=3)])]
     request = AlterPartitionRequest(broker_id=1, broker_epoch=cluster.epoch(1), topics=topics)

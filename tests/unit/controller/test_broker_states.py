@@ -55,7 +55,7 @@ def replicate(cluster: PureCluster, name: str) -> None:
             cluster.replay(change)
 
 
-def test_leaders_leave_a_broker_in_maintenance_and_replicas_stay_in_sync() -> None:
+def test_leadership_moves_off_a_broker_in_maintenance_and_its_replicas_stay_in_sync() -> None:
     cluster = PureCluster(1, 2, 3)
     cluster.topic("t", [1, 2, 3], [1, 3, 2], [2, 1, 3])
     want(cluster, 1, MAINTENANCE)
@@ -65,7 +65,7 @@ def test_leaders_leave_a_broker_in_maintenance_and_replicas_stay_in_sync() -> No
     assert at_once(broker_duties.step(cluster.view)).records == [], "nothing is left to do"
 
 
-def test_the_preferred_leader_does_not_come_back_before_its_maintenance_ends() -> None:
+def test_leadership_does_not_return_to_a_preferred_leader_before_its_maintenance_ends() -> None:
     cluster = PureCluster(1, 2, 3)
     cluster.topic("t", [1, 2, 3])
     want(cluster, 1, MAINTENANCE)
@@ -77,7 +77,7 @@ def test_the_preferred_leader_does_not_come_back_before_its_maintenance_ends() -
     assert leaders(cluster, "t") == [1]
 
 
-def test_a_broker_in_maintenance_leads_what_nobody_else_can() -> None:
+def test_a_broker_in_maintenance_leads_partitions_without_another_candidate() -> None:
     cluster = PureCluster(1, 2)
     cluster.topic("t", [1, 2])
     want(cluster, 1, MAINTENANCE)
@@ -88,7 +88,7 @@ def test_a_broker_in_maintenance_leads_what_nobody_else_can() -> None:
     assert leaders(cluster, "alone") == [1]
 
 
-def test_new_partitions_are_led_by_others_and_decommissioned_brokers_get_none() -> None:
+def test_new_partitions_avoid_leaders_in_maintenance_and_decommissioned_brokers() -> None:
     cluster = PureCluster(1, 2, 3)
     want(cluster, 1, MAINTENANCE)
     cluster.topic("t", [1, 2])
@@ -97,7 +97,7 @@ def test_new_partitions_are_led_by_others_and_decommissioned_brokers_get_none() 
     assert [broker.id for broker in usable_brokers(cluster.view)] == [1, 2]
 
 
-def test_replicas_move_to_the_least_loaded_brokers_in_their_old_places() -> None:
+def test_decommissioned_replicas_move_to_the_least_loaded_brokers_and_keep_their_list_positions() -> None:
     cluster = PureCluster(1, 2, 3, 4)
     cluster.topic("t", [1, 2], [2, 1], [3, 2])
     want(cluster, 1, DECOMMISSION)
@@ -111,7 +111,7 @@ def test_replicas_move_to_the_least_loaded_brokers_in_their_old_places() -> None
     assert broker_duties.draining(cluster.image, 1) == (0, 0, 0, ())
 
 
-def test_a_plan_tells_what_would_move_before_it_is_wanted_and_changes_nothing() -> None:
+def test_a_decommission_plan_shows_the_moves_in_advance_and_changes_nothing() -> None:
     cluster = PureCluster(1, 2, 3, 4)
     cluster.topic("t", [1, 2], [2, 1], [3, 2])
     cluster.topic("wide", [1, 2, 3, 4])
@@ -128,7 +128,7 @@ def test_a_plan_tells_what_would_move_before_it_is_wanted_and_changes_nothing() 
     assert broker_duties.planned(cluster.image, 1) == ([], blocked), "what is on its way is not planned again"
 
 
-def test_an_emptied_broker_is_unregistered_when_it_has_stopped_and_not_before() -> None:
+def test_an_emptied_broker_is_unregistered_only_after_it_has_stopped() -> None:
     cluster = PureCluster(1, 2, 3)
     cluster.topic("t", [1, 2])
     want(cluster, 1, DECOMMISSION)
@@ -145,7 +145,7 @@ def test_an_emptied_broker_is_unregistered_when_it_has_stopped_and_not_before() 
     assert cluster.view.avoided == frozenset()
 
 
-def test_a_dead_broker_is_decommissioned_too() -> None:
+def test_a_dead_broker_can_be_decommissioned() -> None:
     cluster = PureCluster(1, 2, 3)
     cluster.topic("t", [1, 2])
     cluster.fence(1)
@@ -157,7 +157,7 @@ def test_a_dead_broker_is_decommissioned_too() -> None:
     assert 1 not in cluster.image.cluster.brokers
 
 
-def test_what_has_nowhere_to_go_is_told_and_stays() -> None:
+def test_a_partition_without_a_move_target_stays_and_is_reported() -> None:
     cluster = PureCluster(1, 2)
     topic_id = cluster.topic("t", [1, 2])
     want(cluster, 1, DECOMMISSION)
@@ -166,7 +166,7 @@ def test_what_has_nowhere_to_go_is_told_and_stays() -> None:
     assert broker_duties.draining(cluster.image, 1) == (0, 1, 0, ((topic_id, 0),))
 
 
-def test_what_has_nowhere_to_go_holds_nobody_up() -> None:
+def test_partitions_without_a_move_target_do_not_delay_other_moves() -> None:
     cluster = PureCluster(1, 2, 3)
     cluster.topic("everywhere", *[[1, 2, 3]] * (broker_duties.MOVES_AT_ONCE + 5))
     cluster.topic("movable", [1, 2])
@@ -176,7 +176,7 @@ def test_what_has_nowhere_to_go_holds_nobody_up() -> None:
     assert cluster.partition("everywhere").adding_replicas == ()
 
 
-def test_a_replica_on_a_broker_that_is_down_but_wanted_stays_there() -> None:
+def test_a_decommission_keeps_replicas_on_other_brokers_that_are_down() -> None:
     cluster = PureCluster(1, 2, 3)
     cluster.topic("t", [1, 2])
     cluster.fence(2)
@@ -185,7 +185,7 @@ def test_a_replica_on_a_broker_that_is_down_but_wanted_stays_there() -> None:
     assert cluster.partition("t").replicas == (3, 2, 1)
 
 
-def test_only_so_many_partitions_move_at_a_time() -> None:
+def test_the_number_of_concurrent_decommission_moves_is_limited() -> None:
     cluster = PureCluster(1, 2)
     cluster.topic("t", *[[1] for _ in range(broker_duties.MOVES_AT_ONCE + 10)])
     want(cluster, 1, DECOMMISSION)
@@ -198,7 +198,7 @@ def test_only_so_many_partitions_move_at_a_time() -> None:
     assert broker_duties.draining(cluster.image, 1).moving == 10
 
 
-def test_taking_it_back_ends_the_moves_that_have_not_begun() -> None:
+def test_cancelling_a_decommission_cancels_the_moves_not_yet_started() -> None:
     cluster = PureCluster(1, 2, 3)
     cluster.topic("t", [1, 2])
     want(cluster, 1, DECOMMISSION)
@@ -206,7 +206,9 @@ def test_taking_it_back_ends_the_moves_that_have_not_begun() -> None:
     assert at_once(broker_duties.step(cluster.view)).records == []
 
 
-def test_what_nobody_else_can_lead_costs_no_election(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_partitions_that_only_a_broker_in_maintenance_can_lead_cost_no_election(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     cluster = PureCluster(1, 2, 3)
     cluster.topic("alone", *[[1]] * 20)
     cluster.topic("t", [1, 2])
@@ -225,7 +227,7 @@ def test_what_nobody_else_can_lead_costs_no_election(monkeypatch: pytest.MonkeyP
     assert elections == [0]
 
 
-def test_where_nothing_is_left_to_do_nothing_is_looked_for_until_something_changes() -> None:
+def test_an_idle_decommission_searches_for_no_work_until_the_metadata_changes() -> None:
     cluster = PureCluster(1, 2, 3)
     cluster.topic("t", [1, 2, 3], [2, 3, 1])
     duties = broker_duties.BrokerStates()
@@ -248,7 +250,7 @@ def test_where_nothing_is_left_to_do_nothing_is_looked_for_until_something_chang
     assert duties.is_due(cluster.view)
 
 
-def test_the_active_controller_does_not_look_twice_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_active_controller_checks_broker_states_at_most_once_per_second(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[int] = []
     step = broker_duties.step
 
@@ -274,7 +276,7 @@ def test_the_active_controller_does_not_look_twice_a_second(monkeypatch: pytest.
     assert len(looks) <= 4
 
 
-def test_a_broker_that_an_operator_fences_leaves_in_sync_sets_and_nobody_is_elected_uncleanly_for_it() -> None:
+def test_an_operator_fenced_broker_leaves_every_isr_without_an_unclean_election() -> None:
     cluster = PureCluster(1, 2, 3)
     cluster.topic("t", [1, 3], [1, 2], [2, 1], unclean_leader_election_enable="true")
     cluster.fence(2)
@@ -293,7 +295,7 @@ def test_a_broker_that_an_operator_fences_leaves_in_sync_sets_and_nobody_is_elec
     assert leaders(cluster, "t") == [3, 1, 1]
 
 
-def test_a_fenced_broker_stays_fenced_while_that_is_wanted_whoever_is_the_active_controller() -> None:
+def test_an_operator_fenced_broker_stays_fenced_under_every_active_controller() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             for broker_id in (1, 2):

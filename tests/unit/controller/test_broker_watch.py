@@ -11,7 +11,7 @@ from kraft.metadata.image.cluster_image import BrokerRegistration, Endpoint
 from kraft.world.simulated import SimulatedWorld, Universe
 
 
-def test_only_a_refused_connection_proves_a_death() -> None:
+def test_only_a_refused_connection_proves_that_a_broker_died() -> None:
     async def fate(universe: Universe) -> None:
         here, there = universe.world_for("controller"), universe.world_for("broker")
 

@@ -21,7 +21,7 @@ STATIC = load_node_config(sets=["log.retention.ms=777", "min.insync.replicas=2"]
         {"internal.segment.bytes": "1048576"},
     ],
 )
-def test_shortcuts_tell_the_same_as_the_long_way(topic: dict[str, str]) -> None:
+def test_the_cached_config_lookups_agree_with_the_full_computation(topic: dict[str, str]) -> None:
     table = ConfigTable(STATIC)
     for cluster, broker in (
         ({}, {}),
@@ -36,7 +36,7 @@ def test_shortcuts_tell_the_same_as_the_long_way(topic: dict[str, str]) -> None:
         ]
 
 
-def test_the_nearest_layer_wins() -> None:
+def test_the_most_specific_config_layer_wins() -> None:
     table = ConfigTable(STATIC)
     key = "min.insync.replicas"
     assert table.effective_topic_config(key, {}, {}, {}) == "2"

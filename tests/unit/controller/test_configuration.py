@@ -45,7 +45,7 @@ def texts(cluster: PureCluster, kind: int, name: str) -> dict[str, str]:
     return dict(cluster.image.configs.of(kind, name).items())
 
 
-def test_single_keys_are_set_deleted_extended_and_reduced() -> None:
+def test_a_single_config_key_is_set_deleted_appended_or_subtracted() -> None:
     cluster = PureCluster(1)
     cluster.topic("t", [1])
     assert change(cluster, TOPIC, "t", ("retention.ms", SET, "5"), ("cleanup.policy", APPEND, "compact")) == (0, None)
@@ -61,14 +61,14 @@ def test_single_keys_are_set_deleted_extended_and_reduced() -> None:
     assert texts(cluster, TOPIC, "t") == {"cleanup.policy": "compact"}
 
 
-def test_of_a_key_named_twice_the_last_operation_counts() -> None:
+def test_the_last_operation_on_a_config_key_named_twice_applies() -> None:
     cluster = PureCluster(1)
     cluster.topic("t", [1], retention_ms="5")
     assert change(cluster, TOPIC, "t", ("retention.ms", SET, "6"), ("retention.ms", SET, "5")) == (0, None)
     assert texts(cluster, TOPIC, "t") == {"retention.ms": "5"}
 
 
-def test_the_size_of_a_value_is_that_of_its_bytes() -> None:
+def test_the_size_of_a_config_value_is_counted_in_bytes() -> None:
     cluster = PureCluster(1)
     code, message = change(cluster, 16, "m", ("match", SET, "client_id=" + "ä" * 16_379))
     assert (code, message) == (
@@ -77,7 +77,7 @@ def test_the_size_of_a_value_is_that_of_its_bytes() -> None:
     )
 
 
-def test_replacing_deletes_what_is_not_given() -> None:
+def test_replacing_a_config_deletes_the_keys_not_given() -> None:
     cluster = PureCluster(1)
     cluster.topic("t", [1], retention_ms="5", segment_ms="9")
     resource = whole.AlterConfigsResource(
@@ -152,7 +152,9 @@ def test_validate_only_writes_nothing() -> None:
         (77, "x", ("a", SET, "5"), ErrorCode.UNSUPPORTED_VERSION, "Unknown resource type 77."),
     ],
 )
-def test_what_is_refused(kind: int, name: str, operation: tuple[str, int, str | None], code: int, message: str) -> None:
+def test_invalid_config_changes_are_refused(
+    kind: int, name: str, operation: tuple[str, int, str | None], code: int, message: str
+) -> None:
     cluster = PureCluster(1)
     cluster.topic("t", [1])
     before = cluster.image
@@ -170,7 +172,7 @@ WITHOUT_EFFECT = [
 
 
 @pytest.mark.parametrize(("kind", "key", "value"), WITHOUT_EFFECT)
-def test_a_key_that_would_have_no_effect_is_refused_and_can_be_deleted(kind: int, key: str, value: str) -> None:
+def test_a_config_key_without_effect_is_refused_and_can_be_deleted(kind: int, key: str, value: str) -> None:
     cluster = PureCluster(1)
     code, message = change(cluster, kind, "x", (key, SET, value))
     assert code == ErrorCode.INVALID_CONFIG
@@ -183,7 +185,7 @@ def test_a_key_that_would_have_no_effect_is_refused_and_can_be_deleted(kind: int
     assert change(cluster, kind, "x", (key, DELETE, None))[0] == 0
 
 
-def test_a_topic_key_without_effect_is_refused_and_stays_where_it_is_set_already() -> None:
+def test_a_topic_config_key_without_effect_is_refused_but_keeps_its_existing_value() -> None:
     cluster = PureCluster(1)
     cluster.topic("t", [1])
     code, message = change(cluster, TOPIC, "t", ("preallocate", SET, "true"))
@@ -197,11 +199,11 @@ def test_a_topic_key_without_effect_is_refused_and_stays_where_it_is_set_already
     assert change(cluster, TOPIC, "t", ("preallocate", DELETE, None))[0] == 0
 
 
-def test_a_key_that_has_no_effect_may_be_set_to_its_default() -> None:
+def test_a_config_key_without_effect_may_be_set_to_its_default() -> None:
     assert change(PureCluster(1), GROUP, "g", ("share.auto.offset.reset", SET, "latest"))[0] == 0
 
 
-def test_a_resource_named_twice_is_refused_and_the_others_go_on() -> None:
+def test_a_resource_named_twice_is_refused_and_other_resources_are_changed() -> None:
     cluster = PureCluster(1)
     cluster.topic("a", [1])
     cluster.topic("b", [1])
@@ -218,7 +220,7 @@ def test_a_resource_named_twice_is_refused_and_the_others_go_on() -> None:
     assert (texts(cluster, TOPIC, "a"), texts(cluster, TOPIC, "b")) == ({}, {"retention.ms": "5"})
 
 
-def test_a_broker_record_is_written_even_when_nothing_changes() -> None:
+def test_a_broker_config_record_is_written_even_when_nothing_changes() -> None:
     cluster = PureCluster(1)
     for _ in range(2):
         configs = [single.AlterableConfig(name="log.retention.ms", config_operation=SET, value="5")]
@@ -230,7 +232,7 @@ def test_a_broker_record_is_written_even_when_nothing_changes() -> None:
         cluster.apply(result)
 
 
-def test_elr_forbids_what_would_make_min_isr_differ_between_brokers() -> None:
+def test_elr_forbids_a_min_isr_that_differs_between_brokers() -> None:
     cluster = PureCluster(1, elr=True)
     cluster.topic("t", [1])
     code, message = change(cluster, BROKER, "1", ("min.insync.replicas", SET, "1"))
@@ -247,7 +249,7 @@ def test_elr_forbids_what_would_make_min_isr_differ_between_brokers() -> None:
 
 @pytest.mark.parametrize("level", [1, 0])
 @pytest.mark.parametrize(("kind", "name", "cleared"), [(TOPIC, "t", "t"), (BROKER, "", "")])
-def test_a_changed_min_isr_clears_the_elr_even_one_that_is_left_from_when_elr_was_on(
+def test_a_changed_min_isr_clears_the_elr_even_after_elr_was_disabled(
     kind: int, name: str, cleared: str, level: int
 ) -> None:
     cluster = PureCluster(1, 2, elr=True)
@@ -266,7 +268,7 @@ def test_a_changed_min_isr_clears_the_elr_even_one_that_is_left_from_when_elr_wa
     assert cluster.partition("t").elr == ()
 
 
-def test_what_clears_too_many_elrs_for_one_batch_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_min_isr_change_that_clears_too_many_elrs_for_one_batch_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of it goes into one batch: a request that passed with more than fit would end the controller."""
     cluster = PureCluster(1, elr=True)
     monkeypatch.setattr("kraft.controller.controller_result.MAX_RECORDS_PER_USER_OPERATION", 3)
@@ -292,7 +294,7 @@ def test_without_elr_a_changed_min_isr_writes_nothing_else() -> None:
     assert [type(record) for record in result.records] == [ConfigRecord]
 
 
-def test_cordoned_directories_may_only_be_reduced_past_the_broker() -> None:
+def test_a_broker_config_may_only_remove_cordoned_directories() -> None:
     cluster = PureCluster(1)
     cluster.configure(BROKER, "1", cordoned_log_dirs="/a,/b")
     code, message = change(
@@ -315,7 +317,7 @@ def test_cordoned_directories_may_only_be_reduced_past_the_broker() -> None:
         ([("remote.storage.enable", DELETE, None), ("remote.log.delete.on.disable", SET, "true")], True),
     ],
 )
-def test_tiering_is_switched_off_with_the_deletion_of_what_is_in_the_store_or_not_at_all(
+def test_disabling_tiering_requires_deletion_of_the_remote_segments(
     operations: list[tuple[str, int, str | None]], is_taken: bool
 ) -> None:
     """Answers of Apache Kafka 4.3.1."""

@@ -25,7 +25,7 @@ from tests.step_work import WorkOfSteps
 from tests.unit.controller.harness import CONTEXT, Outcome, running, simulate
 
 
-def test_an_answer_waits_for_its_commit_and_later_decisions_see_the_pending_state() -> None:
+def test_a_response_waits_for_its_commit_and_later_requests_see_the_pending_state() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig, trio.open_nursery() as test_nursery:
             await rig.broker(1)
@@ -47,7 +47,7 @@ def test_an_answer_waits_for_its_commit_and_later_decisions_see_the_pending_stat
     simulate(body)
 
 
-def test_the_loader_shares_the_image_that_the_controller_made() -> None:
+def test_the_metadata_loader_reuses_the_image_of_the_controller() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             await rig.broker(1)
@@ -58,7 +58,7 @@ def test_the_loader_shares_the_image_that_the_controller_made() -> None:
     simulate(body)
 
 
-def test_an_unclean_election_is_told() -> None:
+def test_an_unclean_election_is_logged() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             await rig.broker(1)
@@ -77,7 +77,7 @@ def test_an_unclean_election_is_told() -> None:
     simulate(body)
 
 
-def test_nine_thousand_partitions_in_one_request() -> None:
+def test_one_request_may_create_nine_thousand_partitions() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             await rig.broker(1)
@@ -93,7 +93,7 @@ def test_nine_thousand_partitions_in_one_request() -> None:
     simulate(body)
 
 
-def test_others_are_served_while_thousands_of_partitions_are_decided_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_for_thousands_of_partitions_yields_to_other_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     work = WorkOfSteps(
         monkeypatch,
         (create_topics, "new_partition"),
@@ -127,7 +127,7 @@ def test_others_are_served_while_thousands_of_partitions_are_decided_of(monkeypa
     assert max(work.most.values()) <= PARTITIONS_A_TURN, work.most
 
 
-def test_a_controller_that_lost_its_epoch_while_it_decided_writes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_controller_that_lost_its_epoch_while_computing_writes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     placed: list[Any] = []
 
     def new_partition(view: ControllerView, replicas: tuple[int, ...]) -> PartitionRegistration | None:
@@ -157,7 +157,7 @@ def test_a_controller_that_lost_its_epoch_while_it_decided_writes_nothing(monkey
     simulate(body)
 
 
-def test_what_was_lost_with_an_epoch_is_not_taken_for_what_the_next_one_wrote_in_its_place(
+def test_records_lost_with_an_epoch_are_not_confused_with_records_of_the_next_epoch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def body(universe: Universe) -> None:

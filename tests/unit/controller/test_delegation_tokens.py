@@ -64,7 +64,7 @@ def with_renewer(name: str = "bob", kind: str = "User") -> dict[str, Any]:
     return {"renewers": [CreatableRenewers(principal_type=kind, principal_name=name)]}
 
 
-def test_a_token_is_its_makers_and_lasts_as_the_node_and_the_client_say() -> None:
+def test_a_token_belongs_to_its_requester_and_its_lifetime_is_the_shorter_of_request_and_limit() -> None:
     cluster = PureCluster(**SETTINGS)
     made = create(cluster)
     assert (made.error_code, made.principal_name, made.token_requester_principal_name) == (0, "alice", "alice")
@@ -78,12 +78,12 @@ def test_a_token_is_its_makers_and_lasts_as_the_node_and_the_client_say() -> Non
     assert cluster.image.delegation_tokens.by_id["id"].owner == "User:bob"
 
 
-def test_an_older_client_hears_no_requester() -> None:
+def test_an_older_client_gets_no_token_requester() -> None:
     made = create(PureCluster(**SETTINGS), ControllerRequestContext(2, "User:alice"))
     assert (made.principal_name, made.token_requester_principal_name) == ("alice", "")
 
 
-def test_owners_and_renewers_may_renew_until_the_token_is_over() -> None:
+def test_owners_and_renewers_may_renew_a_token_until_its_max_lifetime() -> None:
     cluster = PureCluster(**SETTINGS)
     create(cluster, **with_renewer())
     assert renew(cluster, EVE, NOW) == (ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH, 0)
@@ -96,7 +96,7 @@ def test_owners_and_renewers_may_renew_until_the_token_is_over() -> None:
     assert renew(cluster, ALICE, NOW + 5000) == (0, NOW + 5000), "never beyond its longest life"
 
 
-def test_a_token_can_be_made_to_expire_later_or_now() -> None:
+def test_a_token_can_be_set_to_expire_later_or_immediately() -> None:
     cluster = PureCluster(**SETTINGS)
     create(cluster, **with_renewer())
     assert expire(cluster, EVE, NOW) == (ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH, 0)
@@ -107,20 +107,20 @@ def test_a_token_can_be_made_to_expire_later_or_now() -> None:
 
 
 @pytest.mark.parametrize("kind", ["Group", "", "user"])
-def test_only_users_renew(kind: str) -> None:
+def test_only_user_principals_may_be_renewers(kind: str) -> None:
     cluster = PureCluster(**SETTINGS)
     assert create(cluster, **with_renewer(kind=kind)).error_code == ErrorCode.INVALID_PRINCIPAL_TYPE
     assert not cluster.image.delegation_tokens.by_id
 
 
-def test_without_a_secret_there_are_no_tokens() -> None:
+def test_without_a_secret_key_token_requests_are_refused() -> None:
     cluster = PureCluster()
     assert create(cluster).error_code == ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
     assert renew(cluster, ALICE, NOW) == (ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, 0)
     assert expire(cluster, ALICE, NOW) == (ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, 0)
 
 
-def test_there_is_a_bound_on_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_tokens_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delegation_token_control, "TOKENS_MAX", 1)
     cluster = PureCluster(**SETTINGS)
     create(cluster)
@@ -128,7 +128,7 @@ def test_there_is_a_bound_on_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
         create(cluster)
 
 
-def test_what_is_over_is_removed_some_at_a_time() -> None:
+def test_expired_tokens_are_removed_in_bounded_steps() -> None:
     cluster = PureCluster(**SETTINGS)
     count = MAX_RECORDS_PER_USER_OPERATION + 5
     for number in range(count):
@@ -147,7 +147,7 @@ def test_what_is_over_is_removed_some_at_a_time() -> None:
     assert list(cluster.image.delegation_tokens.by_id) == [f"{count - 2}", f"{count - 1}"]
 
 
-def test_a_principal_that_no_record_can_hold_is_refused() -> None:
+def test_a_principal_too_long_for_a_record_is_refused() -> None:
     cluster, longest = PureCluster(**SETTINGS), "x" * (32_767 - len("User:"))
     assert create(cluster, **with_renewer(longest)).error_code == 0
     refused = create(cluster, **with_renewer(longest + "x"))

@@ -10,7 +10,7 @@ from tests.unit.controller.unclean.replies import recover
 FORMER, OTHER = bytes([7]) * 16, bytes([8]) * 16
 
 
-def test_a_replica_that_a_move_took_away_is_eligible_no_longer_not_even_when_it_is_assigned_again() -> None:
+def test_a_replica_removed_by_a_reassignment_leaves_the_elr_even_if_assigned_again() -> None:
     cluster = PureCluster(1, 2, 3, 4, elr=True)
     cluster.topic("t", [3, 4, 1], min_insync_replicas="2")
     assert move(cluster, [4, 2, 1]) == (ErrorCode.NONE, None)
@@ -27,7 +27,7 @@ def test_a_replica_that_a_move_took_away_is_eligible_no_longer_not_even_when_it_
     assert cluster.partition("t").leader == 1
 
 
-def test_a_replica_that_is_made_anew_in_another_directory_is_not_eligible_any_more() -> None:
+def test_a_replica_recreated_in_another_directory_leaves_the_elr() -> None:
     """It came back in good order, without the directory that had its log: what it is assigned to now is empty."""
     cluster = PureCluster(2, 3, elr=True)
     cluster.register(1, log_dirs=[FORMER])
@@ -73,7 +73,7 @@ def crash(cluster: PureCluster, broker: int) -> None:
     cluster.unfence(broker)
 
 
-def test_who_was_eligible_leads_when_the_last_leader_has_lost_its_disk() -> None:
+def test_an_elr_member_leads_when_the_last_leader_lost_its_disk() -> None:
     """It crashed, so that it may lack records; but nobody has more."""
     cluster = last_in_sync()
     return_on_an_empty_disk(cluster)
@@ -91,7 +91,7 @@ def test_who_was_eligible_leads_when_the_last_leader_has_lost_its_disk() -> None
     )
 
 
-def test_who_was_eligible_leads_once_the_last_leader_proves_to_have_lost_its_disk_and_not_before() -> None:
+def test_an_elr_member_leads_only_once_the_last_leader_is_proven_to_have_lost_its_disk() -> None:
     cluster = last_in_sync()
     crash(cluster, 2)
     waiting = cluster.partition("t")
@@ -105,7 +105,7 @@ def test_who_was_eligible_leads_once_the_last_leader_proves_to_have_lost_its_dis
     )
 
 
-def test_the_last_leader_that_crashed_leads_before_others_that_have_no_more() -> None:
+def test_a_crashed_last_leader_is_elected_before_replicas_with_no_more_records() -> None:
     cluster = last_in_sync()
     crash(cluster, 2)
     cluster.register(1, incarnation=3, log_dirs=[FORMER])

@@ -60,7 +60,7 @@ def supporting(cluster: PureCluster) -> PureCluster:
     return cluster
 
 
-def test_features_that_cannot_be_finalized() -> None:
+def test_unsupported_feature_changes_are_refused() -> None:
     cluster = PureCluster(1)
     assert (
         refusal(update(cluster, wish("nonsense", 1)))
@@ -83,12 +83,12 @@ def test_features_that_cannot_be_finalized() -> None:
 
 @pytest.mark.parametrize("upgrade", [1, 2, 3])
 @pytest.mark.parametrize("level", [29, 31])
-def test_there_is_one_metadata_version(level: int, upgrade: int) -> None:
+def test_only_the_single_supported_metadata_version_is_accepted(level: int, upgrade: int) -> None:
     told = refusal(update(PureCluster(1), wish("metadata.version", level, upgrade)))
     assert told.endswith("only supports versions 30") or told == "Can't downgrade to a newer version.", told
 
 
-def test_kraft_version_is_no_record_of_ours_and_never_falls() -> None:
+def test_kraft_version_is_written_by_the_quorum_and_never_decreases() -> None:
     cluster = PureCluster(1)
     assert update(cluster, wish("kraft.version", 1), validate_only=True).records == []
     assert [type(record) for record in update(cluster, wish("kraft.version", 1)).records] == [NoOpRecord]
@@ -154,7 +154,7 @@ def test_a_controller_deposed_while_kraft_version_is_raised_writes_nothing() -> 
     simulate(body)
 
 
-def test_turning_elr_on_gives_the_cluster_one_min_isr() -> None:
+def test_enabling_elr_writes_one_min_isr_for_the_cluster() -> None:
     cluster = supporting(PureCluster(1))
     cluster.configure(4, "1", min_insync_replicas="2")
     result = update(cluster, wish(ELR, 1), version=1)

@@ -29,7 +29,7 @@ async def led_beside_one_that_lacks_records(rig: Rig, *broker_ids: int) -> tuple
     return leader, other
 
 
-def test_a_silent_broker_is_fenced_when_its_session_ends_and_its_partitions_move() -> None:
+def test_a_silent_broker_is_fenced_at_its_session_timeout_and_its_leaders_move() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             for broker_id in (1, 2, 3):
@@ -50,7 +50,7 @@ def test_a_silent_broker_is_fenced_when_its_session_ends_and_its_partitions_move
     simulate(body)
 
 
-def test_a_broker_whose_process_is_proven_gone_is_fenced_at_once() -> None:
+def test_a_broker_whose_process_is_proven_dead_is_fenced_immediately() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             for broker_id in (1, 2, 3):
@@ -63,7 +63,7 @@ def test_a_broker_whose_process_is_proven_gone_is_fenced_at_once() -> None:
     simulate(body)
 
 
-def test_a_process_whose_connections_close_before_its_listeners_is_asked_after_again() -> None:
+def test_a_process_whose_connections_close_before_its_listeners_is_probed_again() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             await rig.broker(2)
@@ -78,7 +78,7 @@ def test_a_process_whose_connections_close_before_its_listeners_is_asked_after_a
     simulate(body)
 
 
-def test_a_lost_connection_alone_proves_nothing() -> None:
+def test_a_lost_connection_alone_does_not_fence_a_broker() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             await rig.broker(2)
@@ -94,7 +94,7 @@ def test_a_lost_connection_alone_proves_nothing() -> None:
     simulate(body)
 
 
-def test_a_connection_that_ends_while_the_node_stops_asks_after_nobody() -> None:
+def test_a_connection_that_closes_while_the_controller_stops_triggers_no_probe() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             await rig.broker(2)
@@ -106,7 +106,7 @@ def test_a_connection_that_ends_while_the_node_stops_asks_after_nobody() -> None
     simulate(body)
 
 
-def test_early_fencing_never_elects_somebody_who_may_lack_records_before_the_session_ends() -> None:
+def test_early_fencing_elects_no_leader_that_may_lack_records_before_the_session_ends() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             leader, other = await led_beside_one_that_lacks_records(rig, 1, 2)
@@ -126,7 +126,7 @@ def test_early_fencing_never_elects_somebody_who_may_lack_records_before_the_ses
     simulate(body)
 
 
-def test_a_new_controller_holds_every_fenced_broker_since_it_cannot_know_why_it_is() -> None:
+def test_a_new_controller_holds_every_fenced_broker_because_the_cause_is_unknown() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             leader, other = await led_beside_one_that_lacks_records(rig, 2, 3)
@@ -144,7 +144,7 @@ def test_a_new_controller_holds_every_fenced_broker_since_it_cannot_know_why_it_
     simulate(body)
 
 
-def test_a_broker_that_speaks_while_we_ask_lives() -> None:
+def test_a_broker_that_sends_a_heartbeat_during_its_probe_is_alive() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             await rig.broker(2)
@@ -160,7 +160,7 @@ def test_a_broker_that_speaks_while_we_ask_lives() -> None:
     simulate(body)
 
 
-def test_a_held_leader_that_returns_leads_again_at_once() -> None:
+def test_a_held_leader_that_returns_leads_again_immediately() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             await rig.broker(2)
@@ -175,7 +175,7 @@ def test_a_held_leader_that_returns_leads_again_at_once() -> None:
 
 
 @pytest.mark.parametrize("proven", [False, True])
-def test_a_dead_broker_that_could_not_be_fenced_while_the_disk_was_full_is_fenced_once_there_is_room(
+def test_a_dead_broker_not_fenced_because_of_a_full_disk_is_fenced_when_there_is_space(
     proven: bool,
 ) -> None:
     async def body(universe: Universe) -> None:
@@ -198,7 +198,7 @@ def test_a_dead_broker_that_could_not_be_fenced_while_the_disk_was_full_is_fence
     simulate(body)
 
 
-def test_an_election_that_waited_for_a_hold_waits_for_room_as_well() -> None:
+def test_an_election_that_waited_for_a_hold_also_waits_for_disk_space() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             leader, other = await led_beside_one_that_lacks_records(rig, 1, 2)
@@ -214,7 +214,7 @@ def test_an_election_that_waited_for_a_hold_waits_for_room_as_well() -> None:
     simulate(body)
 
 
-def test_a_return_that_could_not_be_written_leaves_the_hold_as_it_was() -> None:
+def test_a_return_that_could_not_be_written_keeps_the_hold() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe, unclean_leader_election_interval_ms=100) as rig:
             leader, other = await led_beside_one_that_lacks_records(rig, 1, 2)

@@ -14,7 +14,7 @@ from kraft.world.simulated import Universe
 from tests.unit.controller.harness import Rig, keep_beating, registration, running, simulate
 
 
-def test_a_second_incarnation_must_wait_for_the_session_of_the_first() -> None:
+def test_a_second_broker_incarnation_waits_for_the_session_of_the_first() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             await rig.broker(2)
@@ -28,7 +28,7 @@ def test_a_second_incarnation_must_wait_for_the_session_of_the_first() -> None:
     simulate(body)
 
 
-def test_an_incarnation_that_stands_in_its_silent_predecessors_place_need_not_wait() -> None:
+def test_an_incarnation_at_its_silent_predecessors_address_registers_without_waiting() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             await rig.broker(2)
@@ -50,7 +50,7 @@ def test_an_incarnation_that_stands_in_its_silent_predecessors_place_need_not_wa
         ),
     ],
 )
-def test_an_incarnation_in_another_place_proves_nothing_of_its_predecessor(elsewhere: dict[str, Any]) -> None:
+def test_an_incarnation_at_another_address_does_not_prove_its_predecessor_dead(elsewhere: dict[str, Any]) -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             await rig.broker(2)
@@ -62,7 +62,7 @@ def test_an_incarnation_in_another_place_proves_nothing_of_its_predecessor(elsew
     simulate(body)
 
 
-def test_after_the_whole_cluster_died_each_broker_registers_without_waiting_for_its_former_session() -> None:
+def test_after_the_whole_cluster_died_brokers_register_without_waiting_for_former_sessions() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             for broker_id in (1, 2, 3):
@@ -79,7 +79,7 @@ def test_after_the_whole_cluster_died_each_broker_registers_without_waiting_for_
     simulate(body)
 
 
-def test_our_own_past_is_replaced_without_waiting() -> None:
+def test_the_registration_of_this_process_itself_is_replaced_without_waiting() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             await rig.broker(1)
@@ -93,7 +93,7 @@ def test_our_own_past_is_replaced_without_waiting() -> None:
     simulate(body)
 
 
-def test_a_broker_that_dies_while_it_stops_may_come_back() -> None:
+def test_a_broker_that_dies_during_controlled_shutdown_may_register_again() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             await rig.broker(1)
@@ -115,7 +115,7 @@ async def _victim_with_a_partition(rig: Rig) -> int:
 
 
 @pytest.mark.parametrize("refused_for", [ErrorCode.UNSUPPORTED_VERSION, ErrorCode.KAFKA_STORAGE_ERROR])
-def test_a_broker_whose_successor_is_refused_is_fenced_when_its_session_ends(refused_for: ErrorCode) -> None:
+def test_a_broker_whose_successor_is_refused_is_fenced_at_its_session_timeout(refused_for: ErrorCode) -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             victim = await _victim_with_a_partition(rig)
@@ -138,7 +138,7 @@ def test_a_broker_whose_successor_is_refused_is_fenced_when_its_session_ends(ref
     simulate(body)
 
 
-def test_a_broker_that_beats_without_being_unfenced_yet_keeps_a_second_incarnation_out() -> None:
+def test_a_broker_with_heartbeats_that_is_still_fenced_blocks_a_second_incarnation() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             await rig.register(2)

@@ -35,7 +35,7 @@ def cluster() -> PureCluster:
     return made
 
 
-def test_a_broker_is_fenced_behind_its_partitions_and_unfenced_before_them(cluster: PureCluster) -> None:
+def test_fencing_writes_the_broker_record_last_and_unfencing_writes_it_first(cluster: PureCluster) -> None:
     epoch = cluster.epoch(1)
     fencing = at_once(leader_and_isr.broker_fenced(cluster.view, 1))
     assert kinds(fencing)[-1] is BrokerRegistrationChangeRecord
@@ -49,7 +49,7 @@ def test_a_broker_is_fenced_behind_its_partitions_and_unfenced_before_them(clust
     assert partitions_in(returning)
 
 
-def test_who_lost_records_leaves_each_partition_once(cluster: PureCluster) -> None:
+def test_an_unclean_restart_writes_one_change_per_partition(cluster: PureCluster) -> None:
     before = cluster.partition("t", 1)
     assert (before.isr, before.elr) == ((2,), (1,))
     records = at_once(leader_and_isr.broker_restarted(cluster.view, 1, clean=False))

@@ -18,7 +18,7 @@ from tests.unit.controller.partition_requests import RECOVERING, elect, propose
 from tests.unit.controller.pure_cluster import PureCluster
 
 
-def test_fencing_takes_a_broker_out_of_every_isr_and_elects_the_next_in_order() -> None:
+def test_fencing_removes_a_broker_from_every_isr_and_elects_the_next_replica_in_order() -> None:
     cluster = PureCluster(1, 2, 3)
     cluster.topic("t", [1, 2, 3], [2, 1, 3])
     cluster.fence(1)
@@ -29,7 +29,7 @@ def test_fencing_takes_a_broker_out_of_every_isr_and_elects_the_next_in_order() 
     )
 
 
-def test_without_elr_the_last_member_stays_in_the_isr_and_alone_may_return() -> None:
+def test_without_elr_the_last_isr_member_stays_in_the_isr_and_alone_may_lead() -> None:
     cluster = PureCluster(1, 2)
     cluster.topic("t", [1, 2])
     cluster.fence(2)
@@ -41,7 +41,7 @@ def test_without_elr_the_last_member_stays_in_the_isr_and_alone_may_return() -> 
     assert (cluster.partition("t").leader, cluster.partition("t").leader_recovery_state) == (1, 0)
 
 
-def test_an_unclean_election_happens_only_where_the_policy_allows_it() -> None:
+def test_an_unclean_election_happens_only_where_the_topic_config_allows_it() -> None:
     cluster = PureCluster(1, 2)
     cluster.topic("t", [1, 2])
     cluster.topic("u", [1, 2], unclean_leader_election_enable="true")
@@ -53,7 +53,7 @@ def test_an_unclean_election_happens_only_where_the_policy_allows_it() -> None:
     assert (unclean.leader, unclean.isr, unclean.leader_recovery_state) == (2, (2,), RECOVERING)
 
 
-def test_the_policy_may_be_the_clusters() -> None:
+def test_the_cluster_default_may_allow_unclean_elections() -> None:
     cluster = PureCluster(1, 2)
     cluster.topic("t", [1, 2])
     cluster.topic("kept", [1, 2], unclean_leader_election_enable="false")
@@ -65,7 +65,7 @@ def test_the_policy_may_be_the_clusters() -> None:
     assert cluster.partition("kept").leader == -1
 
 
-def test_the_periodic_scan_elects_for_topics_that_came_to_allow_it() -> None:
+def test_the_periodic_scan_elects_leaders_for_topics_that_now_allow_unclean_elections() -> None:
     cluster = PureCluster(1, 2)
     cluster.topic("t", [1, 2])
     cluster.fence(2)
@@ -80,7 +80,7 @@ def test_the_periodic_scan_elects_for_topics_that_came_to_allow_it() -> None:
     assert cluster.partition("t").leader == 2
 
 
-def test_with_elr_members_below_min_isr_stay_eligible_and_lead_again() -> None:
+def test_with_elr_members_that_left_the_isr_below_min_isr_stay_eligible_and_lead_again() -> None:
     cluster = PureCluster(1, 2, 3, elr=True)
     cluster.topic("t", [1, 2, 3], min_insync_replicas="2")
     cluster.fence(3)
@@ -112,7 +112,7 @@ def test_with_elr_an_unclean_restart_leaves_only_the_last_known_leader() -> None
     )
 
 
-def test_with_elr_a_clean_restart_keeps_what_a_broker_was() -> None:
+def test_with_elr_a_clean_restart_keeps_isr_and_elr_membership() -> None:
     cluster = PureCluster(1, 2, elr=True)
     cluster.topic("t", [1, 2], min_insync_replicas="2")
     cluster.fence(2)
@@ -127,7 +127,7 @@ def unregister(cluster: PureCluster, broker_id: int) -> None:
     cluster.replay(*at_once(leader_and_isr.broker_unregistered(cluster.view, broker_id, cluster.epoch(broker_id))))
 
 
-def test_an_unregistered_broker_is_no_eligible_leader_any_more() -> None:
+def test_an_unregistered_broker_leaves_the_elr() -> None:
     cluster = PureCluster(1, 2, 3, elr=True)
     cluster.topic("t", [1, 2, 3], min_insync_replicas="3")
     cluster.fence(2)
@@ -136,7 +136,7 @@ def test_an_unregistered_broker_is_no_eligible_leader_any_more() -> None:
     assert (cluster.partition("t").elr, cluster.partition("t").isr) == ((), (1, 3))
 
 
-def test_a_sole_member_is_elected_in_the_write_that_unfences_it_when_every_other_replica_is_unregistered() -> None:
+def test_a_sole_isr_member_is_elected_when_unfenced_if_other_replicas_are_unregistered() -> None:
     cluster = PureCluster(1, 2, elr=True)
     cluster.topic("t", [1, 2])
     cluster.fence(2)
@@ -164,7 +164,7 @@ def test_the_last_known_leader_is_not_elected_while_its_predecessor_is_held() ->
     assert cluster.partition("t").leader == 1
 
 
-def test_a_held_last_known_leader_may_lead_when_it_returns_itself() -> None:
+def test_a_held_last_known_leader_may_lead_when_it_returns() -> None:
     cluster = PureCluster(1, 2, elr=True)
     cluster.topic("t", [1, 2])
     cluster.fence(2)
@@ -180,7 +180,7 @@ def test_a_held_last_known_leader_may_lead_when_it_returns_itself() -> None:
     assert heartbeats.held == frozenset()
 
 
-def test_elections_by_request() -> None:
+def test_leader_elections_by_request() -> None:
     cluster = PureCluster(1, 2)
     cluster.topic("t", [1, 2], [2, 1])
     assert elect(cluster, 0, 0, 5) == [(0, ErrorCode.ELECTION_NOT_NEEDED), (5, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
@@ -194,7 +194,7 @@ def test_elections_by_request() -> None:
     assert cluster.partition("t").leader == 1
 
 
-def test_an_unclean_election_by_request_asks_no_policy() -> None:
+def test_a_requested_unclean_election_ignores_the_topic_config() -> None:
     cluster = PureCluster(1, 2)
     cluster.topic("t", [1, 2])
     assert elect(cluster, 1, 0) == [(0, ErrorCode.ELECTION_NOT_NEEDED)]
@@ -209,7 +209,7 @@ def test_an_unclean_election_by_request_asks_no_policy() -> None:
         elect(cluster, 7, 0)
 
 
-def test_an_unclean_election_leaves_nobody_else_eligible() -> None:
+def test_an_unclean_election_clears_the_elr() -> None:
     cluster = PureCluster(1, 2, elr=True)
     cluster.topic("t", [1, 2], min_insync_replicas="2")
     cluster.fence(1)

@@ -40,7 +40,7 @@ def with_two_directories(*replicas: int, elr: bool = False) -> PureCluster:
     return cluster
 
 
-def test_a_broker_that_is_unfenced_and_has_lost_a_directory_does_not_lead_what_was_in_it() -> None:
+def test_an_unfenced_broker_does_not_lead_partitions_in_a_lost_directory() -> None:
     cluster = with_two_directories(1)
     cluster.fence(1)
     assert not beat(cluster, 1, offline_log_dirs=[LOST]).is_fenced
@@ -48,7 +48,7 @@ def test_a_broker_that_is_unfenced_and_has_lost_a_directory_does_not_lead_what_w
     assert (cluster.partition("t").leader, cluster.partition("t").isr) == (-1, (1,))
 
 
-def test_a_broker_that_has_lost_every_directory_is_not_unfenced() -> None:
+def test_a_broker_that_lost_every_directory_stays_fenced() -> None:
     cluster = with_two_directories(1)
     cluster.fence(1)
     assert beat(cluster, 1, offline_log_dirs=[LOST, KEPT]).is_fenced
@@ -56,7 +56,7 @@ def test_a_broker_that_has_lost_every_directory_is_not_unfenced() -> None:
 
 
 @pytest.mark.parametrize("wish", ["want_shut_down", "want_fence"])
-def test_a_broker_that_goes_and_has_lost_a_directory_loses_each_leadership_once(wish: str) -> None:
+def test_fencing_a_broker_with_a_lost_directory_changes_each_leadership_once(wish: str) -> None:
     cluster = with_two_directories(1, 2)
     before = cluster.partition("t")
     beat(cluster, 1, offline_log_dirs=[LOST], **{wish: True})
@@ -65,7 +65,7 @@ def test_a_broker_that_goes_and_has_lost_a_directory_loses_each_leadership_once(
 
 
 @pytest.mark.parametrize(("replicas", "leader", "isr"), [((1, 2), -1, ()), ((1,), 1, (1,))])
-def test_without_elr_who_was_last_in_sync_has_no_claim_on_another_disk_unless_it_is_alone(
+def test_without_elr_the_last_isr_member_on_a_new_disk_is_elected_only_as_the_sole_replica(
     replicas: tuple[int, ...], leader: int, isr: tuple[int, ...]
 ) -> None:
     cluster = with_two_directories(*replicas)
@@ -78,7 +78,7 @@ def test_without_elr_who_was_last_in_sync_has_no_claim_on_another_disk_unless_it
     assert (cluster.partition("t").leader, cluster.partition("t").isr) == (leader, isr)
 
 
-def test_what_lost_its_only_claim_is_led_again_by_an_unclean_election() -> None:
+def test_a_partition_whose_last_candidate_lost_its_disk_gets_a_leader_by_unclean_election() -> None:
     cluster = with_two_directories(1, 2)
     cluster.fence(2)
     cluster.register(1, incarnation=2, log_dirs=[NEW, KEPT])
@@ -89,7 +89,7 @@ def test_what_lost_its_only_claim_is_led_again_by_an_unclean_election() -> None:
     assert (after.leader, after.isr, after.leader_recovery_state) == (2, (2,), RECOVERING)
 
 
-def test_who_returns_with_its_disk_leads_again() -> None:
+def test_a_broker_that_returns_with_its_disk_leads_again() -> None:
     cluster = with_two_directories(1, 2)
     cluster.fence(2)
     cluster.register(1, incarnation=2, log_dirs=[KEPT])
@@ -115,7 +115,7 @@ CLAIMS = {
 
 @pytest.mark.parametrize(("mended", "leader"), [(LOST, 1), (NEW, -1)], ids=["repaired", "replaced"])
 @pytest.mark.parametrize(("elr", "clean", "claim"), CLAIMS.values(), ids=CLAIMS)
-def test_a_replica_that_is_told_to_be_lost_keeps_its_claim_for_when_its_disk_is_repaired_not_for_another(
+def test_a_replica_reported_lost_may_lead_with_its_repaired_disk_but_not_with_another(
     elr: bool, clean: bool, claim: str, mended: bytes, leader: int
 ) -> None:
     """Broker 1 leads alone, ends, and starts while one of its disks cannot be read: then with that disk, or another
@@ -137,7 +137,7 @@ def test_a_replica_that_is_told_to_be_lost_keeps_its_claim_for_when_its_disk_is_
     assert cluster.partition("t").leader == leader
 
 
-def test_a_replica_joins_the_in_sync_set_once_the_controller_knows_its_directory() -> None:
+def test_a_replica_joins_the_isr_once_the_controller_knows_its_directory() -> None:
     """So a member whose directory is not online has not begun anew since it joined."""
     cluster = with_two_directories(1, 2)
     cluster.register(1, incarnation=2, log_dirs=[NEW, KEPT])
@@ -172,7 +172,7 @@ def test_a_replica_on_a_lost_directory_cannot_lead() -> None:
 
 
 @pytest.mark.parametrize(("replicas", "leader"), [([1, 2], -1), ([1], 1)])
-def test_the_last_known_leader_has_no_claim_once_its_disk_is_another_unless_it_is_alone(
+def test_the_last_known_leader_on_a_new_disk_is_elected_only_as_the_sole_replica(
     replicas: list[int], leader: int
 ) -> None:
     """All die, the one that leads loses its disk: it comes back last, the others out of the in-sync set before it."""
@@ -192,7 +192,7 @@ def test_the_last_known_leader_has_no_claim_once_its_disk_is_another_unless_it_i
     assert cluster.partition("t").last_known_elr == ()
 
 
-def test_a_last_known_leader_that_is_moved_keeps_its_claim() -> None:
+def test_a_last_known_leader_moved_between_directories_stays_electable() -> None:
     cluster = PureCluster(elr=True)
     for broker_id in (1, 2):
         cluster.register(broker_id, log_dirs=[bytes([broker_id]) * 16, bytes([broker_id + 10]) * 16])
@@ -207,7 +207,7 @@ def test_a_last_known_leader_that_is_moved_keeps_its_claim() -> None:
     assert cluster.partition("t").leader == 1
 
 
-def test_a_broker_that_returns_without_a_directory_does_not_lead_what_was_in_it() -> None:
+def test_a_broker_that_returns_without_a_directory_does_not_lead_its_partitions() -> None:
     cluster = PureCluster(1)
     cluster.topic("t", [1])
     cluster.register(1, incarnation=2, log_dirs=[b"new directory id"])
@@ -218,7 +218,7 @@ def test_a_broker_that_returns_without_a_directory_does_not_lead_what_was_in_it(
     assert cluster.partition("t").leader == 1
 
 
-def test_cordoned_directories_take_no_new_replicas() -> None:
+def test_cordoned_directories_get_no_new_replicas() -> None:
     cluster = PureCluster(1, 2)
     assert len(leader_and_isr.directories_cordoned(cluster.view, 1, cluster.epoch(1), None)) == 0
     cluster.replay(*leader_and_isr.directories_cordoned(cluster.view, 1, cluster.epoch(1), [b"\x01" * 16]))

@@ -94,7 +94,7 @@ class Node:
         assert answer.topics[0].error_code == 0
 
 
-def test_what_was_acknowledged_survives_every_kind_of_death() -> None:
+def test_acknowledged_changes_survive_the_death_of_any_node() -> None:
     async def fate(universe: Universe) -> None:
         created: list[str] = []
         images: list[MetadataImage] = []

@@ -32,13 +32,13 @@ def cluster() -> PureCluster:
     return made
 
 
-def test_a_broker_that_is_not_alive_is_not_elected(cluster: PureCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fenced_broker_is_not_elected(cluster: PureCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch, PartitionChangeBuilder, "_choose", lambda self: (4, True))
     with pytest.raises(AssertionError, match="4 may not lead"):
         builder_of(cluster).build()
 
 
-def test_a_replica_out_of_sync_is_not_elected_as_if_it_were(
+def test_a_replica_outside_the_isr_is_elected_only_uncleanly(
     cluster: PureCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(monkeypatch, PartitionChangeBuilder, "_may_lead", lambda self, replica: replica == 3)
@@ -46,7 +46,7 @@ def test_a_replica_out_of_sync_is_not_elected_as_if_it_were(
         builder_of(cluster).build()
 
 
-def test_who_leads_is_in_the_isr(cluster: PureCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_leader_must_be_in_the_isr(cluster: PureCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch, PartitionChangeBuilder, "_may_lead", lambda self, replica: True)
     builder = builder_of(cluster)
     builder.target_isr = (2,)
@@ -54,7 +54,7 @@ def test_who_leads_is_in_the_isr(cluster: PureCluster, monkeypatch: pytest.Monke
         builder.build()
 
 
-def test_the_isr_is_among_the_replicas(cluster: PureCluster) -> None:
+def test_the_isr_must_be_a_subset_of_the_replicas(cluster: PureCluster) -> None:
     builder = builder_of(cluster)
     builder.target_isr = (1, 9)
     with pytest.raises(AssertionError, match="is in sync, of"):
@@ -68,7 +68,7 @@ def test_the_isr_is_among_the_replicas(cluster: PureCluster) -> None:
         (((1, 2), ()), "nobody in sync is left"),
     ],
 )
-def test_a_move_does_not_end_before_its_targets_are_in_sync(
+def test_a_reassignment_does_not_complete_before_its_targets_are_in_sync(
     done: tuple[tuple[int, ...], tuple[int, ...]], sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = PureCluster(1, 2, 3, 5)

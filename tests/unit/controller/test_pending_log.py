@@ -52,7 +52,7 @@ def topics(*names: str) -> ControllerResult[None]:
     return ControllerResult([TopicRecord(name=name, topic_id=name.encode().ljust(16)) for name in names], None)
 
 
-def test_a_commit_releases_exactly_those_it_covers() -> None:
+def test_a_commit_completes_exactly_the_waits_below_its_offset() -> None:
     async def body() -> None:
         pending = PendingLog(Log())
         pending.claim(3, MetadataImage())
@@ -78,7 +78,7 @@ def test_a_commit_releases_exactly_those_it_covers() -> None:
     trio.run(body)
 
 
-def test_a_full_disk_refuses_what_has_records_and_changes_nothing() -> None:
+def test_on_a_full_disk_a_request_with_records_is_refused_and_changes_nothing() -> None:
     async def body() -> None:
         log = Log()
         pending = PendingLog(log)
@@ -114,7 +114,9 @@ TOPIC = TopicRecord(name="a", topic_id=b"a".ljust(16))
     ],
     ids=["configuration", "deletion", "in-sync set", "fencing", "nothing", "partition", "topic"],
 )
-def test_what_makes_the_metadata_grow_is_told_from_what_helps(records: list[Any], grows: bool) -> None:
+def test_records_that_grow_the_metadata_are_distinguished_from_records_that_shrink_it(
+    records: list[Any], grows: bool
+) -> None:
     async def body() -> None:
         log = Log()
         pending = PendingLog(log)
@@ -127,7 +129,7 @@ def test_what_makes_the_metadata_grow_is_told_from_what_helps(records: list[Any]
     trio.run(body)
 
 
-def test_an_image_is_handed_over_only_on_top_of_the_image_it_was_made_on() -> None:
+def test_an_image_is_published_only_on_top_of_its_base_image() -> None:
     async def body() -> None:
         pending = PendingLog(Log())
         base = MetadataImage()
@@ -147,7 +149,7 @@ def test_an_image_is_handed_over_only_on_top_of_the_image_it_was_made_on() -> No
     trio.run(body)
 
 
-def test_a_batch_with_a_transaction_in_it_is_replayed_by_the_loader() -> None:
+def test_a_batch_with_a_metadata_transaction_is_replayed_by_the_loader() -> None:
     async def body() -> None:
         pending = PendingLog(Log())
         base = MetadataImage()
@@ -159,7 +161,7 @@ def test_a_batch_with_a_transaction_in_it_is_replayed_by_the_loader() -> None:
     trio.run(body)
 
 
-def test_long_results_are_split_and_atomic_ones_must_not_be_long() -> None:
+def test_long_results_are_split_into_batches_and_long_atomic_ones_are_refused() -> None:
     async def body() -> None:
         log = Log()
         pending = PendingLog(log)
@@ -173,7 +175,7 @@ def test_long_results_are_split_and_atomic_ones_must_not_be_long() -> None:
     trio.run(body)
 
 
-def test_once_everything_is_committed_the_committed_image_is_the_base() -> None:
+def test_with_everything_committed_the_committed_image_is_the_base() -> None:
     async def body() -> None:
         pending = PendingLog(Log())
         pending.claim(3, MetadataImage())
@@ -190,7 +192,7 @@ def test_once_everything_is_committed_the_committed_image_is_the_base() -> None:
     trio.run(body)
 
 
-def test_losing_the_epoch_within_a_long_replay_appends_nothing() -> None:
+def test_losing_the_epoch_during_a_long_replay_appends_nothing() -> None:
     async def body() -> None:
         log = Log()
         pending = PendingLog(log)
@@ -208,7 +210,7 @@ def test_losing_the_epoch_within_a_long_replay_appends_nothing() -> None:
     trio.run(body)
 
 
-def test_what_writes_nothing_waits_for_all_that_was_written_before() -> None:
+def test_a_request_without_records_waits_for_all_earlier_writes() -> None:
     async def body() -> None:
         pending = PendingLog(Log())
         pending.claim(3, MetadataImage())
@@ -226,7 +228,7 @@ def many_topics() -> ControllerResult[None]:
     return topics(*(f"t{index}" for index in range(2 * RECORDS_PER_STEP + 1)))
 
 
-def test_a_controller_that_lost_its_epoch_and_won_another_in_a_pause_writes_nothing_of_before() -> None:
+def test_an_operation_resumed_in_a_later_epoch_of_this_controller_writes_nothing() -> None:
     async def body() -> None:
         log = Log()
         pending = PendingLog(log)
@@ -246,7 +248,7 @@ def test_a_controller_that_lost_its_epoch_and_won_another_in_a_pause_writes_noth
     trio.run(body)
 
 
-def test_an_image_is_handed_over_also_where_the_loader_caught_up_in_a_pause() -> None:
+def test_an_image_is_published_even_if_the_loader_caught_up_during_a_pause() -> None:
     async def body() -> None:
         pending = PendingLog(Log())
         pending.claim(3, MetadataImage())
@@ -264,7 +266,7 @@ def test_an_image_is_handed_over_also_where_the_loader_caught_up_in_a_pause() ->
     trio.run(body)
 
 
-def test_while_a_transaction_is_open_in_the_log_the_image_stays_ahead_with_it() -> None:
+def test_during_an_open_metadata_transaction_the_pending_image_stays_ahead() -> None:
     async def body() -> None:
         pending = PendingLog(Log())
         base = MetadataImage()
@@ -277,7 +279,7 @@ def test_while_a_transaction_is_open_in_the_log_the_image_stays_ahead_with_it() 
     trio.run(body)
 
 
-def test_nobody_waits_for_what_an_earlier_epoch_of_this_controller_left() -> None:
+def test_no_request_waits_for_records_of_an_earlier_epoch_of_this_controller() -> None:
     async def body() -> None:
         pending = PendingLog(Log())
         pending.claim(3, MetadataImage())

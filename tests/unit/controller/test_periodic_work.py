@@ -20,7 +20,7 @@ def test_an_idle_controller_writes_no_op_records() -> None:
     simulate(body)
 
 
-def test_preferred_leaders_are_restored_by_the_balance() -> None:
+def test_the_leader_balance_task_elects_preferred_leaders() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe, leader_imbalance_check_interval_ms=4_000) as rig:
             first = await displaced(rig)
@@ -31,7 +31,7 @@ def test_preferred_leaders_are_restored_by_the_balance() -> None:
     simulate(body)
 
 
-def test_what_a_full_disk_keeps_from_being_done_is_done_when_there_is_room() -> None:
+def test_periodic_work_prevented_by_a_full_disk_is_done_when_there_is_space() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe, metadata_max_idle_interval_ms=500) as rig:
             rig.log.is_full = True
@@ -44,7 +44,7 @@ def test_what_a_full_disk_keeps_from_being_done_is_done_when_there_is_room() -> 
     simulate(body)
 
 
-def test_nothing_is_done_unasked_while_another_node_is_the_active_controller() -> None:
+def test_a_standby_controller_does_no_periodic_work() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe, metadata_max_idle_interval_ms=500) as rig:
             await rig.broker(2)
@@ -56,7 +56,7 @@ def test_nothing_is_done_unasked_while_another_node_is_the_active_controller() -
     simulate(body)
 
 
-def test_work_that_fails_unexpectedly_is_set_aside_and_the_rest_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_periodic_task_that_raises_is_suspended_and_the_others_continue(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(view: object) -> object:
         raise AssertionError("no such leader")
 

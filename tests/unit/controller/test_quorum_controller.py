@@ -27,7 +27,7 @@ def test_a_broker_is_unfenced_once_it_has_replayed_its_own_registration() -> Non
     simulate(body)
 
 
-def test_a_heartbeat_of_an_unknown_or_former_incarnation_is_stale() -> None:
+def test_a_heartbeat_of_an_unknown_or_former_incarnation_is_refused_as_stale() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             rig.epochs[7] = 0
@@ -43,7 +43,7 @@ def test_a_heartbeat_of_an_unknown_or_former_incarnation_is_stale() -> None:
     simulate(body)
 
 
-def test_controlled_shutdown_moves_leaders_and_waits_until_the_others_know() -> None:
+def test_controlled_shutdown_moves_leaders_and_waits_until_other_brokers_have_the_metadata() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             for broker_id in (1, 2):
@@ -66,7 +66,7 @@ def test_controlled_shutdown_moves_leaders_and_waits_until_the_others_know() -> 
     simulate(body)
 
 
-def test_a_broker_that_leads_nothing_may_stop_at_once() -> None:
+def test_a_broker_that_leads_no_partition_may_stop_immediately() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             await rig.broker(1)
@@ -76,7 +76,7 @@ def test_a_broker_that_leads_nothing_may_stop_at_once() -> None:
     simulate(body)
 
 
-def test_unregistering_forgets_a_broker() -> None:
+def test_unregistering_removes_a_broker() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             await rig.broker(1)
@@ -91,7 +91,7 @@ def test_unregistering_forgets_a_broker() -> None:
     simulate(body)
 
 
-def test_preferred_leaders_are_restored_by_request() -> None:
+def test_preferred_leaders_are_elected_on_request() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             first = await displaced(rig)

@@ -25,7 +25,7 @@ from tests.unit.controller.partition_requests import RECOVERING, move, ongoing, 
 from tests.unit.controller.pure_cluster import PureCluster
 
 
-def test_a_partition_moves_in_two_steps() -> None:
+def test_a_reassignment_adds_replicas_and_then_removes_the_old_ones() -> None:
     cluster = PureCluster(1, 2, 3, 4)
     cluster.topic("t", [1, 2])
     assert move(cluster, [3, 4]) == (0, None)
@@ -52,7 +52,7 @@ def test_a_partition_moves_in_two_steps() -> None:
     assert ongoing(cluster) == []
 
 
-def test_moves_of_a_topic_that_is_named_twice_are_told_for_each_entry() -> None:
+def test_reassignments_of_a_topic_named_twice_are_listed_for_each_entry() -> None:
     """As Kafka tells them."""
     cluster = PureCluster(1, 2, 3, 4)
     cluster.topic("t", [1, 2], [1, 2])
@@ -65,7 +65,7 @@ def test_moves_of_a_topic_that_is_named_twice_are_told_for_each_entry() -> None:
     ]
 
 
-def test_a_move_that_only_removes_ends_at_once_and_fences_the_removed_replica() -> None:
+def test_a_reassignment_that_only_removes_replicas_completes_immediately() -> None:
     cluster = PureCluster(1, 2, 3)
     cluster.topic("t", [1, 2, 3])
     assert move(cluster, [1, 2]) == (0, None)
@@ -73,7 +73,7 @@ def test_a_move_that_only_removes_ends_at_once_and_fences_the_removed_replica() 
     assert (after.replicas, after.isr, after.leader, after.leader_epoch) == ((1, 2), (1, 2), 1, 1)
 
 
-def test_a_shrinking_move_waits_for_every_target_to_be_in_sync() -> None:
+def test_a_shrinking_reassignment_waits_for_every_target_to_be_in_sync() -> None:
     cluster = PureCluster(1, 2, 3, 4)
     cluster.topic("t", [1, 2, 3])
     propose(cluster, "t", [1])
@@ -84,7 +84,7 @@ def test_a_shrinking_move_waits_for_every_target_to_be_in_sync() -> None:
     assert cluster.partition("t").replicas == (2, 4)
 
 
-def test_a_move_may_be_cancelled() -> None:
+def test_a_reassignment_may_be_cancelled() -> None:
     cluster = PureCluster(1, 2, 3)
     cluster.topic("t", [1, 2])
     assert move(cluster, None) == (ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, None)
@@ -94,7 +94,7 @@ def test_a_move_may_be_cancelled() -> None:
     assert (after.replicas, after.isr, after.is_reassigning) == ((2, 1), (1, 2), False)
 
 
-def test_a_change_of_mind_during_a_move() -> None:
+def test_a_reassignment_in_progress_can_be_given_other_targets() -> None:
     cluster = PureCluster(1, 2, 3, 4)
     cluster.topic("t", [1, 2])
     move(cluster, [3, 4])
@@ -105,7 +105,7 @@ def test_a_change_of_mind_during_a_move() -> None:
     assert cluster.partition("t").replicas == (3, 2)
 
 
-def test_cancelling_needs_the_policy_when_no_old_replica_is_in_sync() -> None:
+def test_cancelling_needs_unclean_election_enabled_when_no_old_replica_is_in_sync() -> None:
     cluster = PureCluster(1, 2)
     topic_id = cluster.topic("t", [1])
     move(cluster, [2])
@@ -140,13 +140,15 @@ def test_cancelling_needs_the_policy_when_no_old_replica_is_in_sync() -> None:
         ),
     ],
 )
-def test_moves_that_are_refused(replicas: list[int], fields: dict[str, Any], code: int, message: str) -> None:
+def test_invalid_reassignments_are_refused(
+    replicas: list[int], fields: dict[str, Any], code: int, message: str
+) -> None:
     cluster = PureCluster(1, 2)
     cluster.topic("t", [1, 2])
     assert move(cluster, replicas, **fields) == (code, message)
 
 
-def test_a_partition_named_twice_moves_as_it_was_named_first() -> None:
+def test_the_first_reassignment_of_a_partition_named_twice_applies() -> None:
     """Both would be made from the same moment, and together remove a replica that either wants to keep."""
     cluster = PureCluster(1, 2, 3, 4)
     cluster.topic("t", [1, 2])

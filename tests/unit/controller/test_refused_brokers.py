@@ -18,21 +18,21 @@ def refused_every_two_seconds(heartbeats: BrokerHeartbeatManager, clock: Clock, 
         clock.now += 2
 
 
-def test_a_broker_that_goes_on_after_it_was_unregistered_is_named() -> None:
+def test_a_broker_that_keeps_running_after_its_unregistration_is_reported() -> None:
     clock = Clock()
     heartbeats = BrokerHeartbeatManager(lambda: clock.now, SESSION_SECONDS * 1000)
     refused_every_two_seconds(heartbeats, clock, 3, 8)
     assert heartbeats.refused_brokers() == [3]
 
 
-def test_a_last_heartbeat_of_a_process_that_was_replaced_does_not_count() -> None:
+def test_a_late_heartbeat_of_a_replaced_process_is_not_reported() -> None:
     clock = Clock()
     heartbeats = BrokerHeartbeatManager(lambda: clock.now, SESSION_SECONDS * 1000)
     heartbeats.refuse(3)
     assert heartbeats.refused_brokers() == []
 
 
-def test_a_broker_that_has_stopped_is_not_named_any_more() -> None:
+def test_an_unregistered_broker_that_stopped_is_no_longer_reported() -> None:
     clock = Clock()
     heartbeats = BrokerHeartbeatManager(lambda: clock.now, SESSION_SECONDS * 1000)
     refused_every_two_seconds(heartbeats, clock, 3, 20)
@@ -42,7 +42,7 @@ def test_a_broker_that_has_stopped_is_not_named_any_more() -> None:
     assert heartbeats.refused_brokers() == [], "a series begins anew"
 
 
-def test_no_more_brokers_are_remembered_than_a_bound() -> None:
+def test_the_number_of_remembered_refused_brokers_is_limited() -> None:
     clock = Clock()
     heartbeats = BrokerHeartbeatManager(lambda: clock.now, SESSION_SECONDS * 1000)
     for _ in range(5):

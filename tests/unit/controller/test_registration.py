@@ -20,7 +20,7 @@ from kraft.protocol.messages.broker_registration_request import Feature
 from tests.unit.controller.pure_cluster import PureCluster
 
 
-def test_a_new_broker_starts_fenced_with_the_next_offset_as_epoch() -> None:
+def test_a_new_broker_starts_fenced_with_the_next_offset_as_broker_epoch() -> None:
     cluster = PureCluster()
     epoch = cluster.register(5, rack="r1")
     broker = cluster.image.cluster.brokers[5]
@@ -30,7 +30,7 @@ def test_a_new_broker_starts_fenced_with_the_next_offset_as_epoch() -> None:
     assert str(broker.features["kraft.version"]) == "0-1"
 
 
-def test_the_same_incarnation_keeps_its_epoch_and_state_also_while_its_session_lasts() -> None:
+def test_the_same_incarnation_keeps_its_epoch_and_state_even_during_its_session() -> None:
     cluster = PureCluster(5)
     before = cluster.image.cluster.brokers[5]
     assert cluster.register(5, session=True, rack="moved") == before.epoch
@@ -82,14 +82,14 @@ def test_a_new_incarnation_is_fenced_and_leads_nothing() -> None:
         ),
     ],
 )
-def test_registrations_that_are_refused(fields: dict[str, Any], code: int, message: str) -> None:
+def test_invalid_broker_registrations_are_refused(fields: dict[str, Any], code: int, message: str) -> None:
     cluster = PureCluster(1)
     with pytest.raises(ApiError) as refused:
         cluster.register(2, **fields)
     assert (refused.value.code, refused.value.message) == (code, message)
 
 
-def test_a_controller_registers() -> None:
+def test_a_controller_registration_is_written() -> None:
     cluster = PureCluster()
     request = controllers.ControllerRegistrationRequest(
         controller_id=3,
@@ -100,7 +100,7 @@ def test_a_controller_registers() -> None:
     assert cluster.image.cluster.controllers[3].endpoints == (Endpoint("C", "h", 1, 0),)
 
 
-def test_producer_ids_come_in_blocks_of_a_thousand() -> None:
+def test_producer_ids_are_allocated_in_blocks_of_a_thousand() -> None:
     cluster = PureCluster(1)
     request = AllocateProducerIdsRequest(broker_id=1, broker_epoch=cluster.epoch(1))
     blocks = [cluster.apply(allocate_producer_ids(cluster.view, request)) for _ in range(3)]
@@ -140,7 +140,7 @@ def test_replicas_are_striped_over_racks_and_brokers(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_fenced_brokers_come_last_and_never_lead(seed: int) -> None:
+def test_fenced_brokers_are_placed_last_and_never_lead(seed: int) -> None:
     brokers = usable((1, None, False), (2, None, True), (3, None, False))
     for replicas in StripedReplicaPlacer(random.Random(seed)).place(20, 3, brokers):
         assert replicas[2] == 2
@@ -149,6 +149,6 @@ def test_fenced_brokers_come_last_and_never_lead(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_rack_of_fenced_brokers_gives_followers_only(seed: int) -> None:
+def test_a_rack_with_only_fenced_brokers_gets_only_followers(seed: int) -> None:
     brokers = usable((1, "a", False), (2, "b", True))
     assert set(StripedReplicaPlacer(random.Random(seed)).place(5, 2, brokers)) == {(1, 2)}

@@ -11,7 +11,7 @@ from kraft.metadata.records.register_broker_record import RegisterBrokerRecord
 from kraft.metadata.records.unregister_broker_record import UnregisterBrokerRecord
 
 
-def test_an_incarnations_first_record_counts_until_it_is_unregistered() -> None:
+def test_the_first_registration_offset_of_an_incarnation_is_kept_until_it_is_unregistered() -> None:
     offsets = RegistrationOffsets()
     image = MetadataImage()
 
@@ -32,7 +32,7 @@ def test_an_incarnations_first_record_counts_until_it_is_unregistered() -> None:
     assert replay(10, UnregisterBrokerRecord(broker_id=1, broker_epoch=9)) is None
 
 
-def test_what_was_appended_counts_until_the_role_is_lost() -> None:
+def test_registration_offsets_of_uncommitted_records_are_dropped_with_the_role() -> None:
     offsets = RegistrationOffsets()
     committed, changes = MetadataImage().replay_batch([RegisterBrokerRecord(broker_id=1, broker_epoch=5, fenced=True)])
     offsets.committed(changes, committed, 5)

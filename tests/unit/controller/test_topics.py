@@ -53,7 +53,7 @@ def wanted(
     )
 
 
-def test_a_topic_is_written_as_topic_then_configs_then_partitions() -> None:
+def test_a_topic_is_written_as_topic_then_config_then_partition_records() -> None:
     cluster = PureCluster(1, 2, 3)
     result = cluster.ask_for(wanted("t", 3, 2, retention_ms="1000"))
     assert [type(record) for record in result.records] == [
@@ -83,7 +83,7 @@ def test_a_topic_is_written_as_topic_then_configs_then_partitions() -> None:
         assert partition.directories == tuple(bytes([replica]) * 16 for replica in partition.replicas)
 
 
-def test_defaults_stand_in_for_minus_one() -> None:
+def test_minus_one_selects_the_default_partition_count_and_replication_factor() -> None:
     cluster = PureCluster(1, 2, default_replication_factor=2, num_partitions=4)
     cluster.apply(cluster.ask_for(wanted("t", -1, -1)))
     topic = cluster.image.topics.by_name("t")
@@ -92,14 +92,14 @@ def test_defaults_stand_in_for_minus_one() -> None:
     assert len(topic.partitions[0].replicas) == 2
 
 
-def test_validate_only_answers_and_writes_nothing() -> None:
+def test_validate_only_topic_creation_writes_nothing() -> None:
     result = PureCluster(1).ask_for(wanted("t"), validate_only=True)
     assert result.records == []
     assert result.response.topics[0].error_code == 0
     assert result.response.topics[0].num_partitions == 1
 
 
-def test_whoever_may_not_see_configs_gets_the_topic_without_them() -> None:
+def test_a_client_without_describe_configs_permission_gets_the_topic_without_configs() -> None:
     context = ControllerRequestContext(7, may_describe_configs=lambda topic: False)
     answer = PureCluster(1).ask_for(wanted("t"), context=context).response.topics[0]
     assert (answer.error_code, answer.topic_config_error_code) == (0, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -189,7 +189,7 @@ REFUSALS: list[tuple[CreatableTopic, int, str]] = [
 
 
 @pytest.mark.parametrize(("topic", "code", "message"), REFUSALS, ids=range(len(REFUSALS)))
-def test_what_is_refused_and_why(topic: CreatableTopic, code: int, message: str) -> None:
+def test_invalid_topic_creations_are_refused_with_a_reason(topic: CreatableTopic, code: int, message: str) -> None:
     cluster = PureCluster(1, 2, 3)
     cluster.topic("old", [1])
     cluster.topic("old_t", [1])
@@ -201,7 +201,7 @@ def test_what_is_refused_and_why(topic: CreatableTopic, code: int, message: str)
     assert {record.name for record in result.records if isinstance(record, TopicRecord)} == {"good"}
 
 
-def test_a_name_given_twice_is_refused_once() -> None:
+def test_a_topic_name_given_twice_is_refused_once() -> None:
     answers = PureCluster(1).ask_for(wanted("a"), wanted("b"), wanted("a")).response.topics
     assert [(answer.name, answer.error_code) for answer in answers] == [("b", 0), ("a", ErrorCode.INVALID_REQUEST)]
     assert answers[1].error_message == "Duplicate topic name."
@@ -219,7 +219,7 @@ def test_partition_indexes_must_be_consecutive() -> None:
     )
 
 
-def test_without_an_unfenced_broker_nothing_can_be_placed() -> None:
+def test_without_an_unfenced_broker_no_topic_is_created() -> None:
     cluster = PureCluster(1)
     cluster.fence(1)
     answer = cluster.ask_for(wanted("t")).response.topics[0]
@@ -242,7 +242,7 @@ def test_a_fenced_replica_is_assigned_last_and_not_in_sync() -> None:
 @pytest.mark.parametrize(
     ("sizes", "allowed"), [([10_000], False), ([9_999], True), ([9_000, 2_000], False), ([10_001], False)]
 )
-def test_ten_thousand_records_are_the_limit(sizes: list[int], allowed: bool) -> None:
+def test_ten_thousand_records_are_the_limit_of_one_topic_creation_request(sizes: list[int], allowed: bool) -> None:
     topics = [wanted(f"t{index}", size) for index, size in enumerate(sizes)]
     if allowed:
         assert PureCluster(1).ask_for(*topics).response.topics[0].error_code == 0
@@ -252,7 +252,7 @@ def test_ten_thousand_records_are_the_limit(sizes: list[int], allowed: bool) -> 
     assert refused.value.code == ErrorCode.POLICY_VIOLATION
 
 
-def test_a_quota_refuses_single_topics() -> None:
+def test_the_mutation_quota_refuses_single_topics() -> None:
     def charge(mutations: int) -> None:
         if mutations > 2:
             raise ApiError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "too many")
@@ -281,7 +281,7 @@ def test_topics_are_deleted_by_name_and_by_id_with_their_configs() -> None:
     assert not cluster.image.configs.resources
 
 
-def test_what_cannot_be_deleted() -> None:
+def test_invalid_topic_deletions_are_refused() -> None:
     cluster = PureCluster(1)
     known = cluster.topic("a", [1])
     other = cluster.topic("b", [1])
@@ -314,7 +314,7 @@ def test_what_cannot_be_deleted() -> None:
 REMOTE_METADATA = "__remote_log_metadata"
 
 
-def test_the_topic_of_remote_segments_is_not_deleted_while_topics_have_some() -> None:
+def test_the_remote_log_metadata_topic_is_not_deleted_while_topics_have_remote_segments() -> None:
     cluster = PureCluster(1)
     metadata_id = cluster.topic(REMOTE_METADATA, [1])
     for name in ("a", "b", "c", "d"):
@@ -334,7 +334,7 @@ def test_the_topic_of_remote_segments_is_not_deleted_while_topics_have_some() ->
     assert [code for _, _, code, _ in delete(cluster, topic_names=[REMOTE_METADATA])] == [0]
 
 
-def test_the_topic_of_remote_segments_is_not_deleted_while_nodes_may_tier() -> None:
+def test_the_remote_log_metadata_topic_is_not_deleted_while_nodes_have_tiering_enabled() -> None:
     """Segments of topics that were deleted are deleted by what it says."""
     cluster = PureCluster(1, remote_storage_enabled=True)
     cluster.topic(REMOTE_METADATA, [1])
@@ -346,13 +346,13 @@ def test_the_topic_of_remote_segments_is_not_deleted_while_nodes_may_tier() -> N
 
 
 @pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state", "__share_group_state"])
-def test_other_internal_topics_are_deleted_as_by_kafka(name: str) -> None:
+def test_other_internal_topics_can_be_deleted_as_in_kafka(name: str) -> None:
     cluster = PureCluster(1, remote_storage_enabled=True)
     cluster.topic(name, [1])
     assert [code for _, _, code, _ in delete(cluster, topic_names=[name])] == [0]
 
 
-def test_deletion_may_be_switched_off() -> None:
+def test_delete_topic_enable_false_refuses_topic_deletion() -> None:
     cluster = PureCluster(1, delete_topic_enable=False)
     for version, code in ((2, ErrorCode.INVALID_REQUEST), (6, ErrorCode.TOPIC_DELETION_DISABLED)):
         with pytest.raises(ApiError) as refused:
@@ -377,7 +377,7 @@ def more(name: str, count: int, assignments: list[list[int]] | None = None) -> C
     return CreatePartitionsTopic(name=name, count=count, assignments=listed)
 
 
-def test_a_topic_grows() -> None:
+def test_partitions_are_added_to_a_topic() -> None:
     cluster = PureCluster(1, 2)
     cluster.topic("t", [1, 2])
     assert grow(cluster, more("t", 3)) == [("t", 0, None)]
@@ -394,7 +394,7 @@ CLUSTER_DEFAULT = ""
 
 
 @pytest.mark.parametrize("name", INTERNAL)
-def test_a_topic_whose_keys_are_placed_by_its_partition_count_does_not_grow(name: str) -> None:
+def test_internal_topics_with_keys_placed_by_partition_count_refuse_new_partitions(name: str) -> None:
     cluster = PureCluster(1, 2)
     cluster.topic(name, [1, 2])
     for validate_only in (True, False):
@@ -409,7 +409,7 @@ def test_a_topic_whose_keys_are_placed_by_its_partition_count_does_not_grow(name
 
 
 @pytest.mark.parametrize("name", INTERNAL)
-def test_it_grows_where_the_setting_allows_it(name: str) -> None:
+def test_internal_topics_get_new_partitions_when_the_growth_setting_allows_it(name: str) -> None:
     static = PureCluster(1, 2, internal_topics_grow=True)
     dynamic = PureCluster(1, 2)
     dynamic.replay(
@@ -449,13 +449,13 @@ def test_it_grows_where_the_setting_allows_it(name: str) -> None:
         ),
     ],
 )
-def test_what_growth_is_refused(topic: CreatePartitionsTopic, code: int, message: str | None) -> None:
+def test_invalid_partition_additions_are_refused(topic: CreatePartitionsTopic, code: int, message: str | None) -> None:
     cluster = PureCluster(1, 2)
     cluster.topic("t", [1], [1])
     assert grow(cluster, topic) == [(topic.name, code, message)]
 
 
-def test_growth_of_a_topic_named_twice_is_refused() -> None:
+def test_adding_partitions_to_a_topic_named_twice_is_refused() -> None:
     cluster = PureCluster(1)
     cluster.topic("t", [1])
     assert grow(cluster, more("t", 2), more("t", 3)) == [("t", ErrorCode.INVALID_REQUEST, "Duplicate topic name.")]

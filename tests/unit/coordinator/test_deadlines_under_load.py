@@ -57,7 +57,7 @@ async def commit_twice_an_append(service: Service, nursery: trio.Nursery) -> Non
         await trio.sleep(FSYNC_S / 3)
 
 
-def test_the_first_rebalance_of_a_group_ends_while_others_commit():
+def test_the_first_rebalance_of_a_group_completes_while_other_groups_commit():
     async def scenario():
         config = GroupCoordinatorConfig(group_initial_rebalance_delay_ms=100)
         async with serving(SyncingLog(), config=config) as service, trio.open_nursery() as nursery:
@@ -71,7 +71,7 @@ def test_the_first_rebalance_of_a_group_ends_while_others_commit():
     run(scenario)
 
 
-def test_a_commit_that_replication_keeps_waiting_is_told_while_others_commit():
+def test_a_commit_delayed_by_replication_times_out_while_other_groups_commit():
     async def scenario():
         log = SyncingLog()
         async with serving(log) as service, trio.open_nursery() as nursery:
@@ -112,7 +112,7 @@ def settle_many(draft: GroupDraft) -> None:
         draft.write_group(f"group-{number}", value)
 
 
-def test_sessions_that_end_together_end_a_bounded_number_a_turn():
+def test_simultaneous_session_timeouts_are_processed_in_bounded_steps():
     async def scenario():
         log = MemoryLog()
         async with serving(log) as service:

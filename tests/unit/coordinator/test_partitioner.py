@@ -21,12 +21,12 @@ from kraft.coordinator.partitioner import java_string_hash, partition_for
         ("\U0001f600", 1772899),
     ],
 )
-def test_the_hash_is_javas(text, expected):
+def test_the_partitioner_uses_the_string_hash_of_java(text, expected):
     assert java_string_hash(text) == expected
 
 
 @given(st.text(max_size=100) | st.text(st.characters(max_codepoint=127), min_size=60, max_size=70))
-def test_it_is_the_sum_that_java_defines(text):
+def test_the_string_hash_equals_the_sum_defined_by_java(text):
     value = 0
     encoded = text.encode("utf-16-be", "surrogatepass")
     for place in range(0, len(encoded), 2):
@@ -35,10 +35,10 @@ def test_it_is_the_sum_that_java_defines(text):
     assert -(2**31) <= java_string_hash(text) < 2**31
 
 
-def test_the_hash_without_a_positive_counterpart_is_partition_0():
+def test_a_hash_without_a_positive_counterpart_maps_to_partition_0():
     assert partition_for("polygenelubricants", 50) == 0
 
 
-def test_a_negative_hash_counts_as_positive():
+def test_a_negative_hash_is_used_as_its_absolute_value():
     assert java_string_hash("group-zzz") == -1484133140
     assert partition_for("group-zzz", 50) == 40

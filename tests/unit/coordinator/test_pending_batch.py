@@ -13,14 +13,14 @@ def ending_at(last_offset: int) -> Batch[None]:
     return batch
 
 
-def test_a_request_has_one_answer() -> None:
+def test_a_request_is_answered_only_once() -> None:
     waiter = Waiter()
     waiter.answer(1)
     with pytest.raises(AssertionError, match="one answer"):
         waiter.answer(2)
 
 
-def test_batches_are_pending_in_the_order_of_the_log() -> None:
+def test_batches_stay_pending_in_log_order() -> None:
     pending = PendingBatches[None](lambda effect: None)
     for last_offset in (3, 4, 4):  # A marker that was there already ends where the log does.
         pending.append(ending_at(last_offset))

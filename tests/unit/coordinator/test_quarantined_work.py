@@ -22,7 +22,7 @@ def items(runtime):
     return [(each.work, each.item) for each in runtime.set_aside.items()]
 
 
-def test_a_deadline_that_fails_is_set_aside_and_the_shard_serves_on(monkeypatch):
+def test_a_timer_that_raises_is_suspended_and_the_shard_keeps_serving(monkeypatch):
     async def scenario():
         async with serving() as service:
             real, expired = GroupShard.expire, []
@@ -48,7 +48,7 @@ def test_a_deadline_that_fails_is_set_aside_and_the_shard_serves_on(monkeypatch)
     run(scenario)
 
 
-def test_a_turn_of_a_walk_that_fails_is_set_aside_and_the_next_one_follows():
+def test_a_sweep_step_that_raises_is_suspended_and_the_next_step_runs():
     async def scenario():
         async with serving() as service:
             walked = []
@@ -68,7 +68,7 @@ def test_a_turn_of_a_walk_that_fails_is_set_aside_and_the_next_one_follows():
     run(scenario)
 
 
-def test_a_shard_that_fails_ends_alone(monkeypatch):
+def test_a_failed_shard_does_not_affect_other_shards(monkeypatch):
     async def scenario():
         async with serving(lead=False) as service:
             bad = service.partition("g")
@@ -99,7 +99,7 @@ def test_a_shard_that_fails_ends_alone(monkeypatch):
     run(scenario)
 
 
-def test_a_shard_that_failed_is_loaded_again_after_a_pause_that_grows_and_is_bounded(monkeypatch):
+def test_a_failed_shard_is_reloaded_with_bounded_exponential_backoff(monkeypatch):
     async def scenario():
         async with serving(lead=False) as service:
             bad, real, tried = service.partition("g"), GroupShard.loaded, []
@@ -126,7 +126,7 @@ def test_a_shard_that_failed_is_loaded_again_after_a_pause_that_grows_and_is_bou
 
 
 @pytest.mark.parametrize("at_once", [False, True])
-def test_a_shard_that_fails_while_it_serves_tells_who_waits_and_comes_back(at_once):
+def test_a_shard_that_fails_while_serving_fails_its_waiting_requests_and_is_reloaded(at_once):
     async def scenario():
         async with serving() as service:
             real, real_at_once = service.log.append, service.log.append_at_once
@@ -153,7 +153,7 @@ def test_a_shard_that_fails_while_it_serves_tells_who_waits_and_comes_back(at_on
     run(scenario)
 
 
-def test_a_transaction_whose_time_out_fails_is_set_aside_and_the_others_are_aborted(monkeypatch):
+def test_a_transaction_whose_timeout_raises_is_suspended_and_other_transactions_are_aborted(monkeypatch):
     async def scenario():
         log, markers = MemoryLog(), Markers()
         async with coordinating(log, markers, 1) as coordinator:
@@ -178,7 +178,7 @@ def test_a_transaction_whose_time_out_fails_is_set_aside_and_the_others_are_abor
     run(scenario)
 
 
-def test_a_transaction_whose_markers_fail_is_set_aside_and_the_others_end():
+def test_a_transaction_whose_markers_raise_is_suspended_and_other_transactions_complete():
     class Broken(Markers):
         async def write(self, ending, coordinator_epoch, is_current):
             assert ending.transactional_id != "bad", "broken"

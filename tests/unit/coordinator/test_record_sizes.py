@@ -14,7 +14,7 @@ from tests.unit.coordinator.service import ask, code_of, commit, committed, neig
 
 
 @pytest.mark.parametrize("size", [1_048_588, 3_000_000])
-def test_an_assignment_too_large_for_the_log_fails_alone(size):
+def test_an_assignment_too_large_for_the_log_fails_without_affecting_others(size):
     async def scenario():
         async with serving() as service, trio.open_nursery() as nursery:
             other = neighbour(service, "g")
@@ -44,7 +44,7 @@ def test_an_assignment_too_large_for_the_log_fails_alone(size):
     run(scenario)
 
 
-def test_operations_share_batches_no_larger_than_the_log_takes():
+def test_operations_share_batches_within_the_logs_size_limit():
     async def scenario():
         async with serving() as service:
             service.log.batch_bytes_max = 10_000
@@ -65,7 +65,7 @@ def test_operations_share_batches_no_larger_than_the_log_takes():
     run(scenario)
 
 
-def test_a_commit_to_a_partition_that_was_just_lost_is_for_another_coordinator():
+def test_a_commit_to_a_partition_just_lost_gets_not_coordinator():
     async def scenario():
         async with serving() as service:
 

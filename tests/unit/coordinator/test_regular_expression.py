@@ -9,7 +9,7 @@ from kraft.coordinator.regular_expression import EXPRESSION_BYTES_MAX, RegularEx
 from kraft.protocol.error_codes import ErrorCode
 
 
-def test_an_expression_describes_all_of_a_text() -> None:
+def test_a_regular_expression_must_match_the_whole_text() -> None:
     expression = RegularExpression("or(ders|acle)-[0-9]+")
     assert [text for text in ("orders-7", "oracle-12", "orders-7x", "my orders-7", "") if expression.matches(text)] == [
         "orders-7",
@@ -17,14 +17,14 @@ def test_an_expression_describes_all_of_a_text() -> None:
     ]
 
 
-def test_what_takes_pythons_own_for_ever_takes_no_time() -> None:
+def test_an_expression_with_exponential_backtracking_in_python_matches_quickly() -> None:
     assert not RegularExpression("(a+)+$").matches("a" * 10_000 + "b")
 
 
 @pytest.mark.parametrize(
     "text", ["(", "a**", "(?!a)b", r"(a)\1", "a{1001}", "((a{1000}){1000}){1000}", "a" * (EXPRESSION_BYTES_MAX + 1)]
 )
-def test_what_cannot_be_read_or_is_too_large_is_refused_with_its_code(text: str) -> None:
+def test_invalid_or_too_large_expressions_are_refused_with_their_error_code(text: str) -> None:
     with pytest.raises(ApiError, match="The regular expression is not valid: ") as refused:
         RegularExpression(text)
     assert refused.value.code == ErrorCode.INVALID_REGULAR_EXPRESSION

@@ -32,7 +32,7 @@ from tests.unit.coordinator.service import (
 )
 
 
-def test_a_coordinator_that_is_loading_says_so_and_heartbeats_pass():
+def test_a_loading_coordinator_answers_with_an_error_and_accepts_heartbeats():
     async def scenario():
         async with serving(lead=False) as service:
             service.log.read_gate = trio.Event()
@@ -53,7 +53,7 @@ def test_a_coordinator_that_is_loading_says_so_and_heartbeats_pass():
     run(scenario)
 
 
-def test_a_partition_that_is_not_led_here_is_not_coordinated_here():
+def test_a_partition_not_led_by_this_broker_is_not_coordinated_here():
     async def scenario():
         async with serving(lead=False) as service:
             assert code_of(await commit(service, 1)) == ErrorCode.NOT_COORDINATOR
@@ -61,7 +61,7 @@ def test_a_partition_that_is_not_led_here_is_not_coordinated_here():
     run(scenario)
 
 
-def test_before_it_runs_the_coordinator_is_not_available():
+def test_before_startup_the_coordinator_is_not_available():
     async def scenario():
         service = Service(MemoryLog())
         service.coordinator.on_election(0, 1)
@@ -75,7 +75,7 @@ def test_before_it_runs_the_coordinator_is_not_available():
     run(scenario)
 
 
-def test_losing_a_partition_answers_everybody_who_waits():
+def test_losing_a_partition_fails_all_waiting_requests():
     async def scenario():
         config = GroupCoordinatorConfig(group_initial_rebalance_delay_ms=3000)
         async with serving(config=config) as service, trio.open_nursery() as nursery:
@@ -92,7 +92,7 @@ def test_losing_a_partition_answers_everybody_who_waits():
     run(scenario)
 
 
-def test_leadership_lost_while_an_append_runs_leaves_the_answer_to_the_resignation():
+def test_when_leadership_is_lost_during_an_append_resignation_answers_its_request():
     async def scenario():
         async with serving() as service, trio.open_nursery() as nursery:
             service.log.held, service.log.takes_at_once = True, False
@@ -111,7 +111,7 @@ def test_leadership_lost_while_an_append_runs_leaves_the_answer_to_the_resignati
     run(scenario)
 
 
-def test_what_was_read_of_a_partition_goes_with_it():
+def test_the_loaded_state_of_a_partition_is_dropped_with_leadership():
     """A partition may never come back."""
 
     async def scenario():
@@ -127,7 +127,7 @@ def test_what_was_read_of_a_partition_goes_with_it():
     run(scenario)
 
 
-def test_only_a_newer_epoch_moves_a_partition():
+def test_only_a_newer_leader_epoch_reloads_a_partition():
     async def scenario():
         async with serving() as service:
             partition = service.partition("g").partition
@@ -144,7 +144,7 @@ def test_only_a_newer_epoch_moves_a_partition():
     run(scenario)
 
 
-def test_a_new_epoch_reads_the_log_only_when_the_old_one_has_stopped_appending():
+def test_a_new_epoch_loads_the_log_only_after_the_old_epoch_stopped_appending():
     async def scenario():
         async with serving() as service, trio.open_nursery() as nursery:
             await commit(service, 1)
@@ -163,7 +163,7 @@ def test_a_new_epoch_reads_the_log_only_when_the_old_one_has_stopped_appending()
     run(scenario)
 
 
-def test_a_successor_waits_for_an_append_that_cannot_be_cancelled():
+def test_a_new_epoch_waits_for_an_append_that_cannot_be_cancelled():
     async def scenario():
         async with serving() as service, trio.open_nursery() as nursery:
             await commit(service, 1)
@@ -219,7 +219,7 @@ def test_another_node_rebuilds_groups_and_offsets_from_the_log():
     run(scenario)
 
 
-def test_a_new_leader_does_not_answer_before_all_that_it_read_is_known_to_be_committed():
+def test_a_new_leader_does_not_answer_before_all_loaded_records_are_committed():
     async def scenario():
         log = MemoryLog()
         async with serving(log) as service:
@@ -241,7 +241,7 @@ def test_a_new_leader_does_not_answer_before_all_that_it_read_is_known_to_be_com
     run(scenario)
 
 
-def test_a_new_leader_waits_for_a_silent_follower_sooner_than_tell_an_older_offset():
+def test_a_new_leader_waits_for_a_silent_follower_before_it_returns_offsets():
     """Also past the commit timeout: only the high watermark says that what was acknowledged is all there."""
 
     async def scenario():
@@ -274,7 +274,7 @@ def test_a_new_leader_waits_for_a_silent_follower_sooner_than_tell_an_older_offs
     run(scenario)
 
 
-def test_a_leader_that_waits_for_its_follower_can_be_relieved():
+def test_a_leader_that_waits_for_its_follower_can_lose_leadership():
     async def scenario():
         log = MemoryLog()
         async with serving(log) as service:
@@ -294,7 +294,7 @@ def test_a_leader_that_waits_for_its_follower_can_be_relieved():
     run(scenario)
 
 
-def test_loading_is_tried_again_until_it_succeeds():
+def test_loading_is_retried_until_it_succeeds():
     async def scenario():
         log = MemoryLog()
         real_read = log.read
@@ -315,7 +315,7 @@ def test_loading_is_tried_again_until_it_succeeds():
     run(scenario)
 
 
-def test_a_partition_that_is_lost_before_it_is_loaded_harms_nobody():
+def test_losing_a_partition_before_it_is_loaded_has_no_effect():
     async def scenario():
         log = MemoryLog()
         subscribe = log.on_high_watermark
@@ -339,7 +339,7 @@ def test_a_partition_that_is_lost_before_it_is_loaded_harms_nobody():
     run(scenario)
 
 
-def test_offsets_of_deleted_topics_go_also_from_shards_that_were_loading():
+def test_offsets_of_deleted_topics_are_removed_from_shards_that_were_loading_too():
     async def scenario():
         log = MemoryLog()
         async with serving(log) as service:

@@ -15,7 +15,7 @@ from tests.unit.coordinator.group_host import TestCaller, join_request, sync_req
 from tests.unit.coordinator.service import ask, code_of, commit, committed, run, serving, write_offsets
 
 
-def test_a_commit_is_answered_when_the_high_watermark_has_passed_it_and_read_no_sooner():
+def test_a_commit_is_answered_and_readable_only_when_the_high_watermark_passed_it():
     async def scenario():
         async with serving() as service, trio.open_nursery() as nursery:
             service.log.held = True
@@ -36,7 +36,7 @@ def test_a_commit_is_answered_when_the_high_watermark_has_passed_it_and_read_no_
     run(scenario)
 
 
-def test_commits_that_come_together_share_a_batch_behind_the_first_few():
+def test_concurrent_commits_share_a_batch_behind_the_first_few():
     async def scenario():
         async with serving() as service, trio.open_nursery() as nursery:
             pending = [ask(nursery, commit(service, number)) for number in range(20)]
@@ -48,7 +48,7 @@ def test_commits_that_come_together_share_a_batch_behind_the_first_few():
     run(scenario)
 
 
-def test_when_an_append_fails_the_state_is_as_before_and_everybody_who_built_on_it_is_told():
+def test_a_failed_append_rolls_back_the_state_and_fails_all_requests_built_on_it():
     async def scenario():
         async with serving() as service, trio.open_nursery() as nursery:
             assert code_of(await commit(service, 1)) == 0
@@ -69,7 +69,7 @@ def test_when_an_append_fails_the_state_is_as_before_and_everybody_who_built_on_
     run(scenario)
 
 
-def test_a_broken_disk_makes_clients_look_for_another_coordinator():
+def test_a_broken_disk_sends_clients_to_another_coordinator():
     async def scenario():
         async with serving() as service:
             service.log.fail_next = [StorageError("no")]
@@ -78,7 +78,7 @@ def test_a_broken_disk_makes_clients_look_for_another_coordinator():
     run(scenario)
 
 
-def test_a_member_parked_on_top_of_a_failed_append_is_told_and_the_group_is_gone():
+def test_a_member_parked_on_a_failed_append_gets_an_error_and_its_group_is_removed():
     async def scenario():
         config = GroupCoordinatorConfig(group_initial_rebalance_delay_ms=3000)
         async with serving(config=config) as service, trio.open_nursery() as nursery:
@@ -92,7 +92,7 @@ def test_a_member_parked_on_top_of_a_failed_append_is_told_and_the_group_is_gone
     run(scenario)
 
 
-def test_an_answer_that_replication_keeps_waiting_is_an_error_after_the_commit_timeout_but_the_offset_stays():
+def test_a_commit_delayed_by_replication_times_out_but_its_offset_stays():
     async def scenario():
         async with serving() as service, trio.open_nursery() as nursery:
             service.log.held = True
@@ -107,7 +107,7 @@ def test_an_answer_that_replication_keeps_waiting_is_an_error_after_the_commit_t
     run(scenario)
 
 
-def test_a_deadline_that_a_failed_append_put_back_passes_again():
+def test_a_timer_restored_by_a_failed_append_expires_again():
     """A member's session ends, the record of the empty group is refused, the member is back, and its session ends
     once more."""
 
@@ -126,7 +126,7 @@ def test_a_deadline_that_a_failed_append_put_back_passes_again():
 
 
 @pytest.mark.parametrize("count", [200, 600])
-def test_an_operation_is_one_batch_whatever_its_size(count):
+def test_an_operation_is_written_as_one_batch_whatever_its_size(count):
     """800 KB, and 2.4 MB: more than max.message.bytes."""
 
     async def scenario():
@@ -139,7 +139,7 @@ def test_an_operation_is_one_batch_whatever_its_size(count):
     run(scenario)
 
 
-def test_an_operation_too_large_for_a_segment_is_refused_whole():
+def test_an_operation_too_large_for_a_segment_is_refused_completely():
     async def scenario():
         async with serving() as service:
             service.log.append_bytes_max = 1_000_000
@@ -153,7 +153,7 @@ def test_an_operation_too_large_for_a_segment_is_refused_whole():
     run(scenario)
 
 
-def test_if_the_second_of_two_batches_fails_the_log_decides_what_holds():
+def test_after_a_failure_of_the_second_of_two_batches_the_state_follows_the_log():
     async def scenario():
         async with serving() as service:
             partition, real_append = service.partition("g"), service.log.append
@@ -177,7 +177,7 @@ def test_if_the_second_of_two_batches_fails_the_log_decides_what_holds():
     run(scenario)
 
 
-def test_a_request_that_is_given_up_leaves_the_coordinator_as_it_is():
+def test_a_cancelled_request_does_not_change_the_coordinator():
     async def scenario():
         async with serving() as service, trio.open_nursery() as nursery:
             service.log.held = True
@@ -191,7 +191,7 @@ def test_a_request_that_is_given_up_leaves_the_coordinator_as_it_is():
     run(scenario)
 
 
-def test_offsets_of_a_topic_made_anew_stay_when_the_old_one_is_reported_deleted():
+def test_offsets_of_a_recreated_topic_survive_the_deletion_of_the_old_topic():
     async def scenario():
         async with serving() as service:
             await commit(service, 3)
@@ -202,7 +202,7 @@ def test_offsets_of_a_topic_made_anew_stay_when_the_old_one_is_reported_deleted(
     run(scenario)
 
 
-def test_what_the_log_takes_is_answered_in_the_step_that_submits_it():
+def test_a_synchronous_append_is_answered_in_the_step_that_submits_it():
     async def scenario():
         async with serving() as service:
             await trio.sleep(1)
@@ -214,7 +214,7 @@ def test_what_the_log_takes_is_answered_in_the_step_that_submits_it():
     run(scenario)
 
 
-def test_a_refusal_in_the_step_that_submits_puts_the_state_back():
+def test_a_synchronous_append_failure_rolls_back_the_state():
     async def scenario():
         async with serving() as service:
             await trio.sleep(1)
@@ -229,7 +229,7 @@ def test_a_refusal_in_the_step_that_submits_puts_the_state_back():
     run(scenario)
 
 
-def test_what_is_appended_at_once_and_not_replicated_is_an_error_after_the_commit_timeout():
+def test_a_synchronous_append_that_is_not_replicated_times_out():
     async def scenario():
         async with serving() as service, trio.open_nursery() as nursery:
             await trio.sleep(1)
@@ -246,7 +246,7 @@ def test_what_is_appended_at_once_and_not_replicated_is_an_error_after_the_commi
     run(scenario)
 
 
-def test_a_disk_that_fails_in_the_step_that_submits_takes_the_coordinator_with_it():
+def test_a_disk_failure_in_a_synchronous_append_unloads_the_coordinator():
     """The broker gives the partition up before the append has told that it failed."""
 
     async def scenario():

@@ -54,7 +54,7 @@ class Log:
 @pytest.mark.parametrize(
     ("sizes", "turns_max"), [([1] * 1000, 12), ([10] * 100, 3), ([3 * WALKED_PER_SLICE], 60), ([5], 2)]
 )
-def test_others_have_their_turn_by_what_is_walked_over(sizes: list[int], turns_max: int) -> None:
+def test_loading_a_shard_yields_by_the_amount_of_records_read(sizes: list[int], turns_max: int) -> None:
     log: Any = Log(sizes)
     shard = GroupShard(GroupCoordinatorConfig(), None, None)  # type: ignore[arg-type]  # Loading asks for neither.
     turns = 0
@@ -77,7 +77,7 @@ def test_others_have_their_turn_by_what_is_walked_over(sizes: list[int], turns_m
     assert (sum(sizes) + 8 * len(sizes)) // (2 * WALKED_PER_SLICE) <= turns <= turns_max, turns
 
 
-def test_batches_that_lost_their_last_records_are_passed_once() -> None:
+def test_batches_that_lost_their_last_records_are_loaded_once() -> None:
     log: Any = Log([5, 3], gap=4)
     shard = GroupShard(GroupCoordinatorConfig(), None, None)  # type: ignore[arg-type]  # Loading asks for neither.
     loaded = trio.run(load, shard, log, PARTITION)

@@ -46,7 +46,7 @@ def sizes(service: Service, partition: TopicPartition, start: int) -> list[int]:
     return [len(batch.entries) for batch in service.log.batches[partition][start:]]
 
 
-def test_expiry_takes_a_bounded_part_of_the_shard_in_each_turn():
+def test_expiry_processes_a_bounded_part_of_the_shard_per_step():
     async def scenario():
         async with serving(config=CONFIG) as service:
             partition = await filled(service)
@@ -60,7 +60,7 @@ def test_expiry_takes_a_bounded_part_of_the_shard_in_each_turn():
     run(scenario)
 
 
-def test_a_deleted_topic_is_forgotten_in_turns():
+def test_a_deleted_topic_is_removed_from_a_shard_in_steps():
     async def scenario():
         async with serving() as service:
             partition = await filled(service)
@@ -75,7 +75,7 @@ def test_a_deleted_topic_is_forgotten_in_turns():
     run(scenario)
 
 
-def test_others_get_their_turn_between_any_two_of_a_walk():
+def test_other_tasks_run_between_any_two_steps_of_a_sweep():
     async def scenario():
         async with serving() as service, trio.open_nursery() as nursery:
             turns: list[str] = []
@@ -101,7 +101,7 @@ def test_others_get_their_turn_between_any_two_of_a_walk():
     run(scenario)
 
 
-def test_portions_are_everything_in_order_and_never_large():
+def test_chunks_contain_everything_in_order_within_the_limit():
     host = GroupHost()
     host.run(commit_many)
     parts = list(portions(host.state, host.state.groups))
@@ -115,7 +115,7 @@ def test_portions_are_everything_in_order_and_never_large():
     ]
 
 
-def test_no_more_than_so_many_walks_wait():
+def test_the_number_of_queued_sweeps_is_limited():
     async def scenario():
         async with serving(lead=False) as service:
             service.log.read_gate = trio.Event()
@@ -129,7 +129,7 @@ def test_no_more_than_so_many_walks_wait():
     run(scenario)
 
 
-def test_what_is_committed_between_the_turns_of_an_expiry_stays_with_its_group():
+def test_offsets_committed_between_the_steps_of_an_expiry_are_kept():
     async def scenario():
         async with serving(config=CONFIG) as service:
             partition = await filled(service)
@@ -153,7 +153,7 @@ def test_what_is_committed_between_the_turns_of_an_expiry_stays_with_its_group()
     run(scenario)
 
 
-def test_a_walk_ends_with_its_leadership_and_the_next_leader_expires_the_rest():
+def test_a_sweep_ends_with_leadership_and_the_next_leader_expires_the_rest():
     async def scenario():
         log = MemoryLog()
         async with serving(log, CONFIG) as service:
@@ -177,7 +177,7 @@ def test_a_walk_ends_with_its_leadership_and_the_next_leader_expires_the_rest():
     run(scenario)
 
 
-def test_an_expiry_that_the_log_refuses_comes_again():
+def test_an_expiry_whose_append_fails_is_repeated():
     async def scenario():
         async with serving(config=CONFIG) as service:
             await filled(service)
@@ -193,7 +193,7 @@ def test_an_expiry_that_the_log_refuses_comes_again():
     run(scenario)
 
 
-def test_what_all_groups_have_committed_is_gathered_in_turns():
+def test_committed_offsets_of_all_groups_are_collected_in_steps():
     async def scenario():
         async with serving() as service:
             await filled(service)
@@ -208,7 +208,7 @@ def test_what_all_groups_have_committed_is_gathered_in_turns():
     run(scenario)
 
 
-def test_commits_that_have_not_changed_are_not_put_in_order_again():
+def test_committed_offsets_that_have_not_changed_are_not_sorted_again():
     async def scenario():
         async with serving() as service:
             await filled(service)
@@ -233,7 +233,7 @@ def test_commits_that_have_not_changed_are_not_put_in_order_again():
     run(scenario)
 
 
-def test_groups_of_a_topic_are_looked_for_in_turns():
+def test_groups_subscribed_to_a_topic_are_searched_in_steps():
     async def scenario():
         async with serving() as service:
             await filled(service)
@@ -253,7 +253,7 @@ def test_groups_of_a_topic_are_looked_for_in_turns():
     run(scenario)
 
 
-def test_a_group_whose_subscriptions_cannot_be_read_has_to_do_with_every_topic_while_it_has_members():
+def test_a_group_with_unreadable_subscriptions_counts_as_subscribed_to_every_topic_while_it_has_members():
     async def scenario():
         groups = {}
         for group_id, members in (("empty", {}), ("unreadable", {"m": None})):

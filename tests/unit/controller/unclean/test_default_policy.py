@@ -60,7 +60,7 @@ class AllKilled:
 
 
 @pytest.mark.parametrize("min_isr", [1, 2])
-def test_the_last_leader_is_not_elected_unasked_on_a_log_that_it_lost(min_isr: int) -> None:
+def test_the_last_leader_is_not_elected_on_a_lost_log_before_other_replicas_are_queried(min_isr: int) -> None:
     """One follower returns, the leader soon after it, the other follower last."""
     run = AllKilled(min_isr=min_isr)
     run.back(2)
@@ -83,7 +83,7 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("replicas", "min_isr", "elr", "order"), TABLE)
-def test_in_each_order_of_return_the_logs_that_were_kept_decide(
+def test_replicas_with_kept_logs_are_elected_in_every_order_of_return(
     replicas: int, min_isr: int, elr: bool, order: tuple[int, ...]
 ) -> None:
     """Broker 1 led last and has lost its log. With ELR on, one that kept its log leads once all are back. Without
@@ -99,7 +99,7 @@ def test_in_each_order_of_return_the_logs_that_were_kept_decide(
 
 
 @pytest.mark.parametrize(("min_isr", "order"), [*product((1, 2), permutations((1, 2, 3)))])
-def test_whoever_is_noticed_last_to_be_gone_a_kept_log_leads(min_isr: int, order: tuple[int, ...]) -> None:
+def test_a_replica_with_a_kept_log_leads_whichever_broker_was_fenced_last(min_isr: int, order: tuple[int, ...]) -> None:
     run = AllKilled(min_isr=min_isr, order=order)
     for broker in (1, 2, 3):
         run.back(broker)
@@ -107,7 +107,7 @@ def test_whoever_is_noticed_last_to_be_gone_a_kept_log_leads(min_isr: int, order
     assert run.leader in (2, 3)
 
 
-def test_followers_that_left_the_isr_by_fencing_are_asked_though_nothing_records_them() -> None:
+def test_followers_fenced_out_of_the_isr_are_queried_though_no_record_names_them() -> None:
     run = AllKilled(min_isr=1)
     run.back(1)
     assert run.cluster.partition("t").last_known_elr == (1,)
@@ -117,7 +117,7 @@ def test_followers_that_left_the_isr_by_fencing_are_asked_though_nothing_records
     assert run.look()[0].leader == 2
 
 
-def test_those_that_are_no_members_get_one_round_of_time() -> None:
+def test_dead_replicas_outside_the_last_isr_are_waited_for_during_one_query_round() -> None:
     run = AllKilled(min_isr=1)
     run.logs[1] = FULL
     run.back(1)
@@ -128,7 +128,7 @@ def test_those_that_are_no_members_get_one_round_of_time() -> None:
     assert run.cluster.partition("t").leader_recovery_state == RECOVERING
 
 
-def test_one_that_is_no_member_is_waited_for_as_long_as_its_session_lasts() -> None:
+def test_a_replica_outside_the_last_isr_is_waited_for_until_its_session_ends() -> None:
     run = AllKilled(min_isr=1)
     run.back(1)
     run.cluster.held = frozenset({2})
@@ -138,7 +138,7 @@ def test_one_that_is_no_member_is_waited_for_as_long_as_its_session_lasts() -> N
     assert run.look()[0].leader == 1
 
 
-def test_one_that_is_no_member_and_alive_is_given_a_session_to_answer() -> None:
+def test_a_live_replica_outside_the_last_isr_has_one_session_timeout_to_answer() -> None:
     """Every node was killed, and all are back; on a busy machine a follower that kept its log answers late."""
     run = AllKilled(min_isr=1)
     for broker in (2, 3, 1):
@@ -151,7 +151,7 @@ def test_one_that_is_no_member_and_alive_is_given_a_session_to_answer() -> None:
     assert (report.leader, report.is_clean) == (2, True)
 
 
-def test_one_that_is_no_member_and_never_answers_is_given_no_more_than_a_session() -> None:
+def test_a_silent_replica_outside_the_last_isr_is_waited_for_at_most_one_session_timeout() -> None:
     run = AllKilled(min_isr=1)
     for broker in (2, 3, 1):
         run.back(broker)
@@ -162,7 +162,7 @@ def test_one_that_is_no_member_and_never_answers_is_given_no_more_than_a_session
     assert run.look(0.1)[0].leader == 1
 
 
-def test_a_member_is_waited_for_while_its_process_is_down_up_to_the_timeout() -> None:
+def test_a_last_isr_member_is_waited_for_while_it_is_down_up_to_the_timeout() -> None:
     run = AllKilled(min_isr=2)
     run.back(2)
     run.back(1)
@@ -177,7 +177,7 @@ def test_a_member_is_waited_for_while_its_process_is_down_up_to_the_timeout() ->
     assert (report.leader, report.silent) == (1, (2, 3))
 
 
-def test_without_an_answer_of_any_member_the_wait_has_no_bound() -> None:
+def test_without_an_answer_of_any_last_isr_member_the_wait_is_unbounded() -> None:
     """The time allowed never overrides unclean.leader.election.enable=false."""
     run = AllKilled(min_isr=1)
     run.back(1)
@@ -192,7 +192,7 @@ def test_without_an_answer_of_any_member_the_wait_has_no_bound() -> None:
     assert run.look()[0].leader == 2
 
 
-def test_a_member_that_is_still_eligible_is_waited_for_without_bound() -> None:
+def test_a_last_isr_member_that_is_still_eligible_is_waited_for_without_limit() -> None:
     run = AllKilled(min_isr=2)
     run.back(1)
     run.back(3)
@@ -203,7 +203,7 @@ def test_a_member_that_is_still_eligible_is_waited_for_without_bound() -> None:
     assert run.leader == 2
 
 
-def test_a_longer_log_that_does_not_contain_the_members_does_not_lead() -> None:
+def test_a_longer_log_that_does_not_contain_the_last_isr_members_log_does_not_lead() -> None:
     """Figure 8 of the Raft paper: 3 led alone in epoch 3 and acknowledged nothing."""
     run = AllKilled(min_isr=1)
     run.logs = {1: [2] * 10, 2: [2] * 8, 3: [2] * 5 + [3] * 20}
@@ -213,7 +213,7 @@ def test_a_longer_log_that_does_not_contain_the_members_does_not_lead() -> None:
     assert (report[0].leader, report[0].is_clean) == (1, False)
 
 
-def test_of_those_that_contain_the_members_log_the_greatest_leads() -> None:
+def test_of_the_logs_that_contain_the_last_isr_members_log_the_longest_leads() -> None:
     run = AllKilled(min_isr=1)
     run.logs = {1: [2] * 5, 2: [2] * 8, 3: [2] * 6 + [3] * 1}
     for broker in (3, 2, 1):
@@ -222,7 +222,7 @@ def test_of_those_that_contain_the_members_log_the_greatest_leads() -> None:
     assert report[0].leader == 3
 
 
-def test_a_replica_that_cannot_be_compared_counts_as_silent() -> None:
+def test_a_replica_whose_log_cannot_be_compared_counts_as_silent() -> None:
     """A follower of Apache Kafka tells where its log ends, but not to a debugging consumer where an epoch does."""
     run = AllKilled(min_isr=1)
     run.logs[1] = [0] * 10
@@ -240,7 +240,7 @@ def test_a_replica_that_cannot_be_compared_counts_as_silent() -> None:
     assert run.look(9.0)[0].silent == (2, 3)
 
 
-def test_who_loses_its_standing_while_somebody_leads_stays_a_member_until_the_isr_is_at_its_minimum() -> None:
+def test_a_replica_that_lost_eligibility_stays_a_last_isr_member_until_the_isr_reaches_min_isr() -> None:
     cluster = PureCluster(1, 2, 3, elr=True)
     cluster.topic("t", [1, 2, 3], min_insync_replicas="2")
     for broker in (3, 2):
@@ -257,13 +257,13 @@ def test_who_loses_its_standing_while_somebody_leads_stays_a_member_until_the_is
     assert cluster.partition("t").last_known_elr == ()
 
 
-def test_the_boolean_still_means_the_first_that_is_alive() -> None:
+def test_unclean_leader_election_enable_true_elects_the_first_live_replica() -> None:
     run = AllKilled(min_isr=2, unclean_leader_election_enable="true")
     run.back(2)
     assert (run.leader, run.cluster.partition("t").leader_recovery_state) == (2, RECOVERING)
 
 
-def test_a_kill_that_loses_nothing_is_no_unclean_election() -> None:
+def test_a_crash_without_data_loss_causes_no_unclean_election() -> None:
     run = AllKilled(min_isr=2)
     run.logs[1] = FULL
     for broker in (2, 3, 1):
@@ -273,7 +273,7 @@ def test_a_kill_that_loses_nothing_is_no_unclean_election() -> None:
     assert run.cluster.image.configs.topic("t").get("kraft.unclean.election.0.2") is None
 
 
-def test_an_operator_who_ends_the_wait_gets_the_best_log_that_is_known() -> None:
+def test_an_operator_request_during_the_wait_elects_the_best_known_log() -> None:
     """2 is a member and down; of 1, which led last and lost its log, and 3, which kept it, 3 leads."""
     run = AllKilled(min_isr=2)
     run.back(1)
@@ -289,7 +289,7 @@ def test_an_operator_who_ends_the_wait_gets_the_best_log_that_is_known() -> None
     assert (run.leader, run.cluster.partition("t").leader_recovery_state) == (3, RECOVERING)
 
 
-def test_an_operator_gets_the_best_log_though_a_member_is_waited_for_without_bound() -> None:
+def test_an_operator_request_elects_the_best_log_even_during_an_unbounded_wait() -> None:
     """2 is eligible and down. Of the two that are back, 1 comes first in the assignment and has nothing."""
     run = AllKilled(min_isr=2)
     run.back(1)
@@ -304,7 +304,7 @@ def test_an_operator_gets_the_best_log_though_a_member_is_waited_for_without_bou
     assert run.leader == 3
 
 
-def test_only_what_is_due_is_looked_at_again() -> None:
+def test_only_due_partitions_are_checked_again() -> None:
     run = AllKilled(min_isr=2)
     run.back(2)
     run.back(1)
@@ -318,7 +318,7 @@ def test_only_what_is_due_is_looked_at_again() -> None:
     assert run.recoveries.take_due() == inf
 
 
-def test_a_wait_is_told_once_for_each_set_of_replicas_that_it_is_for() -> None:
+def test_a_wait_is_logged_once_for_each_set_of_awaited_replicas() -> None:
     run = AllKilled(min_isr=2)
     run.logs[1] = [0] * 10
     run.back(2)
@@ -347,7 +347,7 @@ def test_a_wait_is_told_once_for_each_set_of_replicas_that_it_is_for() -> None:
 
 
 @pytest.mark.parametrize("others", [FULL, FULL[:-1]])
-def test_a_damaged_log_tells_what_it_had_and_does_not_lead(others: Epochs) -> None:
+def test_a_damaged_log_reports_its_former_end_and_does_not_lead(others: Epochs) -> None:
     """Broker 1 has told that its replica is lost, and yet answers: the end that its log had before the damage."""
     run = AllKilled()
     run.logs = {1: FULL, 2: others, 3: others}

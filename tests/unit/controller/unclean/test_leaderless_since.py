@@ -73,7 +73,9 @@ async def fail_over(rig: Rig, universe: Universe, epoch: int) -> None:
 
 
 @pytest.mark.parametrize("fail_overs", [0, 1, 4])
-def test_fail_overs_do_not_prolong_the_wait(fail_overs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leader_changes_during_recovery_do_not_extend_the_wait(
+    fail_overs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ReplicaQuestions, "ask", answer)
 
     async def body(universe: Universe) -> None:
@@ -90,7 +92,7 @@ def test_fail_overs_do_not_prolong_the_wait(fail_overs: int, monkeypatch: pytest
     simulate(body)
 
 
-def test_a_strategy_that_is_set_later_begins_the_wait_then() -> None:
+def test_a_recovery_strategy_set_later_starts_the_wait_at_that_time() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             other = await lose_the_leader(rig, universe, "none")
@@ -112,7 +114,7 @@ def test_a_strategy_that_is_set_later_begins_the_wait_then() -> None:
     simulate(body)
 
 
-def test_one_partition_more_costs_no_look_at_those_that_wait_already(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_additional_leaderless_partition_does_not_recheck_waiting_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     work = WorkOfSteps(monkeypatch, (open_times, "is_open"))
 
     async def body(universe: Universe) -> None:
@@ -200,7 +202,7 @@ def change(cluster: PureCluster, source: random.Random, number: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_may_have_changed_is_all_that_has_to_be_looked_at(seed: int) -> None:
+def test_only_partitions_that_may_have_changed_are_checked(seed: int) -> None:
     source, followed = random.Random(seed), Followed()
     waits: dict[TopicIdPartition, tuple[int, bool, float]] = {}
     for number in range(80):
@@ -210,7 +212,7 @@ def test_what_may_have_changed_is_all_that_has_to_be_looked_at(seed: int) -> Non
             followed.check(waits)
 
 
-def test_a_controller_that_starts_sees_what_has_waited_since_before() -> None:
+def test_a_new_controller_finds_partitions_that_became_leaderless_before() -> None:
     followed = Followed()
     followed.cluster.topic("t", [1])
     followed.cluster.fence(1)
@@ -219,7 +221,7 @@ def test_a_controller_that_starts_sees_what_has_waited_since_before() -> None:
     followed.check({})
 
 
-def test_a_broker_that_may_be_dead_is_looked_for_in_growing_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_possibly_dead_broker_is_probed_at_growing_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ReplicaQuestions, "ask", answer)
 
     async def body(universe: Universe) -> None:

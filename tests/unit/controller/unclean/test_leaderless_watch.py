@@ -26,7 +26,7 @@ class EqualLogs(ReplicaQuestions):
         return [(each, Answer(LogEnd(0, 10), {})) for each in questions]
 
 
-def test_all_partitions_that_wait_are_told_of_though_nothing_changes_meanwhile() -> None:
+def test_all_leaderless_partitions_are_logged_even_without_metadata_changes() -> None:
     count = 2 * WAITS_TOLD_MAX + 5
     cluster = waiting_cluster(count)
     told: list[Waiting] = []

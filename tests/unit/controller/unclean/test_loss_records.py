@@ -66,7 +66,7 @@ class Lossy:
         return reports_of(self.cluster.image.configs.topic("t").items())
 
 
-def test_an_unclean_election_is_reported_in_its_own_batch() -> None:
+def test_an_unclean_election_is_recorded_in_its_own_batch() -> None:
     run = Lossy()
     run.lead_only(1)
     assert run.reports == []
@@ -86,7 +86,7 @@ def test_an_unclean_election_is_reported_in_its_own_batch() -> None:
     }
 
 
-def test_who_is_in_sync_again_and_told_of_nothing_is_noted_once() -> None:
+def test_a_replica_that_rejoins_the_isr_without_a_loss_report_is_recorded_once() -> None:
     run = Lossy()
     run.lead_only(1)
     run.comes(2)
@@ -100,7 +100,7 @@ def test_who_is_in_sync_again_and_told_of_nothing_is_noted_once() -> None:
     assert run.reports[0].outstanding == ()
 
 
-def test_another_unclean_election_before_the_leader_recovered_is_one_too() -> None:
+def test_a_second_unclean_election_before_the_leader_recovered_is_recorded_too() -> None:
     run = Lossy()
     run.lead_only(1)
     run.comes(2)
@@ -113,7 +113,7 @@ def test_another_unclean_election_before_the_leader_recovered_is_one_too() -> No
     assert [report.election["leader"] for report in run.reports] == [2, 3]
 
 
-def test_a_clean_election_of_a_recovering_partition_is_none() -> None:
+def test_a_clean_election_of_a_recovering_partition_is_not_recorded_as_unclean() -> None:
     run = Lossy()
     run.lead_only(1)
     run.comes(2)
@@ -123,7 +123,7 @@ def test_a_clean_election_of_a_recovering_partition_is_none() -> None:
     assert len(run.reports) == 1
 
 
-def test_the_latest_few_are_kept_with_what_completes_them() -> None:
+def test_only_the_latest_election_reports_are_kept_with_their_completions() -> None:
     run = Lossy()
     run.lead_only(1)
     for serial in range(ELECTIONS_KEPT + 2):
@@ -143,7 +143,7 @@ def test_the_latest_few_are_kept_with_what_completes_them() -> None:
     ), names
 
 
-def test_a_recovery_reports_the_ends_that_it_knows_and_is_reported_once() -> None:
+def test_a_recovery_records_the_known_log_ends_and_is_recorded_once() -> None:
     run = Lossy(kraft_unclean_recovery_strategy="aggressive")
     run.lead_only(1)
     run.comes(2)
@@ -166,7 +166,7 @@ def test_a_recovery_reports_the_ends_that_it_knows_and_is_reported_once() -> Non
     ]
 
 
-def test_what_has_no_room_in_the_batch_is_left_out() -> None:
+def test_log_ends_that_do_not_fit_the_batch_are_left_out() -> None:
     run = Lossy()
     run.lead_only(1)
     elected = at_once(leader_and_isr.broker_unfenced(run.cluster.view, 2, run.cluster.epoch(2)))
@@ -188,7 +188,7 @@ def alter(run: Lossy, name: str, value: str | None) -> list[Any]:
     )
 
 
-def test_reports_can_be_dismissed_and_completed_but_not_made() -> None:
+def test_election_reports_can_be_dismissed_and_completed_but_not_created() -> None:
     run = Lossy()
     run.lead_only(1)
     run.comes(2)
@@ -208,7 +208,7 @@ def test_reports_can_be_dismissed_and_completed_but_not_made() -> None:
     assert run.reports == []
 
 
-def test_who_leads_by_another_unclean_election_is_awaited_no_longer() -> None:
+def test_a_leader_by_a_second_unclean_election_is_no_longer_waited_for() -> None:
     """It lost nothing of what it had in the election before, so nobody will ever hear of that from it."""
     run = Lossy()
     run.lead_only(1)
@@ -222,7 +222,7 @@ def test_who_leads_by_another_unclean_election_is_awaited_no_longer() -> None:
     assert first.losses[1].start_offset == first.losses[1].end_offset
 
 
-def test_what_left_the_leader_epoch_as_it_was_is_reported_as_no_election() -> None:
+def test_recording_an_election_without_a_leader_epoch_change_fails_an_assertion() -> None:
     cluster = Lossy().cluster
     partition = cluster.partition("t")
     with pytest.raises(AssertionError, match="is no election"):

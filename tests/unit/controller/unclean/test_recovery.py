@@ -57,7 +57,7 @@ class Recovering:
         return self.cluster.partition("t").leader
 
 
-def test_without_a_strategy_replicas_are_asked_and_nobody_is_elected() -> None:
+def test_without_a_strategy_replicas_are_queried_and_no_leader_is_elected() -> None:
     """An operator is shown what an unclean election would choose and lose."""
     run = Recovering("none")
     run.lose(3, 2, 1)
@@ -80,7 +80,7 @@ def test_without_a_strategy_replicas_are_asked_and_nobody_is_elected() -> None:
     assert run.recoveries.take_due() == inf, "nothing is looked at again before something changes"
 
 
-def test_what_another_log_has_beyond_the_candidates_is_told() -> None:
+def test_records_that_only_another_log_has_are_reported_as_lost_by_the_candidate() -> None:
     run = Recovering("none")
     run.lose(3, 2, 1)
     run.cluster.unfence(3)
@@ -91,7 +91,7 @@ def test_what_another_log_has_beyond_the_candidates_is_told() -> None:
     assert (waiting.candidate, waiting.lost) == (2, (Lost(3, 0, 99),)), "2 tells that its epoch 2 ends at 0"
 
 
-def test_a_silent_replica_is_asked_again_in_growing_intervals_and_at_once_when_it_is_another() -> None:
+def test_a_silent_replica_is_queried_again_with_backoff_and_immediately_after_a_restart() -> None:
     run = Recovering(BALANCED, min_isr=2)
     run.lose(3, 2, 1)
     run.cluster.unfence(3)
@@ -109,7 +109,7 @@ def test_a_silent_replica_is_asked_again_in_growing_intervals_and_at_once_when_i
     assert run.asked() == [3], "a new incarnation is asked at once"
 
 
-def test_the_time_to_ask_a_silent_replica_again_is_due() -> None:
+def test_the_next_query_of_a_silent_replica_is_scheduled() -> None:
     run = Recovering("none")
     run.lose(3, 2, 1)
     run.cluster.unfence(3)
@@ -122,7 +122,7 @@ def test_the_time_to_ask_a_silent_replica_again_is_due() -> None:
 
 
 @pytest.mark.parametrize("elr", [True, False])
-def test_aggressive_takes_the_longest_log_of_those_who_answer_and_waits_for_nobody(elr: bool) -> None:
+def test_aggressive_elects_the_longest_log_of_the_answers_without_waiting(elr: bool) -> None:
     run = Recovering(AGGRESSIVE, elr=elr)
     run.lose(3, 2, 1)
     run.cluster.unfence(2)
@@ -153,7 +153,7 @@ def test_aggressive_takes_the_longest_log_of_those_who_answer_and_waits_for_nobo
     assert run.asked() == []
 
 
-def test_a_later_epoch_beats_a_longer_log_and_the_assignment_decides_between_equals() -> None:
+def test_a_later_epoch_beats_a_longer_log_and_assignment_order_breaks_ties() -> None:
     run = Recovering(AGGRESSIVE)
     run.lose(3, 2, 1)
     run.cluster.unfence(3)
@@ -168,7 +168,7 @@ def test_a_later_epoch_beats_a_longer_log_and_the_assignment_decides_between_equ
     assert run.round()[0].leader == 2
 
 
-def test_balanced_waits_for_each_last_known_replica_that_may_live() -> None:
+def test_balanced_waits_for_each_last_known_replica_that_may_be_alive() -> None:
     run = Recovering(BALANCED, min_isr=2)
     run.lose(3)
     run.lose(2)
@@ -183,7 +183,7 @@ def test_balanced_waits_for_each_last_known_replica_that_may_live() -> None:
     assert run.round()[0].leader == 3
 
 
-def test_balanced_waits_no_longer_than_it_may() -> None:
+def test_balanced_waits_no_longer_than_its_timeout() -> None:
     run = Recovering(BALANCED)
     run.lose(3, 2, 1)
     run.cluster.unfence(3)
@@ -195,7 +195,7 @@ def test_balanced_waits_no_longer_than_it_may() -> None:
     assert run.round()[0].leader == 3
 
 
-def test_balanced_asks_the_last_known_replicas_that_came_back_without_their_standing() -> None:
+def test_balanced_queries_last_known_replicas_that_returned_without_eligibility() -> None:
     """All restart uncleanly: nobody is eligible, but each may have the most."""
     run = Recovering(BALANCED, min_isr=2)
     run.lose(3, 2, 1)
@@ -221,7 +221,7 @@ def test_an_eligible_replica_that_returns_leads_without_recovery() -> None:
     assert run.round() == ()
 
 
-def test_an_answer_of_a_former_incarnation_does_not_count() -> None:
+def test_an_answer_of_a_former_broker_incarnation_is_ignored() -> None:
     run = Recovering(AGGRESSIVE)
     run.lose(3, 2, 1)
     run.cluster.unfence(3)
@@ -233,7 +233,7 @@ def test_an_answer_of_a_former_incarnation_does_not_count() -> None:
     assert run.asked() == [3]
 
 
-def test_an_answer_about_a_partition_that_changed_since_does_not_count() -> None:
+def test_an_answer_about_a_partition_that_changed_since_is_ignored() -> None:
     run = Recovering(AGGRESSIVE, min_isr=2)
     run.lose(3, 2, 1)
     run.cluster.unfence(3)
@@ -254,7 +254,7 @@ def test_a_broker_that_answered_and_died_does_not_lead() -> None:
     assert run.cluster.apply(run.recoveries.decide(run.cluster.view, 0.0)) == ()
 
 
-def test_nothing_is_recovered_before_the_session_of_one_who_may_return_has_ended() -> None:
+def test_no_recovery_starts_before_the_session_of_a_replica_that_may_return_has_ended() -> None:
     run = Recovering(AGGRESSIVE)
     run.lose(3, 2)
     run.cluster.held = frozenset({1})
@@ -265,7 +265,7 @@ def test_nothing_is_recovered_before_the_session_of_one_who_may_return_has_ended
     assert run.asked() == [3]
 
 
-def test_the_strategy_takes_the_place_of_the_boolean() -> None:
+def test_the_recovery_strategy_overrides_unclean_leader_election_enable() -> None:
     run = Recovering(BALANCED)
     run.cluster.configure(2, "t", unclean_leader_election_enable="true")
     run.lose(3, 2, 1)
@@ -276,14 +276,14 @@ def test_the_strategy_takes_the_place_of_the_boolean() -> None:
     assert run.leader == 3
 
 
-def test_the_strategy_may_be_the_clusters() -> None:
+def test_the_recovery_strategy_may_be_set_for_the_cluster() -> None:
     cluster = PureCluster(1, 2, elr=True)
     cluster.topic("t", [1, 2])
     cluster.configure(4, "", kraft_unclean_recovery_strategy=AGGRESSIVE)
     assert cluster.view.recovery_strategy(cluster.image.topics.id_by_name["t"]) == AGGRESSIVE
 
 
-def test_the_deadline_starts_anew_with_each_time_without_a_leader() -> None:
+def test_the_recovery_deadline_restarts_with_each_leaderless_period() -> None:
     run = Recovering(BALANCED, min_isr=2)
     run.lose(3, 2, 1)
     run.asked()
@@ -298,7 +298,7 @@ def test_the_deadline_starts_anew_with_each_time_without_a_leader() -> None:
     assert run.round()[0].leader == 3
 
 
-def test_a_report_is_json() -> None:
+def test_an_election_report_is_json() -> None:
     report = Recovered("t", 0, BALANCED, 3, 5, 4, (1, 2), LogEnd(2, 12), ((3, LogEnd(2, 12)),), (1, 2))
     assert fields_of(report) == {
         "topic": "t",
@@ -315,7 +315,7 @@ def test_a_report_is_json() -> None:
     }
 
 
-def test_a_replica_that_did_not_answer_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replica_without_an_answer_is_not_elected(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planted defect."""
     recovering = Recovering(AGGRESSIVE)
     recovering.lose(1, 2, 3)

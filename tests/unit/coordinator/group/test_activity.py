@@ -43,7 +43,7 @@ def counts(host: ConsumerHost) -> dict[tuple[str, tuple[str, ...]], float]:
     }
 
 
-def test_consumer_group_settles_when_the_last_member_has_what_it_is_to_have() -> None:
+def test_a_consumer_group_is_stable_when_the_last_member_has_its_target() -> None:
     host = make_host()
     one = Consumer(host, "one", "t").join()
     assert told(host) == [(CONSUMER, UNSETTLED), (CONSUMER, SETTLED)]
@@ -61,7 +61,7 @@ def test_consumer_group_settles_when_the_last_member_has_what_it_is_to_have() ->
     }
 
 
-def test_consumer_group_that_everybody_leaves_has_not_settled() -> None:
+def test_a_consumer_group_left_by_all_members_does_not_count_as_stable() -> None:
     host = make_host()
     one = Consumer(host, "one", "t").join()
     told(host)
@@ -69,7 +69,7 @@ def test_consumer_group_that_everybody_leaves_has_not_settled() -> None:
     assert told(host) == [(CONSUMER, UNSETTLED), (CONSUMER, EMPTIED)]
 
 
-def test_member_whose_session_ends_is_counted() -> None:
+def test_an_expired_member_session_is_counted() -> None:
     host = make_host()
     Consumer(host, "one", "t").join()
     told(host)
@@ -79,7 +79,7 @@ def test_member_whose_session_ends_is_counted() -> None:
     ]
 
 
-def test_classic_group_settles_with_its_leaders_assignment() -> None:
+def test_a_classic_group_is_stable_with_its_leaders_assignment() -> None:
     host = make_host()
     one = ClassicConsumer(host, "one", "t").join()
     host.advance(0)
@@ -99,7 +99,7 @@ def observed(histogram: Histogram) -> tuple[int, float]:
     return histogram.count, histogram.sum
 
 
-def test_group_that_begins_anew_counts_from_its_first_beginning() -> None:
+def test_a_rebalance_interrupted_by_another_is_timed_from_its_first_start() -> None:
     activity = GroupActivity()
     for happened, now in ((UNSETTLED, 1.0), (UNSETTLED, 2.0), (SETTLED, 4.0), (SETTLED, 9.0)):
         activity.hear(0, GroupChange(GROUP, CONSUMER, happened), now)
@@ -107,7 +107,7 @@ def test_group_that_begins_anew_counts_from_its_first_beginning() -> None:
     assert observed(activity.settle_seconds[CONSUMER]) == (1, 3.0)
 
 
-def test_group_that_is_emptied_or_moves_away_is_forgotten() -> None:
+def test_a_group_that_is_emptied_or_moves_to_another_node_is_no_longer_tracked() -> None:
     activity = GroupActivity()
     activity.hear(0, GroupChange(GROUP, CONSUMER, UNSETTLED), 1.0)
     activity.hear(0, GroupChange(GROUP, CONSUMER, EMPTIED), 2.0)
@@ -118,7 +118,7 @@ def test_group_that_is_emptied_or_moves_away_is_forgotten() -> None:
     assert observed(activity.settle_seconds[CONSUMER]) == observed(activity.settle_seconds[CLASSIC]) == (0, 0.0)
 
 
-def test_members_are_told_of_the_groups_that_are_shown_and_of_the_largest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_member_counts_are_shown_for_selected_groups_and_for_the_largest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group_families_module, "MEMBERS_MAX", 3)
     members = {"a": 0, "b": 1, "c": 9, "d": 9, "e": 0}
     groups = {

@@ -41,7 +41,7 @@ def shard() -> GroupShard:
     return GroupShard(GroupCoordinatorConfig(), Topics(), PlainConsumerConfigs())
 
 
-def test_an_offset_commit():
+def test_an_offset_commit_record_is_encoded_as_in_kafka():
     group_id, partition = group_records.decode_offset_commit_key(OFFSET_KEY)
     committed = group_records.decode_offset_commit_value(OFFSET_VALUE, group_records.OFFSET_COMMIT)
     assert (group_id, partition) == ("g105-984195088", TopicPartition("t", 1))
@@ -50,7 +50,7 @@ def test_an_offset_commit():
     assert group_records.offset_commit_value(committed) == OFFSET_VALUE
 
 
-def test_an_offset_commit_with_a_retention_of_its_own_is_version_1():
+def test_an_offset_commit_record_with_its_own_retention_has_version_1():
     committed = group_records.decode_offset_commit_value(EXPIRING_VALUE, group_records.OFFSET_COMMIT)
     assert committed.expire_timestamp_ms - committed.commit_timestamp_ms == 99_999_999
     assert group_records.offset_commit_value(committed) == EXPIRING_VALUE
@@ -72,14 +72,14 @@ commits = st.tuples(
 
 
 @given(texts, st.lists(commits, max_size=8))
-def test_commits_that_are_encoded_beside_one_another_are_what_each_is_alone(group_id, written):
+def test_commits_encoded_together_equal_commits_encoded_alone(group_id, written):
     assert group_records.offset_commit_records(group_id, written) == [
         (group_records.offset_commit_key(group_id, partition), group_records.offset_commit_value(committed))
         for partition, committed in written
     ]
 
 
-def test_a_group(shard):
+def test_a_group_record_is_encoded_as_in_kafka(shard):
     state = shard.replay(shard.empty(), GROUP_KEY, GROUP_VALUE)
     group = state.groups["g20-341027904"]
     assert (group.state, group.generation, group.protocol, group.leader) == (
@@ -98,7 +98,7 @@ def test_a_group(shard):
     assert group_records.group_metadata_value(value) == GROUP_VALUE
 
 
-def test_tombstones(shard):
+def test_tombstones_of_groups_and_offsets_are_encoded_as_in_kafka(shard):
     state = shard.replay(shard.empty(), GROUP_KEY, GROUP_VALUE)
     state = shard.replay(state, OFFSET_KEY, OFFSET_VALUE)
     state = shard.replay(state, GROUP_KEY, None)
@@ -111,7 +111,7 @@ def test_tombstones(shard):
     assert shard.replay(state, OFFSET_KEY, None).offsets == state.offsets, "a tombstone of nothing is nothing"
 
 
-def test_records_of_ancient_releases_are_read(shard):
+def test_records_of_old_kafka_releases_are_read(shard):
     key = b"\x00\x00" + OFFSET_KEY[2:]
     value = b"\x00\x00" + (7).to_bytes(8, "big") + b"\x00\x04note" + (1000).to_bytes(8, "big")
     state = shard.replay(shard.empty(), key, value)
@@ -133,12 +133,12 @@ def test_records_of_other_group_protocols_are_skipped(shard, kind):
         (GROUP_KEY, b"\x00"),
     ],
 )
-def test_bytes_that_are_no_record_are_refused(shard, key, value):
+def test_malformed_group_records_are_refused(shard, key, value):
     with pytest.raises(ProtocolError):
         shard.replay(shard.empty(), key, value)
 
 
-def test_the_epoch_of_a_consumer_group_never_falls_and_its_target_is_of_no_later_one(shard: GroupShard) -> None:
+def test_a_falling_group_epoch_or_a_target_of_a_later_epoch_fails_an_assertion(shard: GroupShard) -> None:
     draft = shard.draft(shard.empty(), 1, Moment(0, 0))
     draft.write_consumer("g", group_metadata("g", 5, 0))
     with pytest.raises(AssertionError, match="a target of a later epoch"):

@@ -40,21 +40,21 @@ def pace(looks: list[tuple[int | None, int, int]], step_ms: int = STEP_MS) -> Pa
     return pace_of(watched, now, STUCK_MS)
 
 
-def test_a_member_that_never_commits_is_stuck_once_records_have_waited_for_so_long() -> None:
+def test_a_member_without_any_commit_is_stuck_after_records_have_waited_long_enough() -> None:
     looks = [(None, -1, 1000), *[(None, -1, 1000 + 10 * at) for at in range(1, 100)]]
     assert pace(looks[:61]) is Pace.KEEPS_UP
     assert pace(looks[:62]) is Pace.COMMITS_NOTHING
 
 
-def test_a_member_whose_last_commit_is_old_commits_nothing() -> None:
+def test_a_member_whose_last_commit_is_old_is_reported_as_not_committing() -> None:
     assert pace([(500, 1, 500 + 10 * at) for at in range(70)]) is Pace.COMMITS_NOTHING
 
 
-def test_a_member_that_commits_the_same_offset_again_stands_still() -> None:
+def test_a_member_that_repeats_the_same_offset_is_reported_as_stalled() -> None:
     assert pace([(500, at, 500 + 10 * at) for at in range(70)]) is Pace.STANDS_STILL
 
 
-def test_a_member_that_commits_further_while_its_lag_grows_is_slow() -> None:
+def test_a_member_that_commits_while_its_lag_grows_is_reported_as_slow() -> None:
     assert pace([(at, at, 10_000 + 10 * at) for at in range(70)]) is Pace.SLOW
     watched, now = seen([(10 * at, at, 10_000 + 110 * at) for at in range(70)])
     (found,) = laggards("g", {PLACE: watched}, [OWNER], now, STUCK_MS)
@@ -68,21 +68,21 @@ def test_a_member_that_catches_up_is_not_slow() -> None:
     assert pace([(20 * at, at, 10_000 + 10 * at) for at in range(70)]) is Pace.KEEPS_UP
 
 
-def test_a_short_lag_that_grows_is_not_slow() -> None:
+def test_a_small_growing_lag_is_not_reported_as_slow() -> None:
     assert pace([(max(0, 100 * at - at), at, 100 * at + 5) for at in range(30)]) is Pace.KEEPS_UP
 
 
-def test_few_records_behind_a_commit_that_nothing_follows_may_be_markers() -> None:
+def test_a_few_records_behind_the_last_commit_may_be_markers_and_are_not_reported() -> None:
     trailing = [(500, 1, 500), *[(500, 1, 500 + TRAILING_RECORDS_MAX)] * 200]
     assert pace(trailing) is Pace.KEEPS_UP
     assert pace([*trailing, (500, 1, 501 + TRAILING_RECORDS_MAX)]) is Pace.COMMITS_NOTHING
 
 
-def test_a_large_backlog_that_does_not_grow_is_reported_too() -> None:
+def test_a_large_constant_backlog_is_reported() -> None:
     assert pace([(0, 1, 5000)] * 70) is Pace.COMMITS_NOTHING
 
 
-def test_a_summary_says_who_since_when_and_how_much_waits() -> None:
+def test_a_lag_summary_names_member_start_time_and_backlog() -> None:
     watched, now = seen([(0, 1, 5000)] * 61)
     places = [TopicPartition("t", index) for index in range(5)]
     (found,) = laggards("g", dict.fromkeys(places, watched), [OWNER], now, STUCK_MS)
@@ -98,7 +98,7 @@ def test_partitions_of_a_member_that_has_left_are_not_reported() -> None:
     assert laggards("g", {PLACE: watched}, [], now, STUCK_MS) == []
 
 
-def test_durations_are_in_words() -> None:
+def test_durations_are_formatted_in_words() -> None:
     assert [duration(ms) for ms in (45_900, 119_000, 600_000, 7_200_000)] == ["45 s", "119 s", "10 min", "2 h"]
 
 
@@ -106,19 +106,19 @@ steps = st.lists(st.integers(0, 50), min_size=2, max_size=150)
 
 
 @given(grown=steps)
-def test_a_member_whose_offset_moves_at_every_look_is_never_stuck(grown: list[int]) -> None:
+def test_a_member_whose_offset_moves_between_checks_is_never_stuck(grown: list[int]) -> None:
     ends = [10_000 + sum(grown[: at + 1]) for at in range(len(grown))]
     assert not pace([(at, at, end) for at, end in enumerate(ends)]).is_stuck
 
 
 @given(grown=steps, commits=st.booleans())
-def test_a_member_without_a_lag_keeps_up(grown: list[int], commits: bool) -> None:
+def test_a_member_without_lag_keeps_up(grown: list[int], commits: bool) -> None:
     ends = [sum(grown[: at + 1]) for at in range(len(grown))]
     assert pace([(end, at if commits else 0, end) for at, end in enumerate(ends)]) is Pace.KEEPS_UP
 
 
 @given(grown=steps, times=st.integers(2, 5))
-def test_looking_more_often_does_not_change_whether_a_member_is_stuck(grown: list[int], times: int) -> None:
+def test_more_frequent_checks_do_not_change_whether_a_member_is_stuck(grown: list[int], times: int) -> None:
     looks = [(500, 1, 500 + sum(grown[: at + 1])) for at in range(len(grown))]
     often = [look for look in looks for _ in range(times)]
     watched, now = seen(looks, STEP_MS * times)

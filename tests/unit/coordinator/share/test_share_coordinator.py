@@ -118,7 +118,7 @@ async def coordinating(log: MemoryLog, epoch: int = 1) -> AsyncIterator[Coordina
         nursery.cancel_scope.cancel()
 
 
-def test_a_successor_finds_the_sum_of_all_updates() -> None:
+def test_a_new_coordinator_loads_the_combined_state_of_all_updates() -> None:
     """The log is not compacted: updates of one key add up, below and above the limit that makes a snapshot."""
 
     async def scenario() -> None:
@@ -137,7 +137,7 @@ def test_a_successor_finds_the_sum_of_all_updates() -> None:
     run(scenario)
 
 
-def test_a_leader_of_an_earlier_epoch_is_fenced_once_a_later_one_has_read() -> None:
+def test_a_share_partition_leader_is_fenced_once_a_later_leader_epoch_has_read() -> None:
     async def scenario() -> None:
         log = MemoryLog()
         async with coordinating(log) as it:
@@ -152,7 +152,7 @@ def test_a_leader_of_an_earlier_epoch_is_fenced_once_a_later_one_has_read() -> N
     run(scenario)
 
 
-def test_a_new_state_epoch_begins_anew_and_fences_the_writers_of_the_earlier_state() -> None:
+def test_a_new_state_epoch_resets_the_share_state_and_fences_older_writers() -> None:
     async def scenario() -> None:
         async with coordinating(MemoryLog()) as it:
             await it.initialize()
@@ -166,7 +166,7 @@ def test_a_new_state_epoch_begins_anew_and_fences_the_writers_of_the_earlier_sta
     run(scenario)
 
 
-def test_the_start_offset_never_falls() -> None:
+def test_the_share_start_offset_never_decreases() -> None:
     async def scenario() -> None:
         async with coordinating(MemoryLog()) as it:
             await it.initialize()
@@ -189,9 +189,7 @@ def test_the_start_offset_never_falls() -> None:
         ((0, 2, 9, 1), ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_a_batch_that_says_nothing_of_records_is_refused_and_changes_nothing(
-    batch: tuple[int, int, int, int], code: int
-) -> None:
+def test_an_invalid_state_batch_is_refused_and_changes_nothing(batch: tuple[int, int, int, int], code: int) -> None:
     async def scenario() -> None:
         async with coordinating(MemoryLog()) as it:
             await it.initialize()
@@ -202,7 +200,7 @@ def test_a_batch_that_says_nothing_of_records_is_refused_and_changes_nothing(
     run(scenario)
 
 
-def test_a_state_that_is_not_initialized_is_neither_read_nor_written() -> None:
+def test_an_uninitialized_share_state_can_be_neither_read_nor_written() -> None:
     async def scenario() -> None:
         async with coordinating(MemoryLog()) as it:
             assert await it.write((0, 0, 2, 1)) == ErrorCode.INVALID_REQUEST
@@ -218,7 +216,7 @@ def test_a_state_that_is_not_initialized_is_neither_read_nor_written() -> None:
     run(scenario)
 
 
-def test_what_a_log_loses_when_it_is_shortened_is_in_its_snapshots() -> None:
+def test_records_truncated_from_the_share_log_are_covered_by_snapshots() -> None:
     async def scenario() -> None:
         log = MemoryLog()
         async with coordinating(log) as it:
@@ -237,7 +235,7 @@ def test_what_a_log_loses_when_it_is_shortened_is_in_its_snapshots() -> None:
     run(scenario)
 
 
-def test_the_states_of_a_deleted_topic_are_deleted() -> None:
+def test_the_share_states_of_a_deleted_topic_are_deleted() -> None:
     async def scenario() -> None:
         async with coordinating(MemoryLog()) as it:
             await it.initialize()

@@ -30,7 +30,7 @@ def by_record(batches: list[StateBatch], start: int) -> dict[int, tuple[int, int
 
 
 @given(st.lists(batch(), max_size=8), st.lists(batch(), max_size=8), OFFSETS, OFFSETS)
-def test_combined_batches_say_of_each_record_what_all_say_together(
+def test_combined_state_batches_give_each_record_the_state_of_the_separate_batches(
     known: list[StateBatch], newer: list[StateBatch], start: int, later: int
 ) -> None:
     before = combine((), known, start)

@@ -90,7 +90,7 @@ STATES = (State.EMPTY, State.ONGOING, State.COMPLETE_COMMIT, State.COMPLETE_ABOR
 
 
 @pytest.mark.parametrize("request_name", SETTLED)
-def test_a_settled_id_answers_by_its_state(request_name: str) -> None:
+def test_a_transaction_without_work_in_progress_is_answered_by_its_state(request_name: str) -> None:
     for epoch, expected in zip((EPOCH, EPOCH - 1), SETTLED[request_name], strict=True):
         for state, code in zip(STATES, expected, strict=True):
             found = transaction(state)
@@ -99,7 +99,7 @@ def test_a_settled_id_answers_by_its_state(request_name: str) -> None:
 
 @pytest.mark.parametrize("state", sorted(PREPARED))
 @pytest.mark.parametrize("request_name", REQUESTS)
-def test_while_markers_are_written_everybody_comes_again(request_name: str, state: State) -> None:
+def test_requests_get_concurrent_transactions_while_markers_are_written(request_name: str, state: State) -> None:
     """Its new epoch, the one that it asked with, and any other: Kafka looks at the transition first."""
     found = transaction(state)
     for epoch in (EPOCH, EPOCH - 1, EPOCH - 3):
@@ -122,14 +122,16 @@ def test_while_markers_are_written_everybody_comes_again(request_name: str, stat
         (State.PREPARE_ABORT, State.COMPLETE_ABORT),
     ],
 )
-def test_until_a_record_is_committed_everybody_comes_again(request_name: str, before: State, after: State) -> None:
+def test_requests_get_concurrent_transactions_until_a_record_is_committed(
+    request_name: str, before: State, after: State
+) -> None:
     newest, committed = transaction(after, EPOCH + 1), transaction(before)
     assert answer_to(request_name, EPOCH, newest, committed) == CONCURRENT
     if request_name not in ("commit0", "abort0"):
         assert answer_to(request_name, EPOCH + 1, newest, committed) == CONCURRENT
 
 
-def test_an_id_that_is_being_made_or_forgotten_is_in_transition() -> None:
+def test_a_transactional_id_being_created_or_expired_is_listed_in_transition() -> None:
     found = transaction(State.EMPTY)
     for newest, committed in ((found, None), (None, found)):
         assert answer_to("init", EPOCH, newest, committed) == CONCURRENT
@@ -138,7 +140,7 @@ def test_an_id_that_is_being_made_or_forgotten_is_in_transition() -> None:
     assert answer_to("commit", EPOCH, None, found) == CONCURRENT
 
 
-def test_partitions_join_a_transaction_whose_first_record_is_not_committed() -> None:
+def test_partitions_can_be_added_to_a_transaction_whose_first_record_is_not_committed() -> None:
     draft = draft_of(transaction(State.ONGOING), transaction(State.EMPTY))
     add_partitions(draft, ID, PRODUCER, EPOCH, [OTHER], 2)
     joined = draft.transaction(ID)
@@ -148,7 +150,7 @@ def test_partitions_join_a_transaction_whose_first_record_is_not_committed() -> 
     assert answer_to("add", EPOCH - 1, transaction(State.ONGOING), transaction(State.EMPTY)) == CONCURRENT
 
 
-def test_the_id_that_follows_used_up_epochs_comes_again_until_the_markers_are_written() -> None:
+def test_a_new_producer_id_after_epoch_exhaustion_gets_concurrent_transactions_until_markers_are_written() -> None:
     found = transaction(State.PREPARE_COMMIT, EPOCH_MAX)._replace(next_producer_id=FRESH)
     for ask in (
         lambda draft: add_partitions(draft, ID, FRESH, 0, [PLACE], 2),
@@ -159,7 +161,7 @@ def test_the_id_that_follows_used_up_epochs_comes_again_until_the_markers_are_wr
         assert refused.value.code == CONCURRENT
 
 
-def test_what_is_in_transition_neither_times_out_nor_expires() -> None:
+def test_a_transactional_id_in_transition_neither_times_out_nor_expires() -> None:
     late, before = transaction(State.ONGOING), transaction(State.EMPTY)
     assert not abort_timed_out(draft_of(late, before), ID, FreshId(FRESH))
     assert abort_timed_out(draft_of(late, late), ID, FreshId(FRESH))
@@ -171,7 +173,7 @@ def test_what_is_in_transition_neither_times_out_nor_expires() -> None:
         assert (draft.transaction(ID) is None) == forgotten
 
 
-def test_an_id_expires_by_when_it_was_used_last() -> None:
+def test_a_transactional_id_expires_by_its_last_use() -> None:
     for updated_ms, forgotten in ((WALL_MS - 1_000, True), (WALL_MS - 999, False)):
         found = transaction(State.EMPTY)._replace(started_ms=-1, updated_ms=updated_ms)
         draft = draft_of(found, found)
@@ -180,7 +182,7 @@ def test_an_id_expires_by_when_it_was_used_last() -> None:
         assert (draft.transaction(ID) is None) == forgotten
 
 
-def test_a_transaction_keeps_the_time_of_its_beginning() -> None:
+def test_a_transaction_keeps_its_start_time() -> None:
     """More partitions, or its end, do not give it more time."""
     found = transaction(State.ONGOING)._replace(started_ms=WALL_MS - 500)
     for ask in (
@@ -196,7 +198,7 @@ def test_a_transaction_keeps_the_time_of_its_beginning() -> None:
 
 
 @pytest.mark.parametrize("request_name", ["add", "commit", "abort", "commit0", "abort0"])
-def test_the_last_epoch_is_refused_from_clients(request_name: str) -> None:
+def test_the_last_producer_epoch_is_refused_from_clients(request_name: str) -> None:
     """It is for fencing alone: whoever says it was never given it."""
     for state in STATES:
         found = transaction(state, EPOCH_MAX)
@@ -204,7 +206,7 @@ def test_the_last_epoch_is_refused_from_clients(request_name: str) -> None:
 
 
 @pytest.mark.parametrize("level", [0, 2])
-def test_a_transaction_of_the_last_epoch_in_the_log_is_aborted_all_the_same(level: int) -> None:
+def test_a_logged_transaction_with_the_last_producer_epoch_is_still_aborted(level: int) -> None:
     """Coordinators before this rule accepted it. Its marker has no epoch left to rise to, so it does not claim to."""
     found = transaction(State.ONGOING, EPOCH_MAX)
     draft = draft_of(found, found, level)

@@ -29,7 +29,7 @@ class CountedThreads:
             self.at_work -= 1
 
 
-def test_a_pattern_is_matched_in_a_thread_for_it_may_take_a_millisecond_for_each_id(
+def test_a_transactional_id_pattern_is_matched_in_a_worker_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def scenario() -> None:

@@ -253,14 +253,14 @@ WITH_FRESH = (init_producer, end_transaction, abort_timed_out)
 TestLives = Lives.TestCase
 
 
-def test_every_state_can_be_left() -> None:
+def test_every_transaction_state_has_a_successor() -> None:
     assert set(TRANSITIONS) == set(State)
     reached = {after for states in TRANSITIONS.values() for after in states}
     assert reached == set(State)
 
 
 @pytest.mark.parametrize("version", [0, 2])
-def test_a_transaction_is_not_completed_by_the_markers_of_the_one_before(version: int) -> None:
+def test_markers_of_the_previous_transaction_do_not_complete_the_current_one(version: int) -> None:
     """Before transaction.version 2 both have the same epoch."""
     lives = Lives()
     lives.level = version
@@ -281,7 +281,7 @@ def test_a_transaction_is_not_completed_by_the_markers_of_the_one_before(version
     assert lives.found.state is State.COMPLETE_COMMIT
 
 
-def test_a_producer_that_was_replaced_does_not_get_its_id_back() -> None:
+def test_a_replaced_producer_does_not_get_its_producer_id_back() -> None:
     lives = Lives()
     replaced, newest = (lives.decide(init_producer, ID, 3_000, None) for _ in range(2))
     with pytest.raises(ApiError) as refused:
@@ -291,7 +291,7 @@ def test_a_producer_that_was_replaced_does_not_get_its_id_back() -> None:
 
 
 @pytest.mark.parametrize("committed", [True, False])
-def test_a_producer_that_lost_the_answer_to_its_end_is_not_fenced(committed: bool) -> None:
+def test_a_producer_that_retries_an_unanswered_end_is_not_fenced(committed: bool) -> None:
     """EndTxn raised its epoch (KIP-890) and the answer was lost. It claims the epoch that it knows (KIP-360)."""
     lives = Lives()
     made = lives.decide(init_producer, ID, 3_000, None)
@@ -304,7 +304,7 @@ def test_a_producer_that_lost_the_answer_to_its_end_is_not_fenced(committed: boo
 
 
 @pytest.mark.parametrize("version", [0, 2])
-def test_epochs_that_are_used_up_bring_a_new_producer_id(version: int) -> None:
+def test_an_exhausted_epoch_assigns_a_new_producer_id(version: int) -> None:
     lives = Lives()
     lives.level = version
     lives.state = TransactionShardState(

@@ -26,7 +26,7 @@ async def _open(coordinator: TransactionCoordinator) -> End:
     return End("orders", *producer, committed=True, version=2)
 
 
-def test_no_marker_leaves_before_the_outcome_is_committed():
+def test_no_marker_is_sent_before_the_outcome_is_committed():
     async def scenario():
         log, markers = MemoryLog(), Markers()
         async with coordinating(log, markers, 1) as coordinator, trio.open_nursery() as nursery:
@@ -43,7 +43,7 @@ def test_no_marker_leaves_before_the_outcome_is_committed():
     run(scenario)
 
 
-def test_the_next_coordinator_writes_the_markers_once_what_it_read_is_committed():
+def test_a_new_coordinator_sends_the_markers_once_the_loaded_outcome_is_committed():
     async def scenario():
         log, markers = MemoryLog(), Markers()
         async with coordinating(log, markers, 1) as coordinator, trio.open_nursery() as nursery:
@@ -66,7 +66,7 @@ def test_the_next_coordinator_writes_the_markers_once_what_it_read_is_committed(
     run(scenario)
 
 
-def test_a_coordinator_that_is_elected_again_writes_the_markers_under_its_new_epoch():
+def test_a_reelected_coordinator_sends_the_markers_with_its_new_epoch():
     async def scenario():
         log, markers = MemoryLog(), Markers()
         async with coordinating(log, markers, 1) as coordinator:
@@ -101,7 +101,7 @@ async def _ended(coordinator: TransactionCoordinator) -> End:
     return end
 
 
-def test_the_next_transaction_waits_for_the_markers_of_the_last():
+def test_the_next_transaction_waits_for_the_markers_of_the_previous_one():
     async def scenario():
         log, markers = MemoryLog(), Markers()
         async with coordinating(log, markers, 1) as coordinator, trio.open_nursery() as nursery:
@@ -123,7 +123,7 @@ def test_the_next_transaction_waits_for_the_markers_of_the_last():
 
 
 @pytest.mark.parametrize("patience_s", [0.0, 0.1])
-def test_it_is_told_to_come_again_when_they_take_longer(patience_s):
+def test_a_producer_gets_concurrent_transactions_when_markers_take_too_long(patience_s):
     async def scenario():
         log, markers = MemoryLog(), Markers()
         async with coordinating(log, markers, 1) as coordinator:
@@ -138,7 +138,7 @@ def test_it_is_told_to_come_again_when_they_take_longer(patience_s):
     run(scenario)
 
 
-def test_who_waits_for_markers_hears_that_the_coordinator_has_moved():
+def test_a_request_that_waits_for_markers_fails_when_the_coordinator_moves():
     async def scenario():
         log, markers = MemoryLog(), Markers()
         async with coordinating(log, markers, 1) as coordinator, trio.open_nursery() as nursery:

@@ -134,10 +134,10 @@ EFFECTS = {
     ),
     "kraft.broker.desired.state": (
         "tests/unit/controller/test_broker_states.py"
-        "::test_a_fenced_broker_stays_fenced_while_that_is_wanted_whoever_is_the_active_controller"
+        "::test_an_operator_fenced_broker_stays_fenced_under_every_active_controller"
     ),
     "kraft.internal.topics.growth.enable": (
-        "tests/unit/controller/test_topics.py::test_it_grows_where_the_setting_allows_it"
+        "tests/unit/controller/test_topics.py::test_internal_topics_get_new_partitions_when_the_growth_setting_allows_it"
     ),
     "kraft.unclean.recovery.strategy": (
         "tests/simulation/test_lost_replicas.py::test_a_recovery_begins_as_soon_as_there_is_a_strategy"

@@ -35,7 +35,7 @@ async def joined(service: Service, member_ids: tuple[str, ...]) -> tuple[str, st
 
 
 @pytest.mark.parametrize(("failures", "size", "told"), REFUSALS)
-def test_all_who_wait_for_a_refused_assignment_are_told_and_join_again(failures, size, told):
+def test_all_members_that_wait_for_a_failed_assignment_get_an_error_and_rejoin(failures, size, told):
     async def scenario():
         async with serving(config=CONFIG) as service, trio.open_nursery() as nursery:
             leader, follower, generation = await joined(service, ("", ""))
@@ -62,7 +62,7 @@ def test_all_who_wait_for_a_refused_assignment_are_told_and_join_again(failures,
     run(scenario)
 
 
-def test_a_refusal_that_comes_late_leaves_a_settled_generation_alone():
+def test_a_late_append_failure_does_not_change_a_stable_generation():
     """Replication takes too long: the leader is told, but the assignment is in the log."""
 
     async def scenario():

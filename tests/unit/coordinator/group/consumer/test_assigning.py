@@ -28,7 +28,7 @@ def settle_with_jobs(host: ConsumerHost, *consumers: Consumer) -> None:
     settle(host, *consumers)
 
 
-def test_a_member_of_a_large_group_waits_in_an_epoch_of_its_own(host: ConsumerHost) -> None:
+def test_a_member_of_a_large_group_waits_for_its_assignment_in_its_own_epoch(host: ConsumerHost) -> None:
     member = Consumer(host, "m", "t").join()
     assert (member.epoch, member.has, host.group.state.value) == (1, set(), "Assigning")
     host.do_jobs()
@@ -37,14 +37,14 @@ def test_a_member_of_a_large_group_waits_in_an_epoch_of_its_own(host: ConsumerHo
 
 
 @pytest.mark.parametrize(("partitions", "is_inline"), [(INLINE_COST_MAX - 1, True), (INLINE_COST_MAX + 1, False)])
-def test_a_small_group_has_its_target_with_the_answer(partitions: int, is_inline: bool) -> None:
+def test_a_small_group_gets_its_target_assignment_in_the_same_response(partitions: int, is_inline: bool) -> None:
     host = ConsumerHost(topics=Topics("t"))
     host.topics.counts = {"t": partitions}
     member = Consumer(host, "m", "t").join()
     assert (len(member.has), list(host.targets_asked)) == ((partitions, []) if is_inline else (0, [GROUP]))
 
 
-def test_a_target_is_not_adopted_over_a_newer_epoch(host: ConsumerHost) -> None:
+def test_a_computed_target_is_dropped_when_the_group_epoch_is_newer(host: ConsumerHost) -> None:
     first, second = Consumer(host, "m", "t").join(), Consumer(host, "n", "t")
     host.begin_targets()
     second.join()
@@ -55,7 +55,7 @@ def test_a_target_is_not_adopted_over_a_newer_epoch(host: ConsumerHost) -> None:
     assert sorted(map(sorted, (first.has, second.has))) == [[0, 1], [2, 3]]
 
 
-def test_a_target_is_not_adopted_where_a_static_member_was_replaced(host: ConsumerHost) -> None:
+def test_a_computed_target_is_dropped_when_a_static_member_was_replaced(host: ConsumerHost) -> None:
     """The epoch is the same, and what was computed gives the partitions to a member that is gone."""
     old, other = Consumer(host, "m", "t", instance_id="i").join(), Consumer(host, "n", "t").join()
     settle_with_jobs(host, old, other)
@@ -72,7 +72,7 @@ def test_a_target_is_not_adopted_where_a_static_member_was_replaced(host: Consum
     assert sorted([*new.has, *other.has, *third.has]) == [0, 1, 2, 3]
 
 
-def test_a_target_for_a_group_that_is_gone_is_dropped(host: ConsumerHost) -> None:
+def test_a_target_computed_for_a_deleted_group_is_dropped(host: ConsumerHost) -> None:
     member = Consumer(host, "m", "t").join()
     host.begin_targets()
     member.leave()
@@ -81,7 +81,7 @@ def test_a_target_for_a_group_that_is_gone_is_dropped(host: ConsumerHost) -> Non
     assert host.state == before
 
 
-def test_what_was_encoded_beside_the_loop_is_what_the_log_tells(host: ConsumerHost) -> None:
+def test_records_encoded_in_a_worker_equal_those_in_the_log(host: ConsumerHost) -> None:
     members = [Consumer(host, f"m{number}", "t").join() for number in range(3)]
     settle_with_jobs(host, *members)
     assert rebuild(host.shard, host.log) == host.state

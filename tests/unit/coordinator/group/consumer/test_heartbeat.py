@@ -20,13 +20,13 @@ def host() -> ConsumerHost:
     return host
 
 
-def test_first_member_gets_everything(host: ConsumerHost) -> None:
+def test_the_first_member_gets_all_partitions(host: ConsumerHost) -> None:
     first = Consumer(host, "a", "t").join()
     assert (first.error, first.epoch, first.has) == (ErrorCode.NONE, 2, {0, 1, 2, 3})
     assert host.group.state is ConsumerGroupState.STABLE
 
 
-def test_partitions_are_given_up_before_they_are_given_away(host: ConsumerHost) -> None:
+def test_partitions_are_revoked_before_they_are_assigned_to_another_member(host: ConsumerHost) -> None:
     first = Consumer(host, "a", "t").join()
     host.advance(1_000)
     second = Consumer(host, "b", "t").join()
@@ -43,7 +43,7 @@ def test_partitions_are_given_up_before_they_are_given_away(host: ConsumerHost) 
     assert host.group.state is ConsumerGroupState.STABLE
 
 
-def test_no_target_is_computed_before_the_interval_is_over(host: ConsumerHost) -> None:
+def test_no_target_is_computed_before_the_assignment_interval_has_passed(host: ConsumerHost) -> None:
     Consumer(host, "a", "t").join()
     host.advance(999)
     second = Consumer(host, "b", "t").join()
@@ -52,7 +52,7 @@ def test_no_target_is_computed_before_the_interval_is_over(host: ConsumerHost) -
     assert second.beat().epoch == 3
 
 
-def test_member_that_leaves_leaves_its_partitions(host: ConsumerHost) -> None:
+def test_a_leaving_member_releases_its_partitions(host: ConsumerHost) -> None:
     first, second = Consumer(host, "a", "t").join(), Consumer(host, "b", "t").join()
     settle(host, first, second)
     assert second.leave().epoch == -1
@@ -61,7 +61,7 @@ def test_member_that_leaves_leaves_its_partitions(host: ConsumerHost) -> None:
     assert set(host.group.members) == {"a"}
 
 
-def test_session_that_is_over_removes_the_member(host: ConsumerHost) -> None:
+def test_an_expired_session_removes_the_member(host: ConsumerHost) -> None:
     first, second = Consumer(host, "a", "t").join(), Consumer(host, "b", "t").join()
     for _ in range(50):
         host.advance(1_000)
@@ -70,7 +70,7 @@ def test_session_that_is_over_removes_the_member(host: ConsumerHost) -> None:
     assert second.beat().error == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_member_that_does_not_give_up_is_removed(host: ConsumerHost) -> None:
+def test_a_member_that_does_not_revoke_in_time_is_removed(host: ConsumerHost) -> None:
     first = Consumer(host, "a", "t").join()
     host.advance(1_000)
     second = Consumer(host, "b", "t").join()
@@ -83,7 +83,7 @@ def test_member_that_does_not_give_up_is_removed(host: ConsumerHost) -> None:
     assert second.has == {0, 1, 2, 3}
 
 
-def test_lost_answer_is_made_good(host: ConsumerHost) -> None:
+def test_a_repeated_heartbeat_recovers_a_lost_response(host: ConsumerHost) -> None:
     first = Consumer(host, "a", "t").join()
     host.advance(1_000)
     second = Consumer(host, "b", "t").join()
@@ -95,7 +95,7 @@ def test_lost_answer_is_made_good(host: ConsumerHost) -> None:
     settle(host, first, second)
 
 
-def test_previous_epoch_with_partitions_of_others_is_fenced(host: ConsumerHost) -> None:
+def test_a_previous_epoch_that_claims_partitions_of_other_members_is_fenced(host: ConsumerHost) -> None:
     first = Consumer(host, "a", "t").join()
     host.advance(1_000)
     Consumer(host, "b", "t").join()
@@ -105,7 +105,7 @@ def test_previous_epoch_with_partitions_of_others_is_fenced(host: ConsumerHost) 
     assert first.beat().error == ErrorCode.FENCED_MEMBER_EPOCH
 
 
-def test_wrong_epochs_are_fenced(host: ConsumerHost) -> None:
+def test_unknown_member_epochs_are_fenced(host: ConsumerHost) -> None:
     first = Consumer(host, "a", "t").join()
     first.epoch = 7
     assert first.beat().error == ErrorCode.FENCED_MEMBER_EPOCH
@@ -119,7 +119,7 @@ def test_wrong_epochs_are_fenced(host: ConsumerHost) -> None:
     assert first.beat().error == ErrorCode.FENCED_MEMBER_EPOCH
 
 
-def test_member_joins_anew_after_it_was_fenced(host: ConsumerHost) -> None:
+def test_a_fenced_member_can_join_again(host: ConsumerHost) -> None:
     first = Consumer(host, "a", "t").join()
     first.epoch = 9
     first.beat()
@@ -127,7 +127,7 @@ def test_member_joins_anew_after_it_was_fenced(host: ConsumerHost) -> None:
     assert host.group.group_epoch == 2
 
 
-def test_topics_come_grow_go_and_are_made_anew(host: ConsumerHost) -> None:
+def test_added_grown_deleted_and_recreated_topics_change_the_assignment(host: ConsumerHost) -> None:
     first = Consumer(host, "a", "t", "later").join()
     assert len(first.owned) == 4
     host.topics.names.append("later")
@@ -144,7 +144,7 @@ def test_topics_come_grow_go_and_are_made_anew(host: ConsumerHost) -> None:
     assert len(first.owned) == 3
 
 
-def test_unsubscribed_topic_is_given_up(host: ConsumerHost) -> None:
+def test_the_partitions_of_an_unsubscribed_topic_are_revoked(host: ConsumerHost) -> None:
     first = Consumer(host, "a", "t", "u").join()
     first.topics = ["u"]
     first.beat(full=True)
@@ -152,7 +152,7 @@ def test_unsubscribed_topic_is_given_up(host: ConsumerHost) -> None:
     assert {topic_id for topic_id, _ in first.owned} == {host.topics.topic_id("u")}
 
 
-def test_static_member_keeps_its_partitions_while_it_is_away(host: ConsumerHost) -> None:
+def test_a_static_member_keeps_its_partitions_during_its_absence(host: ConsumerHost) -> None:
     first, second = Consumer(host, "a", "t", instance_id="i").join(), Consumer(host, "b", "t").join()
     settle(host, first, second)
     had = set(first.owned)
@@ -164,7 +164,7 @@ def test_static_member_keeps_its_partitions_while_it_is_away(host: ConsumerHost)
     assert first.beat().error == ErrorCode.FENCED_INSTANCE_ID
 
 
-def test_static_member_that_stays_away_is_removed(host: ConsumerHost) -> None:
+def test_a_static_member_that_does_not_return_is_removed(host: ConsumerHost) -> None:
     first, second = Consumer(host, "a", "t", instance_id="i").join(), Consumer(host, "b", "t").join()
     settle(host, first, second)
     first.leave(-2)
@@ -174,7 +174,7 @@ def test_static_member_that_stays_away_is_removed(host: ConsumerHost) -> None:
     assert second.has == {0, 1, 2, 3}
 
 
-def test_instance_id_is_not_given_twice(host: ConsumerHost) -> None:
+def test_an_instance_id_in_use_is_refused(host: ConsumerHost) -> None:
     Consumer(host, "a", "t", instance_id="i").join()
     second = Consumer(host, "b", "t", instance_id="i").join()
     assert second.error == ErrorCode.UNRELEASED_INSTANCE_ID
@@ -184,14 +184,14 @@ def test_instance_id_is_not_given_twice(host: ConsumerHost) -> None:
     assert second.beat().error == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_group_is_full() -> None:
+def test_a_group_at_its_maximum_size_refuses_members() -> None:
     host = ConsumerHost(GroupCoordinatorConfig(group_consumer_max_size=1))
     first = Consumer(host, "a", "t").join()
     assert Consumer(host, "b", "t").join().error == ErrorCode.GROUP_MAX_SIZE_REACHED
     assert first.beat().error == ErrorCode.NONE
 
 
-def test_member_of_an_old_client_gets_an_id(host: ConsumerHost) -> None:
+def test_a_member_of_an_old_client_gets_a_generated_id(host: ConsumerHost) -> None:
     request = ConsumerGroupHeartbeatRequest(
         group_id=GROUP, rebalance_timeout_ms=1_000, subscribed_topic_names=["t"], topic_partitions=[]
     )
@@ -227,7 +227,9 @@ def test_member_of_an_old_client_gets_an_id(host: ConsumerHost) -> None:
         ({"member_epoch": -1}, ErrorCode.GROUP_ID_NOT_FOUND, "Group g not found."),
     ],
 )
-def test_requests_that_are_refused(host: ConsumerHost, changes: dict[str, object], code: int, message: str) -> None:
+def test_invalid_heartbeats_are_refused(
+    host: ConsumerHost, changes: dict[str, object], code: int, message: str
+) -> None:
     request = Consumer(host, "a", "t").request(full=True)
     for name, value in changes.items():
         setattr(request, name, value)
@@ -236,7 +238,7 @@ def test_requests_that_are_refused(host: ConsumerHost, changes: dict[str, object
     assert not host.log
 
 
-def test_new_coordinator_knows_the_group(host: ConsumerHost) -> None:
+def test_a_new_coordinator_loads_the_group(host: ConsumerHost) -> None:
     first = Consumer(host, "a", "t").join()
     host.advance(1_000)
     second = Consumer(host, "b", "t", instance_id="i").join()
@@ -249,7 +251,7 @@ def test_new_coordinator_knows_the_group(host: ConsumerHost) -> None:
     assert (len(first.has), len(second.has), first.has & second.has) == (2, 2, set())
 
 
-def test_revocation_has_an_end_after_a_new_coordinator_took_over(host: ConsumerHost) -> None:
+def test_the_revocation_timeout_continues_under_a_new_coordinator(host: ConsumerHost) -> None:
     first = Consumer(host, "a", "t").join()
     host.advance(1_000)
     second = Consumer(host, "b", "t").join()
@@ -261,7 +263,7 @@ def test_revocation_has_an_end_after_a_new_coordinator_took_over(host: ConsumerH
     assert "a" not in host.group.members
 
 
-def test_settings_of_the_group_are_obeyed(host: ConsumerHost) -> None:
+def test_group_configs_are_applied(host: ConsumerHost) -> None:
     host.consumer_configs.settings = type(host.consumer_configs.settings)(
         session_timeout_ms=9_000, heartbeat_interval_ms=1_234
     )
@@ -272,7 +274,7 @@ def test_settings_of_the_group_are_obeyed(host: ConsumerHost) -> None:
     assert host.group.is_empty
 
 
-def test_range_is_assigned_where_members_ask_for_it(host: ConsumerHost) -> None:
+def test_the_range_assignor_is_used_when_members_request_it(host: ConsumerHost) -> None:
     first = Consumer(host, "a", "t", "u", server_assignor="range").join()
     second = Consumer(host, "b", "t", "u", server_assignor="range").join()
     settle(host, first, second)

@@ -60,7 +60,7 @@ def numbers(client: ClassicConsumer | Consumer) -> set[int]:
 
 
 @pytest.mark.parametrize("cooperative", [False, True])
-def test_consumer_member_upgrades_a_classic_group(cooperative: bool) -> None:
+def test_a_consumer_member_upgrades_a_classic_group(cooperative: bool) -> None:
     host = make_host()
     one, two = classic_pair(host, cooperative=cooperative)
     generation = one.generation
@@ -85,7 +85,7 @@ def test_consumer_member_upgrades_a_classic_group(cooperative: bool) -> None:
     assert [committed.offset for committed in host.offsets(GROUP).values()] == [7]
 
 
-def test_state_is_rebuilt_from_the_log() -> None:
+def test_the_state_of_a_mixed_group_is_rebuilt_from_the_log() -> None:
     host = make_host()
     one, two = classic_pair(host)
     joining = Consumer(host, "new", "t").join()
@@ -96,7 +96,7 @@ def test_state_is_rebuilt_from_the_log() -> None:
     assert rebuild(host.shard, compacted) == host.state
 
 
-def test_last_consumer_member_that_leaves_downgrades_the_group() -> None:
+def test_the_last_consumer_member_that_leaves_downgrades_the_group() -> None:
     host = make_host()
     one, two = classic_pair(host)
     ids = {one.member_id, two.member_id}
@@ -119,7 +119,7 @@ def test_last_consumer_member_that_leaves_downgrades_the_group() -> None:
     assert not again.consumer_groups
 
 
-def test_what_a_member_has_yet_to_give_up_is_its_own_through_a_downgrade_and_an_upgrade() -> None:
+def test_partitions_a_member_has_yet_to_revoke_stay_its_own_through_a_downgrade_and_an_upgrade() -> None:
     """A process of the new protocol starts, ends and starts again, and meanwhile nobody has heard of it."""
     host = make_host()
     one = ClassicConsumer(host, "one", "t", cooperative=True).join()
@@ -140,7 +140,7 @@ def test_what_a_member_has_yet_to_give_up_is_its_own_through_a_downgrade_and_an_
     assert (len(again.has), len(one.owned)) == (2, 2)
 
 
-def test_session_of_the_last_consumer_member_downgrades_the_group() -> None:
+def test_the_expired_session_of_the_last_consumer_member_downgrades_the_group() -> None:
     host = make_host()
     one, two = classic_pair(host)
     joining = Consumer(host, "new", "t").join()
@@ -152,7 +152,7 @@ def test_session_of_the_last_consumer_member_downgrades_the_group() -> None:
 
 
 @pytest.mark.parametrize("policy", [MigrationPolicy.DISABLED, MigrationPolicy.DOWNGRADE])
-def test_policy_may_forbid_upgrades(policy: MigrationPolicy) -> None:
+def test_the_migration_policy_may_forbid_upgrades(policy: MigrationPolicy) -> None:
     host = make_host(policy)
     classic_pair(host)
     joining = Consumer(host, "new", "t").join()
@@ -162,7 +162,7 @@ def test_policy_may_forbid_upgrades(policy: MigrationPolicy) -> None:
 
 
 @pytest.mark.parametrize("policy", [MigrationPolicy.DISABLED, MigrationPolicy.UPGRADE])
-def test_policy_may_forbid_downgrades(policy: MigrationPolicy) -> None:
+def test_the_migration_policy_may_forbid_downgrades(policy: MigrationPolicy) -> None:
     host = make_host(MigrationPolicy.UPGRADE)
     one, two = classic_pair(host)
     joining = Consumer(host, "new", "t").join()
@@ -172,7 +172,7 @@ def test_policy_may_forbid_downgrades(policy: MigrationPolicy) -> None:
     assert len(host.group.members) == 2
 
 
-def test_group_of_classic_members_alone_goes_on() -> None:
+def test_a_group_with_only_classic_members_keeps_working() -> None:
     """Its heartbeats compute the target: there are no others."""
     host = make_host(MigrationPolicy.UPGRADE)
     one, two = classic_pair(host)
@@ -196,7 +196,7 @@ def test_group_of_classic_members_alone_goes_on() -> None:
         (MigrationPolicy.BIDIRECTIONAL, ErrorCode.NONE),
     ],
 )
-def test_classic_member_joins_a_consumer_group(policy: MigrationPolicy, code: int) -> None:
+def test_a_classic_member_joins_a_consumer_group(policy: MigrationPolicy, code: int) -> None:
     host = make_host(policy)
     first = Consumer(host, "a", "t").join()
     late = ClassicConsumer(host, "late", "t").join()
@@ -228,7 +228,9 @@ def test_classic_member_joins_a_consumer_group(policy: MigrationPolicy, code: in
         ),
     ],
 )
-def test_foreign_members_block_the_upgrade(metadata: bytes, assignment: bytes, protocol_type: str, reason: str) -> None:
+def test_members_of_another_protocol_type_block_the_upgrade(
+    metadata: bytes, assignment: bytes, protocol_type: str, reason: str
+) -> None:
     host = make_host()
     request = join_request(GROUP, instance_id="i", protocols=(("range", metadata),), protocol_type=protocol_type)
     host.run(lambda draft: join(draft, request, TestCaller(9), "x"))
@@ -254,14 +256,14 @@ def test_too_many_members_block_the_upgrade() -> None:
     )
 
 
-def test_full_group_is_not_upgraded_in_vain() -> None:
+def test_a_full_group_is_not_upgraded_for_a_member_that_cannot_join() -> None:
     host = make_host(group_consumer_max_size=2)
     classic_pair(host)
     assert Consumer(host, "new", "t").join().error == ErrorCode.GROUP_MAX_SIZE_REACHED
     assert host.state.group(GROUP) is not None
 
 
-def test_members_that_wait_to_join_are_sent_to_join_anew() -> None:
+def test_members_that_wait_to_join_are_told_to_rejoin() -> None:
     host = make_host()
     one = ClassicConsumer(host, "one", "t").join()
     host.advance(0)
@@ -274,7 +276,7 @@ def test_members_that_wait_to_join_are_sent_to_join_anew() -> None:
     assert sorted([*numbers(one), *numbers(two), *joining.has]) == [0, 1, 2, 3]
 
 
-def test_members_that_wait_for_an_assignment_are_sent_to_join_anew() -> None:
+def test_members_that_wait_for_an_assignment_are_told_to_rejoin() -> None:
     host = make_host()
     for instance_id in ("i", "j"):
         request = join_request(GROUP, instance_id=instance_id, protocols=(("range", subscription_of(["t"])),))
@@ -287,7 +289,7 @@ def test_members_that_wait_for_an_assignment_are_sent_to_join_anew() -> None:
     assert set(host.group.members) == {"i-x", "j-x", "new"}
 
 
-def test_partitions_of_an_unsettled_generation_are_still_held() -> None:
+def test_partitions_of_an_unsettled_generation_count_as_owned() -> None:
     """Its assignment is void, but a cooperative member still reads what it said as it joined."""
     host = make_host()
     one = ClassicConsumer(host, "one", "t", cooperative=True).join()
@@ -307,7 +309,7 @@ def test_partitions_of_an_unsettled_generation_are_still_held() -> None:
     assert (joining.error, joining.has) == (ErrorCode.NONE, set())
 
 
-def test_group_without_a_generation_is_upgraded() -> None:
+def test_a_group_without_a_generation_is_upgraded() -> None:
     host = make_host()
     host.shard.config = GroupCoordinatorConfig(group_initial_rebalance_delay_ms=3_000)
     one = ClassicConsumer(host, "one", "t").join()
@@ -317,7 +319,7 @@ def test_group_without_a_generation_is_upgraded() -> None:
     assert sorted([*numbers(one), *joining.has]) == [0, 1, 2, 3]
 
 
-def test_static_member_changes_the_protocol_without_leaving() -> None:
+def test_a_static_member_changes_the_protocol_without_leaving() -> None:
     host = make_host()
     one, two = classic_pair(host)
     had = numbers(two)
@@ -339,7 +341,7 @@ def test_static_member_changes_the_protocol_without_leaving() -> None:
     assert sorted([*numbers(one), *numbers(back)]) == [0, 1, 2, 3]
 
 
-def test_static_member_that_comes_back_to_a_changing_group_rebalances_it() -> None:
+def test_a_static_member_that_returns_to_a_group_in_migration_triggers_a_rebalance() -> None:
     host = make_host()
     one, two = classic_pair(host)
     taker = Consumer(host, "new", "t", instance_id="i").join()
@@ -353,7 +355,7 @@ def test_static_member_that_comes_back_to_a_changing_group_rebalances_it() -> No
     assert two.is_dead or two.beat().is_dead
 
 
-def test_classic_member_is_told_to_join_when_a_target_or_a_partition_is_there_for_it() -> None:
+def test_a_classic_member_is_told_to_rejoin_when_a_new_target_or_free_partition_exists() -> None:
     host = make_host()
     first = Consumer(host, "a", "t").join()
     late = ClassicConsumer(host, "late", "t").join()
@@ -367,7 +369,7 @@ def test_classic_member_is_told_to_join_when_a_target_or_a_partition_is_there_fo
     assert numbers(late) == {2, 3}
 
 
-def test_classic_member_that_lost_its_place_is_told_so_before_it_has_what_others_read() -> None:
+def test_an_expired_classic_member_gets_an_error_before_it_can_own_partitions_of_others() -> None:
     host = make_host()
     gone = ClassicConsumer(host, "gone", "t", cooperative=True).join()
     first = Consumer(host, "a", "t").join()
@@ -388,7 +390,7 @@ def test_classic_member_that_lost_its_place_is_told_so_before_it_has_what_others
     assert sorted([*numbers(gone), *first.has]) == [0, 1, 2, 3]
 
 
-def test_classic_member_that_does_not_join_or_sync_in_time_is_removed() -> None:
+def test_a_classic_member_that_does_not_join_or_sync_in_time_is_removed() -> None:
     host = make_host()
     first = Consumer(host, "a", "t").join()
     late = ClassicConsumer(host, "late", "t", session_ms=300_000).join()
@@ -405,7 +407,7 @@ def test_classic_member_that_does_not_join_or_sync_in_time_is_removed() -> None:
     assert late.member_id not in host.group.members
 
 
-def test_classic_member_commits_and_fetches_under_its_generation() -> None:
+def test_a_classic_member_commits_and_fetches_offsets_with_its_generation() -> None:
     host = make_host()
     first = Consumer(host, "a", "t").join()
     late = ClassicConsumer(host, "late", "t").join()
@@ -418,7 +420,7 @@ def test_classic_member_commits_and_fetches_under_its_generation() -> None:
     assert late.commit({("t", 2): 1}) == [ErrorCode.UNKNOWN_MEMBER_ID]
 
 
-def test_description_tells_which_protocol_a_member_speaks() -> None:
+def test_a_group_description_names_the_protocol_of_each_member() -> None:
     host = make_host()
     first = Consumer(host, "a", "t").join()
     late = ClassicConsumer(host, "late", "t").join()

@@ -30,7 +30,7 @@ def code(host: ConsumerHost, member: Consumer, epoch: int, partition: int) -> in
         return refused.code
 
 
-def test_an_older_epoch_will_do_for_what_the_member_has_had_since(host: ConsumerHost) -> None:
+def test_a_commit_with_an_older_epoch_is_accepted_for_partitions_owned_since_then(host: ConsumerHost) -> None:
     first = Consumer(host, "a", "t").join()
     old = first.epoch
     second = Consumer(host, "b", "t").join()
@@ -43,7 +43,7 @@ def test_an_older_epoch_will_do_for_what_the_member_has_had_since(host: Consumer
     assert code(host, first, first.epoch + 1, kept) == ErrorCode.STALE_MEMBER_EPOCH
 
 
-def test_an_epoch_from_before_another_had_the_partition_is_stale(host: ConsumerHost) -> None:
+def test_a_commit_with_an_epoch_from_before_another_owner_is_stale(host: ConsumerHost) -> None:
     first = Consumer(host, "a", "t").join()
     old = first.epoch
     second = Consumer(host, "b", "t").join()
@@ -58,7 +58,9 @@ def test_an_epoch_from_before_another_had_the_partition_is_stale(host: ConsumerH
     assert code(host, first, first.epoch, lent) == ErrorCode.NONE
 
 
-def test_a_member_that_has_more_to_give_up_may_commit_for_what_another_has_by_now(host: ConsumerHost) -> None:
+def test_a_member_with_pending_revocations_may_commit_for_partitions_that_another_member_owns(
+    host: ConsumerHost,
+) -> None:
     """It is in the same epoch all the while, as in Kafka: its epoch is what its commits are judged by."""
     host.topics.counts["t"] = 12
     first = Consumer(host, "a", "t").join()

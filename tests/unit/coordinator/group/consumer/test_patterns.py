@@ -46,7 +46,7 @@ def names(host: ConsumerHost, member: Consumer) -> set[str | None]:
     return {host.topics.topic_name(topic_id) for topic_id, _ in member.owned}
 
 
-def test_a_member_gets_what_its_pattern_matches_whole(host: ConsumerHost) -> None:
+def test_a_member_is_assigned_all_topics_that_match_its_pattern(host: ConsumerHost) -> None:
     member = pattern(host, "m", "a[0-9]").join()
     assert (member.error, member.epoch, member.owned, host.group.group_epoch) == (ErrorCode.NONE, 1, set(), 1)
     host.topics.names += ["a10", "ba1"]
@@ -56,7 +56,7 @@ def test_a_member_gets_what_its_pattern_matches_whole(host: ConsumerHost) -> Non
     assert host.group.regexes["a[0-9]"].topics == {"a1", "a2"}
 
 
-def test_the_first_heartbeat_after_a_match_brings_its_topics(host: ConsumerHost) -> None:
+def test_the_first_heartbeat_after_a_match_assigns_the_matched_topics(host: ConsumerHost) -> None:
     """A client sends it at once, and the next one a whole interval later."""
     member = pattern(host, "m", "a[0-9]").join()
     host.do_jobs()
@@ -64,14 +64,14 @@ def test_the_first_heartbeat_after_a_match_brings_its_topics(host: ConsumerHost)
     assert (names(host, member), member.epoch) == ({"a1", "a2"}, 2)
 
 
-def test_names_and_a_pattern_go_together(host: ConsumerHost) -> None:
+def test_topic_names_and_a_pattern_are_combined(host: ConsumerHost) -> None:
     member = pattern(host, "m", "a1", "b1").join()
     assert names(host, member) == {"b1"}
     beat(host, member)
     assert names(host, member) == {"a1", "b1"}
 
 
-def test_a_pattern_that_matches_nothing_changes_nothing(host: ConsumerHost) -> None:
+def test_a_pattern_without_matches_changes_nothing(host: ConsumerHost) -> None:
     member = pattern(host, "m", "c.*").join()
     beat(host, member)
     assert (member.epoch, host.group.group_epoch, member.owned) == (1, 1, set())
@@ -79,7 +79,7 @@ def test_a_pattern_that_matches_nothing_changes_nothing(host: ConsumerHost) -> N
     assert host.jobs == {}
 
 
-def test_a_pattern_that_cannot_be_read_is_refused_with_the_reason(host: ConsumerHost) -> None:
+def test_an_invalid_pattern_is_refused_with_the_reason(host: ConsumerHost) -> None:
     member = pattern(host, "m", "a(").join()
     assert member.error == ErrorCode.INVALID_REGULAR_EXPRESSION
     assert member.message == "SubscribedTopicRegex is not valid: missing ): a(."
@@ -91,7 +91,7 @@ def test_a_pattern_that_cannot_be_read_is_refused_with_the_reason(host: Consumer
     assert host.group.members["o"].regex == "a1"
 
 
-def test_topics_that_may_not_be_described_are_not_matched(host: ConsumerHost) -> None:
+def test_topics_without_describe_permission_are_not_matched(host: ConsumerHost) -> None:
     host.hidden = {"a2"}
     member = pattern(host, "m", "a.*").join()
     beat(host, member)
@@ -99,14 +99,14 @@ def test_topics_that_may_not_be_described_are_not_matched(host: ConsumerHost) ->
     assert host.group.regexes["a.*"].topics == {"a1"}
 
 
-def test_a_topic_that_is_named_stays_while_a_pattern_does_not_show_it(host: ConsumerHost) -> None:
+def test_a_topic_subscribed_by_name_stays_assigned_when_the_pattern_stops_matching_it(host: ConsumerHost) -> None:
     host.hidden = {"a2"}
     member = pattern(host, "m", "a.*", "a2").join()
     beat(host, member)
     assert names(host, member) == {"a1", "a2"}
 
 
-def test_a_second_member_with_the_pattern_needs_no_matching(host: ConsumerHost) -> None:
+def test_a_second_member_with_the_same_pattern_needs_no_matching(host: ConsumerHost) -> None:
     first = pattern(host, "m", "a.*").join()
     beat(host, first)
     second = pattern(host, "n", "a.*").join()
@@ -115,7 +115,7 @@ def test_a_second_member_with_the_pattern_needs_no_matching(host: ConsumerHost) 
     assert len(first.owned) == len(second.owned) == 2
 
 
-def test_topics_come_and_go(host: ConsumerHost) -> None:
+def test_created_and_deleted_topics_change_the_matches_of_a_pattern(host: ConsumerHost) -> None:
     member = pattern(host, "m", "a.*").join()
     beat(host, member)
     host.topics.names.append("a3")
@@ -144,7 +144,7 @@ def test_patterns_are_matched_again_after_the_interval(host: ConsumerHost) -> No
     assert names(host, member) == {"a1"}
 
 
-def test_a_clock_that_was_set_back_does_not_hold_matching_up(host: ConsumerHost) -> None:
+def test_a_clock_set_backwards_does_not_delay_matching(host: ConsumerHost) -> None:
     member = pattern(host, "m", "a.*").join()
     beat(host, member)
     later = ResolvedRegex(frozenset({"a1"}), 0, WALL_START_MS + host.now_ms + 10**9)
@@ -153,7 +153,7 @@ def test_a_clock_that_was_set_back_does_not_hold_matching_up(host: ConsumerHost)
     assert list(host.jobs) == [GROUP]
 
 
-def test_a_pattern_is_forgotten_with_its_last_subscriber(host: ConsumerHost) -> None:
+def test_a_pattern_is_removed_with_its_last_subscriber(host: ConsumerHost) -> None:
     first, second = pattern(host, "m", "a.*").join(), pattern(host, "n", "a.*").join()
     beat(host, first, second)
     second.leave()
@@ -166,7 +166,7 @@ def test_a_pattern_is_forgotten_with_its_last_subscriber(host: ConsumerHost) -> 
     assert names(host, first) == {"b1"}
 
 
-def test_a_pattern_may_be_replaced_by_another(host: ConsumerHost) -> None:
+def test_a_member_may_replace_its_pattern(host: ConsumerHost) -> None:
     member = pattern(host, "m", "a.*").join()
     beat(host, member)
     member.pattern = "b.*"
@@ -178,7 +178,7 @@ def test_a_pattern_may_be_replaced_by_another(host: ConsumerHost) -> None:
 
 
 @pytest.mark.parametrize("goes", ["leaves", "expires"])
-def test_the_last_member_takes_its_pattern_along(host: ConsumerHost, goes: str) -> None:
+def test_the_pattern_is_removed_when_the_last_member_leaves(host: ConsumerHost, goes: str) -> None:
     member = pattern(host, "m", "a.*").join()
     beat(host, member)
     if goes == "leaves":
@@ -188,7 +188,7 @@ def test_the_last_member_takes_its_pattern_along(host: ConsumerHost, goes: str) 
     assert (dict(host.group.members), dict(host.group.regexes)) == ({}, {})
 
 
-def test_a_member_that_comes_back_with_the_classic_protocol_has_no_pattern(host: ConsumerHost) -> None:
+def test_a_member_that_returns_with_the_classic_protocol_has_no_pattern(host: ConsumerHost) -> None:
     first = pattern(host, "m", "a.*", instance_id="i").join()
     other = Consumer(host, "o", "b1").join()
     beat(host, first, other)
@@ -197,7 +197,7 @@ def test_a_member_that_comes_back_with_the_classic_protocol_has_no_pattern(host:
     assert dict(host.group.regexes) == {}
 
 
-def test_a_static_member_that_is_replaced_keeps_its_pattern(host: ConsumerHost) -> None:
+def test_a_replaced_static_member_keeps_its_pattern(host: ConsumerHost) -> None:
     first = pattern(host, "m", "a.*", instance_id="i").join()
     beat(host, first)
     first.leave(-2)
@@ -205,7 +205,7 @@ def test_a_static_member_that_is_replaced_keeps_its_pattern(host: ConsumerHost) 
     assert (names(host, again), host.jobs) == ({"a1", "a2"}, {})
 
 
-def test_what_an_older_matching_found_is_not_taken(host: ConsumerHost) -> None:
+def test_the_result_of_an_outdated_matching_is_dropped(host: ConsumerHost) -> None:
     member = pattern(host, "m", "a.*").join()
     (job,) = host.jobs.values()
     late = host.outcome_of(job)
@@ -216,7 +216,7 @@ def test_what_an_older_matching_found_is_not_taken(host: ConsumerHost) -> None:
     assert host.state == before
 
 
-def test_what_nobody_waits_for_any_more_is_not_taken(host: ConsumerHost) -> None:
+def test_the_result_of_a_matching_without_subscribers_is_dropped(host: ConsumerHost) -> None:
     member = pattern(host, "m", "a.*").join()
     member.pattern = ""
     member.beat(full=True)
@@ -227,7 +227,7 @@ def test_what_nobody_waits_for_any_more_is_not_taken(host: ConsumerHost) -> None
     assert host.state.consumer_group("gone") is None
 
 
-def test_a_new_coordinator_knows_what_patterns_matched(host: ConsumerHost) -> None:
+def test_a_new_coordinator_loads_the_matches_of_patterns(host: ConsumerHost) -> None:
     member = pattern(host, "m", "a.*").join()
     beat(host, member)
     before = host.group
@@ -237,7 +237,7 @@ def test_a_new_coordinator_knows_what_patterns_matched(host: ConsumerHost) -> No
     assert (host.jobs, host.group.regexes, names(host, member)) == ({}, before.regexes, {"a1", "a2"})
 
 
-def test_a_pattern_is_described(host: ConsumerHost) -> None:
+def test_a_pattern_is_shown_in_the_group_description(host: ConsumerHost) -> None:
     member = pattern(host, "m", "a.*", "b1").join()
     beat(host, member)
     (told,) = at_once(describe_consumer_group(host.group, host.topics, "uniform")).members

@@ -33,7 +33,7 @@ class Counted(int):
 
 
 @pytest.mark.parametrize("others", [{FIRST}, {FIRST, SECOND}], ids=["the same topics", "other topics"])
-def test_a_member_that_joins_one_with_many_partitions_costs_little_more_than_they_are(others: set[bytes]) -> None:
+def test_adding_a_member_with_many_partitions_costs_little_more_than_the_partition_count(others: set[bytes]) -> None:
     topics = dict.fromkeys([FIRST, *others], PARTITIONS)
     has_all = {FIRST: frozenset(map(Counted, range(PARTITIONS)))}
     Counted.comparisons = 0
@@ -59,7 +59,7 @@ RECORDED = Path(__file__).parents[4] / "vectors" / "assignors" / "uniform.txt"
 
 
 @pytest.mark.parametrize("line", RECORDED.read_text().splitlines())
-def test_no_less_even_than_kafka_and_no_more_moves_for_the_same_loads(line: str) -> None:
+def test_the_uniform_assignor_is_as_even_as_kafka_and_moves_no_more_partitions(line: str) -> None:
     """The file says how its lines are made (UniformAssignments.java)."""
     group, kafkas_loads, kafkas_kept = line.split("\t")
     counts, *members = group.split("|")

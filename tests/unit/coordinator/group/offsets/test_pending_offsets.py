@@ -121,7 +121,7 @@ STEPS = st.one_of(
 
 
 @given(st.lists(STEPS, max_size=30))
-def test_the_latest_offset_that_counts_wins_whenever_its_transaction_ends(steps: list[tuple[Any, ...]]) -> None:
+def test_the_latest_committed_offset_wins_in_whichever_order_transactions_end(steps: list[tuple[Any, ...]]) -> None:
     shard, model = Shard(), Model()
     for offset, step in enumerate(steps):
         if step[0] == "commit":
@@ -157,7 +157,7 @@ def fetched(shard: Shard, *, require_stable: bool, every: bool = False) -> dict[
             }
 
 
-def test_pending_offsets_are_seen_by_nobody_and_unstable_for_those_who_ask() -> None:
+def test_pending_offsets_are_invisible_and_reported_as_unstable_on_request() -> None:
     shard = Shard()
     shard.commit("g", 0, 5)
     shard.commit("g", 0, 9, producer_id=1)
@@ -170,7 +170,7 @@ def test_pending_offsets_are_seen_by_nobody_and_unstable_for_those_who_ask() -> 
     assert fetched(shard, require_stable=True) == {0: (9, 0), 1: (7, 0)}
 
 
-def test_offsets_of_an_aborted_transaction_are_gone() -> None:
+def test_offsets_of_an_aborted_transaction_are_dropped() -> None:
     shard = Shard()
     shard.commit("g", 0, 9, producer_id=1)
     shard.end(1, committed=False)
@@ -192,7 +192,7 @@ def test_a_group_with_pending_offsets_does_not_expire() -> None:
     assert (shard.offsets(), sorted(shard.state.groups)) == ({}, [])
 
 
-def test_deleted_groups_and_topics_take_pending_offsets_with_them() -> None:
+def test_deleted_groups_and_topics_drop_their_pending_offsets() -> None:
     shard = Shard()
     shard.commit("g", 0, 5, producer_id=1)
     shard.commit("h", 1, 5, producer_id=1)
@@ -208,7 +208,7 @@ def test_deleted_groups_and_topics_take_pending_offsets_with_them() -> None:
 
 
 @pytest.mark.parametrize("former_is_pending", [False, True])
-def test_what_is_pending_for_a_topic_made_anew_stays_when_the_one_before_is_forgotten(former_is_pending: bool) -> None:
+def test_pending_offsets_of_a_recreated_topic_survive_the_cleanup_of_the_old_topic(former_is_pending: bool) -> None:
     former, anew = b"1" * 16, b"2" * 16
     shard = Shard()
     shard.commit("g", 0, 7, producer_id=1 if former_is_pending else None, topic_id=former)
@@ -241,7 +241,7 @@ def refusal(shard: Shard, wanted: TxnOffsetCommitRequest) -> int:
     return int(codes[TopicPartition("t", 0)])
 
 
-def test_generation_and_member_are_checked_where_they_are_named() -> None:
+def test_generation_and_member_are_validated_when_given() -> None:
     shard = Shard()
     assert refusal(shard, request(generation=3)) == ErrorCode.ILLEGAL_GENERATION
     assert refusal(shard, request(metadata="x" * 5000)) == ErrorCode.OFFSET_METADATA_TOO_LARGE
@@ -270,7 +270,7 @@ def grouped() -> Shard:
 @pytest.mark.parametrize(
     ("generation", "code"), [(3, ErrorCode.ILLEGAL_GENERATION), (4, ErrorCode.NONE), (5, ErrorCode.ILLEGAL_GENERATION)]
 )
-def test_a_member_commits_in_its_generation_alone(generation: int, code: int) -> None:
+def test_a_member_may_commit_only_in_its_own_generation(generation: int, code: int) -> None:
     assert refusal(grouped(), request(generation=generation, member_id="m")) == code
     wanted = commit_request("g", {("t", 0): 5}, "m", generation)
     try:

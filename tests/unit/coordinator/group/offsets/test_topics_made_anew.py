@@ -44,7 +44,7 @@ async def offsets(service: Service, version: int, *, everything: bool = False, s
 
 @pytest.mark.parametrize("version", range(1, 11))
 @pytest.mark.parametrize("stable", [False, True])
-def test_a_fetch_by_name_means_the_topic_that_has_the_name_now(version, stable):
+def test_an_offset_fetch_by_name_refers_to_the_current_topic_of_that_name(version, stable):
     async def scenario():
         async with serving() as service:
             await service.coordinator.offset_commit(commit_request("g", {("t", 0): 5}), CALLER)
@@ -58,7 +58,7 @@ def test_a_fetch_by_name_means_the_topic_that_has_the_name_now(version, stable):
 
 
 @pytest.mark.parametrize("version", range(2, 11))
-def test_all_offsets_of_a_group_are_those_of_topics_that_are_there(version):
+def test_a_fetch_of_all_offsets_returns_only_existing_topics(version):
     async def scenario():
         async with serving() as service:
             await service.coordinator.offset_commit(commit_request("g", {("t", 0): 5, ("u", 0): 6}), CALLER)
@@ -71,7 +71,7 @@ def test_all_offsets_of_a_group_are_those_of_topics_that_are_there(version):
     run(scenario)
 
 
-def test_a_name_that_the_metadata_does_not_know_keeps_its_offsets():
+def test_offsets_of_a_topic_name_missing_from_the_metadata_are_kept():
     """A broker may be behind with the metadata; by name, an offset is told rather than denied."""
 
     async def scenario():
@@ -83,7 +83,7 @@ def test_a_name_that_the_metadata_does_not_know_keeps_its_offsets():
     run(scenario)
 
 
-def test_a_new_coordinator_forgets_offsets_of_topics_that_were_deleted_meanwhile_in_use_or_not():
+def test_a_new_coordinator_drops_offsets_of_topics_deleted_before_it_loaded():
     async def scenario():
         log = MemoryLog()
         async with serving(log, CONFIG) as service:
@@ -106,7 +106,7 @@ def test_a_new_coordinator_forgets_offsets_of_topics_that_were_deleted_meanwhile
     run(scenario)
 
 
-def test_two_topics_of_one_name_may_be_gone_at_once():
+def test_two_deleted_topics_of_one_name_are_cleaned_up_together():
     host = GroupHost()
     for partition, topic_id in enumerate((b"1" * 16, b"2" * 16, b"3" * 16, bytes(16))):
         committed = OffsetAndMetadata(7, -1, "", 0, topic_id=topic_id)

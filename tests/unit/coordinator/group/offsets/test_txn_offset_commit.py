@@ -57,7 +57,7 @@ async def stable(service: Service) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("commits", [True, False])
-def test_offsets_count_once_their_transaction_is_committed(commits: bool) -> None:
+def test_transactional_offsets_apply_once_their_transaction_is_committed(commits: bool) -> None:
     async def test() -> None:
         async with serving() as service:
             await commit(service, 3)
@@ -87,7 +87,7 @@ def test_pending_offsets_are_rebuilt_from_the_log(ended: bool) -> None:
     run(test)
 
 
-def test_what_is_committed_outside_of_a_transaction_is_in_no_batch_of_one() -> None:
+def test_commits_outside_a_transaction_share_no_batch_with_transactional_ones() -> None:
     """They wait together for a log that is slow."""
 
     async def test() -> None:
@@ -114,7 +114,7 @@ def test_what_is_committed_outside_of_a_transaction_is_in_no_batch_of_one() -> N
     run(test)
 
 
-def test_the_coordinator_is_asked_once_a_transaction_and_adds_for_newer_clients() -> None:
+def test_the_transaction_coordinator_verifies_once_per_transaction_and_adds_for_newer_clients() -> None:
     async def test() -> None:
         async with serving() as service:
             for version in (4, 5):
@@ -138,7 +138,9 @@ def test_the_coordinator_is_asked_once_a_transaction_and_adds_for_newer_clients(
         (ErrorCode.INVALID_TXN_STATE, 0, ErrorCode.INVALID_TXN_STATE),
     ],
 )
-def test_nothing_is_written_that_the_coordinator_does_not_confirm(theirs: int, version: int, ours: int) -> None:
+def test_offsets_are_not_written_without_verification_by_the_transaction_coordinator(
+    theirs: int, version: int, ours: int
+) -> None:
     async def test() -> None:
         async with serving() as service:
             service.transactions.codes[OFFSETS_TOPIC, service.coordinator.partition_for("g")] = theirs
@@ -148,7 +150,7 @@ def test_nothing_is_written_that_the_coordinator_does_not_confirm(theirs: int, v
     run(test)
 
 
-def test_a_verification_that_comes_after_the_marker_admits_no_offsets() -> None:
+def test_a_verification_that_arrives_after_the_marker_admits_no_offsets() -> None:
     async def test() -> None:
         async with serving() as service, trio.open_nursery() as nursery:
             service.log.gate = trio.Event()
@@ -165,7 +167,7 @@ def test_a_verification_that_comes_after_the_marker_admits_no_offsets() -> None:
     run(test)
 
 
-def test_requests_that_no_verification_can_help_are_refused_at_once() -> None:
+def test_invalid_requests_are_refused_without_verification() -> None:
     async def test() -> None:
         async with serving(lead=False) as service:
             assert await txn_commit(service, 5, topic="missing") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

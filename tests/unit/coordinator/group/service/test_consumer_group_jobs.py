@@ -51,7 +51,7 @@ def events(service: Service) -> list[str]:
     return [note["event"] for note in service.world.notes]
 
 
-def test_a_pattern_is_matched_after_the_answer() -> None:
+def test_a_pattern_is_matched_after_the_heartbeat_response() -> None:
     async def test() -> None:
         async with serving() as service:
             service.topics.names = ["t", *(f"t{number}" for number in range(2_500)), "u"]
@@ -63,7 +63,7 @@ def test_a_pattern_is_matched_after_the_answer() -> None:
     run(test)
 
 
-def test_a_group_has_one_job_at_a_time() -> None:
+def test_a_group_runs_one_background_job_at_a_time() -> None:
     async def test() -> None:
         async with serving() as service:
             asked: list[str] = []
@@ -75,7 +75,7 @@ def test_a_group_has_one_job_at_a_time() -> None:
     run(test)
 
 
-def test_a_job_that_is_refused_is_asked_for_again() -> None:
+def test_a_refused_background_job_is_requested_again() -> None:
     async def test() -> None:
         def refuse(topic: str) -> bool:
             raise ApiError(ErrorCode.NOT_CONTROLLER, "not loaded")
@@ -92,7 +92,7 @@ def test_a_job_that_is_refused_is_asked_for_again() -> None:
     run(test)
 
 
-def test_a_job_that_fails_is_set_aside_and_others_are_done() -> None:
+def test_a_background_job_that_raises_is_suspended_and_other_jobs_run() -> None:
     async def test() -> None:
         async with serving() as service:
             await join(service, may_describe=lambda topic: bool(1 // 0))
@@ -104,7 +104,7 @@ def test_a_job_that_fails_is_set_aside_and_others_are_done() -> None:
     run(test)
 
 
-def test_a_pattern_that_cannot_be_read_matches_nothing() -> None:
+def test_a_pattern_that_cannot_be_parsed_matches_nothing() -> None:
     """It is of a log that another release wrote."""
 
     async def test() -> None:
@@ -124,7 +124,7 @@ def test_a_pattern_that_cannot_be_read_matches_nothing() -> None:
     run(test)
 
 
-def test_what_a_job_finds_for_a_coordinator_that_is_gone_is_dropped() -> None:
+def test_the_result_of_a_job_for_an_unloaded_coordinator_is_dropped() -> None:
     async def test() -> None:
         async with serving() as service:
             partition = service.coordinator.partition_for(GROUP)
@@ -164,7 +164,7 @@ def all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("all_are_large")
-def test_a_target_is_computed_after_the_answer() -> None:
+def test_a_target_is_computed_after_the_heartbeat_response() -> None:
     async def test() -> None:
         async with serving() as service:
             await join_large(service)
@@ -194,7 +194,7 @@ class Held:
 
 @pytest.mark.usefixtures("all_are_large")
 @pytest.mark.parametrize("fails", [False, True])
-def test_members_that_join_meanwhile_are_in_the_next_target(fails: bool) -> None:
+def test_members_that_join_during_a_computation_are_in_the_next_target(fails: bool) -> None:
     """One job at a time computes for the group, the next for the newest epoch, also after one that failed."""
 
     async def test() -> None:
@@ -218,7 +218,7 @@ def test_members_that_join_meanwhile_are_in_the_next_target(fails: bool) -> None
 
 
 @pytest.mark.usefixtures("all_are_large")
-def test_a_job_of_another_kind_waits_for_none() -> None:
+def test_jobs_of_different_kinds_do_not_wait_for_each_other() -> None:
     async def test() -> None:
         async with serving() as service:
             threads = Held()

@@ -49,7 +49,7 @@ TOPIC_ID = Topics("t").topic_id("t")
 
 
 @pytest.mark.parametrize("version", range(10))
-def test_every_version_of_a_join_answer_can_be_written(version):
+def test_join_responses_can_be_encoded_in_every_version(version):
     async def scenario():
         async with serving() as service:
             refused = await service.coordinator.join_group(join_request("g", protocols=()), TestCaller(version))
@@ -73,7 +73,7 @@ def test_every_version_of_a_join_answer_can_be_written(version):
     run(scenario)
 
 
-def test_member_ids_are_the_client_id_and_a_uuid_or_the_instance_id_and_a_uuid():
+def test_member_ids_are_the_client_id_or_instance_id_followed_by_a_uuid():
     async def scenario():
         async with serving() as service:
             assert [len(part) for part in (await stable_member(service)).split("-")] == [6, 8, 4, 4, 4, 12]
@@ -92,7 +92,7 @@ def test_member_ids_are_the_client_id_and_a_uuid_or_the_instance_id_and_a_uuid()
         ("g", 1_800_000, ErrorCode.MEMBER_ID_REQUIRED),
     ],
 )
-def test_joins_are_checked_before_any_group_is_asked(group, session_ms, code):
+def test_join_requests_are_validated_before_any_group_is_changed(group, session_ms, code):
     async def scenario():
         async with serving() as service:
             response = await service.coordinator.join_group(join_request(group, session_ms=session_ms), CALLER)
@@ -102,7 +102,7 @@ def test_joins_are_checked_before_any_group_is_asked(group, session_ms, code):
 
 
 @pytest.mark.parametrize(("client_id", "instance_id"), [("c" * 32_767, None), ("client", "i" * 32_767)])
-def test_who_would_get_an_id_too_long_for_any_answer_does_not_disturb_the_group(client_id, instance_id):
+def test_a_member_id_too_long_for_a_response_is_refused_without_changing_the_group(client_id, instance_id):
     async def scenario():
         async with serving() as service:
             member_id = await stable_member(service)
@@ -114,7 +114,7 @@ def test_who_would_get_an_id_too_long_for_any_answer_does_not_disturb_the_group(
     run(scenario)
 
 
-def test_an_empty_group_id_is_refused_where_membership_is_meant_and_allowed_for_offsets():
+def test_an_empty_group_id_is_refused_for_membership_and_allowed_for_offsets():
     async def scenario():
         async with serving() as service:
             coordinator = service.coordinator
@@ -136,7 +136,7 @@ def test_an_empty_group_id_is_refused_where_membership_is_meant_and_allowed_for_
     run(scenario)
 
 
-def test_from_version_5_a_sync_must_name_its_protocol():
+def test_from_version_5_a_sync_request_must_name_its_protocol():
     async def scenario():
         async with serving() as service:
             member_id = await stable_member(service)
@@ -160,7 +160,7 @@ def test_from_version_5_a_sync_must_name_its_protocol():
     run(scenario)
 
 
-def test_leaving_before_version_3_names_one_member_at_the_top():
+def test_a_leave_request_before_version_3_names_one_member():
     async def scenario():
         async with serving() as service:
             member_id = await stable_member(service)
@@ -177,7 +177,7 @@ def test_leaving_before_version_3_names_one_member_at_the_top():
     run(scenario)
 
 
-def test_leaving_as_a_batch_answers_each():
+def test_a_batch_leave_request_is_answered_per_member():
     async def scenario():
         async with serving() as service:
             member_id = await stable_member(service, instance_id="one")
@@ -204,7 +204,7 @@ def test_leaving_as_a_batch_answers_each():
     run(scenario)
 
 
-def test_every_partition_of_a_large_commit_is_answered_for_itself():
+def test_a_large_commit_is_answered_per_partition():
     async def scenario():
         async with serving() as service:
             service.topics.counts["t"] = 5_000
@@ -222,7 +222,7 @@ def test_every_partition_of_a_large_commit_is_answered_for_itself():
     run(scenario)
 
 
-def test_commits_for_what_does_not_exist_are_refused_and_the_rest_is_kept():
+def test_commits_for_unknown_partitions_are_refused_and_the_others_are_kept():
     async def scenario():
         async with serving() as service:
             response = await service.coordinator.offset_commit(
@@ -241,7 +241,7 @@ def test_commits_for_what_does_not_exist_are_refused_and_the_rest_is_kept():
     run(scenario)
 
 
-def test_version_10_names_topics_by_id():
+def test_offset_requests_of_version_10_name_topics_by_id():
     async def scenario():
         async with serving() as service:
             coordinator = service.coordinator
@@ -276,7 +276,7 @@ def test_version_10_names_topics_by_id():
     run(scenario)
 
 
-def test_offsets_of_a_topic_that_was_made_anew_are_not_those_of_the_old_one():
+def test_a_recreated_topic_does_not_inherit_committed_offsets():
     async def scenario():
         async with serving() as service:
             await service.coordinator.offset_commit(commit_request("g", {("t", 0): 5}), CALLER)
@@ -290,7 +290,7 @@ def test_offsets_of_a_topic_that_was_made_anew_are_not_those_of_the_old_one():
 
 
 @pytest.mark.parametrize("version", range(1, 11))
-def test_every_version_of_an_offset_fetch(version):
+def test_offset_fetch_works_in_every_version(version):
     async def scenario():
         async with serving() as service:
             await service.coordinator.offset_commit(commit_request("g", {("t", 0): 5}, metadata="note"), CALLER)
@@ -314,7 +314,7 @@ def test_every_version_of_an_offset_fetch(version):
 
 
 @pytest.mark.parametrize("version", range(1, 11))
-def test_an_offset_fetch_from_the_wrong_coordinator_says_so_where_its_version_can(version):
+def test_an_offset_fetch_to_the_wrong_coordinator_fails_in_the_field_of_its_version(version):
     async def scenario():
         async with serving(lead=False) as service:
             if version < 8:
@@ -334,7 +334,7 @@ def test_an_offset_fetch_from_the_wrong_coordinator_says_so_where_its_version_ca
     run(scenario)
 
 
-def test_metadata_beside_an_offset_has_a_limit_counted_as_java_counts():
+def test_the_limit_of_commit_metadata_counts_characters_as_java_does():
     async def scenario():
         async with serving(config=GroupCoordinatorConfig(offset_metadata_max_bytes=4)) as service:
             for metadata, code in (
@@ -352,7 +352,7 @@ def test_metadata_beside_an_offset_has_a_limit_counted_as_java_counts():
 
 
 @pytest.mark.parametrize(("version", "code"), [(8, ErrorCode.ILLEGAL_GENERATION), (9, ErrorCode.GROUP_ID_NOT_FOUND)])
-def test_a_commit_of_a_generation_in_a_group_that_is_not_there(version, code):
+def test_a_commit_with_a_generation_in_an_unknown_group_is_refused(version, code):
     async def scenario():
         async with serving() as service:
             response = await service.coordinator.offset_commit(
@@ -363,7 +363,7 @@ def test_a_commit_of_a_generation_in_a_group_that_is_not_there(version, code):
     run(scenario)
 
 
-def test_a_retention_time_of_its_own_makes_an_offset_expire_by_itself():
+def test_an_offset_with_its_own_retention_time_expires_on_its_own():
     async def scenario():
         config = GroupCoordinatorConfig(offsets_retention_check_interval_ms=1_000)
         async with serving(config=config) as service:
@@ -379,7 +379,7 @@ def test_a_retention_time_of_its_own_makes_an_offset_expire_by_itself():
     run(scenario)
 
 
-def test_a_retention_time_without_end_keeps_an_offset_for_ever():
+def test_an_offset_with_an_unlimited_retention_time_never_expires():
     async def scenario():
         async with serving() as service:
             answer = await service.coordinator.offset_commit(
@@ -393,7 +393,7 @@ def test_a_retention_time_without_end_keeps_an_offset_for_ever():
     run(scenario)
 
 
-def test_offsets_in_use_cannot_be_deleted():
+def test_offsets_of_a_subscribed_topic_cannot_be_deleted():
     async def scenario():
         async with serving() as service:
             coordinator = service.coordinator
@@ -419,7 +419,7 @@ def test_offsets_in_use_cannot_be_deleted():
     run(scenario)
 
 
-def test_a_group_that_is_no_consumer_group_keeps_its_offsets_while_it_has_members():
+def test_a_group_of_another_protocol_type_keeps_its_offsets_while_it_has_members():
     async def scenario():
         async with serving() as service, trio.open_nursery() as nursery:
             ask(nursery, service.coordinator.join_group(join_request("g", protocol_type="connect"), TestCaller(3)))
@@ -430,7 +430,7 @@ def test_a_group_that_is_no_consumer_group_keeps_its_offsets_while_it_has_member
     run(scenario)
 
 
-def test_describing_groups():
+def test_groups_are_described_with_their_members():
     async def scenario():
         async with serving() as service:
             member_id = await stable_member(service, instance_id="one")
@@ -476,7 +476,7 @@ def test_describing_groups():
         (["Stable", "Empty"], ["consumer", "classic"], ["g", "simple"]),
     ],
 )
-def test_listing_groups(states, types, expected):
+def test_groups_are_listed_with_filters(states, types, expected):
     async def scenario():
         async with serving() as service:
             await stable_member(service)
@@ -490,7 +490,7 @@ def test_listing_groups(states, types, expected):
     run(scenario)
 
 
-def test_deleting_groups_answers_each_once():
+def test_deleting_groups_returns_one_result_per_group():
     async def scenario():
         async with serving() as service:
             await stable_member(service)
@@ -505,7 +505,7 @@ def test_deleting_groups_answers_each_once():
     run(scenario)
 
 
-def test_a_silent_member_is_dropped_by_the_clock_of_the_node():
+def test_a_silent_member_is_removed_by_the_clock_of_the_node():
     async def scenario():
         async with serving() as service:
             await stable_member(service)
@@ -517,7 +517,7 @@ def test_a_silent_member_is_dropped_by_the_clock_of_the_node():
     run(scenario)
 
 
-def test_equal_seeds_make_equal_logs():
+def test_equal_seeds_produce_equal_logs():
     async def scenario():
         async with serving() as service:
             for group in ("a", "b", "c"):
@@ -527,7 +527,7 @@ def test_equal_seeds_make_equal_logs():
     assert run(scenario) == run(scenario)
 
 
-def test_heartbeats_keep_a_member_for_as_long_as_they_come():
+def test_heartbeats_keep_a_member_in_the_group():
     async def scenario():
         async with serving() as service:
             member_id = await stable_member(service)
@@ -542,7 +542,7 @@ def test_heartbeats_keep_a_member_for_as_long_as_they_come():
     run(scenario)
 
 
-def test_offsets_can_be_looked_up_for_lag():
+def test_committed_offsets_can_be_read_for_lag():
     async def scenario():
         async with serving() as service:
             await service.coordinator.offset_commit(commit_request("g", {("u", 1): 2, ("t", 0): 1}), CALLER)
@@ -563,7 +563,7 @@ def test_offsets_can_be_looked_up_for_lag():
     run(scenario)
 
 
-def test_a_static_member_that_returns_is_known_by_its_new_subscription_at_once():
+def test_a_returning_static_member_gets_its_new_subscription_immediately():
     async def scenario():
         async with serving() as service:
             coordinator = service.coordinator
@@ -584,7 +584,7 @@ def test_a_static_member_that_returns_is_known_by_its_new_subscription_at_once()
     run(scenario)
 
 
-def test_a_first_commit_that_is_refused_leaves_no_group():
+def test_a_refused_first_commit_creates_no_group():
     async def scenario():
         async with serving(config=GroupCoordinatorConfig(offset_metadata_max_bytes=4)) as service:
             request = commit_request("g", {("t", 0): 1}, metadata="abcde")
@@ -598,7 +598,7 @@ def test_a_first_commit_that_is_refused_leaves_no_group():
 
 
 @pytest.mark.parametrize("order", [("range", "roundrobin"), ("roundrobin", "range")])
-def test_of_protocols_with_equally_many_votes_the_longest_standing_members_is_chosen(order):
+def test_among_protocols_with_equal_votes_the_preference_of_the_oldest_member_wins(order):
     async def scenario():
         config = GroupCoordinatorConfig(group_initial_rebalance_delay_ms=100)
         async with serving(config=config) as service, trio.open_nursery() as nursery:
@@ -618,7 +618,7 @@ def test_of_protocols_with_equally_many_votes_the_longest_standing_members_is_ch
     run(scenario)
 
 
-def test_a_large_commit_that_fails_in_between_keeps_its_first_portion(monkeypatch):
+def test_a_large_commit_that_fails_midway_keeps_its_first_chunk(monkeypatch):
     assert PARTITIONS_A_WRITE == 1100
     monkeypatch.setattr(
         "kraft.coordinator.group.service.group_coordinator.PARTITIONS_A_WRITE", 2

@@ -36,7 +36,7 @@ def commit(sizes: list[int]) -> OffsetCommitRequest:
 
 
 @given(st.lists(st.integers(0, 40), max_size=12), st.integers(2, 30))
-def test_portions_hold_every_partition_once_within_the_bound(sizes: list[int], partitions_max: int) -> None:
+def test_request_chunks_contain_every_partition_once_within_the_limit(sizes: list[int], partitions_max: int) -> None:
     request = commit(sizes)
     portions = list(commit_portions(request, partitions_max) or (request,))
     if len(sizes) + sum(sizes) <= partitions_max:
@@ -50,7 +50,7 @@ def test_portions_hold_every_partition_once_within_the_bound(sizes: list[int], p
     assert whole == commit_error(request, 7)
 
 
-def test_a_request_to_delete_is_cut_in_the_same_way() -> None:
+def test_a_delete_request_is_split_into_chunks_in_the_same_way() -> None:
     partitions = [OffsetDeleteRequestPartition(partition_index=index) for index in range(10)]
     request = OffsetDeleteRequest(group_id="g", topics=[OffsetDeleteRequestTopic(name="t", partitions=partitions)])
     assert list(delete_portions(request, 11)) == [request]

@@ -78,7 +78,7 @@ def test_partitions_are_assigned_once_their_share_state_is_initialized() -> None
     assert it.host.jobs == {}, "nothing is asked for twice"
 
 
-def test_members_share_partitions_when_there_are_more_of_them() -> None:
+def test_members_share_partitions_when_there_are_more_members_than_partitions() -> None:
     it = Members()
     for name in ("a", "b", "c"):
         it.beat(name, 0, "t")
@@ -89,7 +89,7 @@ def test_members_share_partitions_when_there_are_more_of_them() -> None:
     assert {part for name in ("a", "b", "c") for part in it.assigned(name)["t"]} == {0, 1}
 
 
-def test_a_topic_that_grows_has_the_states_of_its_new_partitions_initialized() -> None:
+def test_new_partitions_of_a_topic_get_their_share_state_initialized() -> None:
     it = Members()
     it.beat("a", 0, "t")
     it.initialize()
@@ -103,7 +103,7 @@ def test_a_topic_that_grows_has_the_states_of_its_new_partitions_initialized() -
     assert it.assigned("a") == {"t": {0, 1, 2, 3}}
 
 
-def test_states_that_were_not_initialized_are_asked_for_again_after_a_while() -> None:
+def test_share_state_that_was_not_initialized_is_requested_again_after_a_backoff() -> None:
     it = Members()
     it.beat("a", 0, "t")
     it.host.jobs.clear()
@@ -116,7 +116,7 @@ def test_states_that_were_not_initialized_are_asked_for_again_after_a_while() ->
     assert isinstance(it.host.jobs["g"], InitializeStates)
 
 
-def test_a_member_that_is_silent_for_a_session_is_removed_and_its_partitions_go_to_others() -> None:
+def test_a_member_silent_for_a_session_timeout_is_removed_and_its_partitions_are_reassigned() -> None:
     it = Members()
     it.beat("a", 0, "t")
     it.beat("b", 0, "t")
@@ -129,7 +129,7 @@ def test_a_member_that_is_silent_for_a_session_is_removed_and_its_partitions_go_
     assert it.assigned("b") == {"t": {0, 1}}
 
 
-def test_a_member_that_leaves_is_gone_and_an_empty_group_stays() -> None:
+def test_a_leaving_member_is_removed_and_the_empty_group_is_kept() -> None:
     it = Members()
     it.beat("a", 0, "t")
     left = it.beat("a", -1)
@@ -144,7 +144,7 @@ def test_a_member_that_leaves_is_gone_and_an_empty_group_stays() -> None:
     ("epoch", "code"),
     [(3, ErrorCode.FENCED_MEMBER_EPOCH), (7, ErrorCode.FENCED_MEMBER_EPOCH), (4, None), (5, None)],
 )
-def test_the_present_and_the_previous_epoch_of_a_member_are_taken(epoch: int, code: int | None) -> None:
+def test_a_member_may_send_its_current_or_its_previous_epoch(epoch: int, code: int | None) -> None:
     it = Members()
     it.beat("a", 0, "t")
     it.initialize()
@@ -162,7 +162,7 @@ def test_the_present_and_the_previous_epoch_of_a_member_are_taken(epoch: int, co
     assert refused.value.code == code
 
 
-def test_a_member_that_joins_again_is_told_its_assignment() -> None:
+def test_a_member_that_joins_again_gets_its_assignment() -> None:
     it = Members()
     it.beat("a", 0, "t")
     it.initialize()
@@ -171,7 +171,7 @@ def test_a_member_that_joins_again_is_told_its_assignment() -> None:
     assert [list(each.partitions) for each in again.assignment.topic_partitions] == [[0, 1]]
 
 
-def test_a_group_is_full_at_its_maximum() -> None:
+def test_a_share_group_refuses_members_beyond_its_maximum() -> None:
     it = Members(GroupCoordinatorConfig(group_share_max_size=2))
     it.beat("a", 0, "t")
     it.beat("b", 0, "t")
@@ -198,7 +198,7 @@ def test_a_malformed_heartbeat_is_refused(fields: dict[str, Any]) -> None:
     assert refused.value.code == ErrorCode.INVALID_REQUEST
 
 
-def test_a_successor_knows_members_targets_and_states() -> None:
+def test_a_new_coordinator_loads_members_targets_and_share_states() -> None:
     it = Members()
     for name in ("a", "b"):
         it.beat(name, 0, "t", "u")

@@ -33,7 +33,7 @@ def counts(targets: dict[str, Partitions]) -> Counter[tuple[bytes, int]]:
 
 
 @given(groups())
-def test_every_partition_has_a_member_and_every_member_a_partition(
+def test_every_partition_gets_a_member_and_every_member_a_partition(
     group: tuple[Subscriptions, dict[bytes, frozenset[int]], dict[str, Partitions]],
 ) -> None:
     subscriptions, partitions, current = group
@@ -47,7 +47,7 @@ def test_every_partition_has_a_member_and_every_member_a_partition(
 
 
 @given(groups())
-def test_members_of_one_subscription_are_equal_and_keep_what_they_have(
+def test_members_with_equal_subscriptions_get_equal_shares_and_keep_their_partitions(
     group: tuple[Subscriptions, dict[bytes, frozenset[int]], dict[str, Partitions]],
 ) -> None:
     subscriptions, partitions, current = group
