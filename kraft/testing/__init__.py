@@ -1,2 +1,2 @@
-"""A node, or several, for tests: as real processes (`NodeProcess`, `ProcessCluster`) or in one loop
-(`LocalCluster`). What users' own tests may import."""
+"""Nodes for tests, which users' own tests may import: as real processes (`NodeProcess`, `ProcessCluster`) or in one
+event loop (`LocalCluster`)."""

@@ -1,5 +1,5 @@
-"""The HTTP admin of one node of a `LocalCluster`, in a thread of its own. FastAPI and uvicorn are imported there, and
-only by clusters that want an admin."""
+"""The HTTP admin of one node of a `LocalCluster`, in a thread of its own. FastAPI and uvicorn are imported in that
+thread, and only for clusters with an admin."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ STOP_SECONDS_MAX = 5.0
 
 
 class AdminServer:
-    """Requests that come before everything is imported wait."""
+    """Serves the HTTP admin of a node. Requests that arrive before all modules are imported wait."""
 
     def __init__(self, admin: AdminPort, port: int, log_sink: Callable[[Mapping[str, Any]], None]) -> None:
-        """`port` is of the loopback, 0: any. Raises OSError when it is taken."""
+        """Listen on `port` of the loopback; 0 means any free port. Raises OSError if the port is taken."""
         self._admin = admin
         self._log_sink = log_sink
         self._server: uvicorn.Server | None = None
@@ -42,7 +42,8 @@ class AdminServer:
         self._thread.start()
 
     async def stop(self) -> None:
-        """Returns when its port is free. Shielded, for nodes that are cancelled; bounded."""
+        """Stop the server. Returns when its port is free, or after STOP_SECONDS_MAX. Shielded from the cancellation of
+        its node."""
         self._is_over = True
         if self._server is not None:
             self._server.should_exit = self._server.force_exit = True

@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
 
 class AsyncioView:
-    """Each method waits for the one of the cluster that has its name, in a worker thread: the loop of the caller goes
-    on, and so do its clients."""
+    """The methods of a cluster as coroutines. Each runs the cluster's method of the same name in a worker thread, so
+    that the caller's loop and its clients continue."""
 
     def __init__(self, cluster: ClusterThread) -> None:
         self._cluster = cluster
 
     async def start(self, *nodes: int) -> None:
-        """Start `nodes` again over what they left; returns when they serve."""
+        """Start `nodes` again on their existing data. Returns when they serve."""
         await asyncio.to_thread(partial(self._cluster.start, *nodes))
 
     async def stop(self, *nodes: int) -> None:
-        """Controlled shutdown of `nodes`; returns when they have ended."""
+        """Shut `nodes` down in an orderly way. Returns when they have ended."""
         await asyncio.to_thread(partial(self._cluster.stop, *nodes))
 
     async def kill(self, *nodes: int) -> None:
-        """End `nodes` without a farewell; returns when their ports are free."""
+        """Kill `nodes` without a controlled shutdown. Returns when their ports are free."""
         await asyncio.to_thread(partial(self._cluster.kill, *nodes))
 
     async def pause(self, node_id: int) -> None:
@@ -38,65 +38,66 @@ class AsyncioView:
         await asyncio.to_thread(partial(self._cluster.pause, node_id))
 
     async def resume(self, node_id: int) -> None:
-        """A paused node goes on."""
+        """Let a paused node continue."""
         await asyncio.to_thread(partial(self._cluster.resume, node_id))
 
     async def partition(self, *groups: Iterable[Party], one_way: bool = False) -> None:
-        """Cut the network between `groups` of nodes and perhaps "clients"; `one_way`: what the first sends is lost."""
+        """Cut the network between `groups` of nodes, and clients if a group has "clients". With `one_way` only what the
+        first group sends is lost."""
         await asyncio.to_thread(partial(self._cluster.partition, *groups, one_way=one_way))
 
     async def delay(self, seconds: float, *nodes: int) -> None:
-        """What `nodes` (none: all) receive comes so much later; 0 ends it."""
+        """Deliver everything that `nodes` (none given: all) receive `seconds` later; 0 ends the delay."""
         await asyncio.to_thread(partial(self._cluster.delay, seconds, *nodes))
 
     async def lose(self, share: float, *nodes: int) -> None:
-        """A share of what `nodes` (none: all) receive is lost and sent again; 0 ends it."""
+        """Lose a share of the packets that `nodes` (none given: all) receive: they are sent again. 0 ends the loss."""
         await asyncio.to_thread(partial(self._cluster.lose, share, *nodes))
 
     async def fail(self, api: str, error: str, *nodes: int, times: int | None = 1, carried_out: bool = False) -> None:
-        """`nodes` (none: all) answer the next requests of an API with an error."""
+        """Make `nodes` (none given: all) answer the next requests of an API with an error."""
         await asyncio.to_thread(partial(self._cluster.fail, api, error, *nodes, times=times, carried_out=carried_out))
 
     async def heal(self) -> None:
-        """The network is whole and fast again, and answers are true."""
+        """End all cuts, delays, losses and false responses."""
         await asyncio.to_thread(self._cluster.heal)
 
     async def full_disk(self, node_id: int) -> None:
-        """The node finds no room for more, until `mend_disk`."""
+        """Make the node's disk full until `mend_disk`."""
         await asyncio.to_thread(partial(self._cluster.full_disk, node_id))
 
     async def failing_disk(self, node_id: int) -> None:
-        """The node can write and sync nothing, until `mend_disk`; it may end of that."""
+        """Make all writes and syncs of the node fail until `mend_disk`; the node may end because of that."""
         await asyncio.to_thread(partial(self._cluster.failing_disk, node_id))
 
     async def slow_disk(self, node_id: int, seconds: float) -> None:
-        """Each sync and each large write takes so much longer, until `mend_disk`."""
+        """Make each sync and each large write of the node take `seconds` longer until `mend_disk`."""
         await asyncio.to_thread(partial(self._cluster.slow_disk, node_id, seconds))
 
     async def move_clock(self, node_id: int, seconds: float) -> None:
-        """The node's time of day jumps, forward or back."""
+        """Move the node's wall clock by `seconds`, forward or back."""
         await asyncio.to_thread(partial(self._cluster.move_clock, node_id, seconds))
 
     async def mend_disk(self, node_id: int) -> None:
-        """The disk is well again, with what is on it."""
+        """Repair the node's disk; its data is kept."""
         await asyncio.to_thread(partial(self._cluster.mend_disk, node_id))
 
     async def leader(self, topic: str, partition: int = 0, *, other_than: int | None = None) -> int:
-        """The running node that leads; waits for one, that is not `other_than`."""
+        """Return the running node that leads the partition. Waits for one, and for one that is not `other_than`."""
         return await asyncio.to_thread(partial(self._cluster.leader, topic, partition, other_than=other_than))
 
     async def controller(self, *, other_than: int | None = None) -> int:
-        """The active controller; waits for one."""
+        """Return the active controller. Waits for one, and for one that is not `other_than`."""
         return await asyncio.to_thread(partial(self._cluster.controller, other_than=other_than))
 
     async def coordinator(self, group: str, *, other_than: int | None = None) -> int:
-        """The running node that coordinates the group; waits for one."""
+        """Return the running node that coordinates the group. Waits for one, and for one that is not `other_than`."""
         return await asyncio.to_thread(partial(self._cluster.coordinator, group, other_than=other_than))
 
     async def create_topic(
         self, name: str, partitions: int = 1, *, replicas: int | None = None, **configs: object
     ) -> None:
-        """Returns when every node knows its leaders. `configs` may have underscores for dots."""
+        """Create a topic. Returns when every node knows its leaders. `configs` may have underscores for dots."""
         await asyncio.to_thread(partial(self._cluster.create_topic, name, partitions, replicas=replicas, **configs))
 
     async def delete_topic(self, name: str) -> None:
@@ -127,7 +128,7 @@ class AsyncioView:
         committed: bool = False,
         seconds: float = 10.0,
     ) -> list[Record]:
-        """Read from the beginning: `count` records, or all that there are now."""
+        """Read from the beginning: `count` records, or all that exist now."""
         return await asyncio.to_thread(
             partial(self._cluster.consume, topic, count, partition=partition, committed=committed, seconds=seconds)
         )

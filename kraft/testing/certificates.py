@@ -1,4 +1,5 @@
-"""Keys and certificates of one test run: an authority that is made once a process, and whatever it signs."""
+"""Keys and certificates for tests: a certificate authority, made once for a process, and the certificates that it
+signs."""
 
 from __future__ import annotations
 
@@ -18,11 +19,11 @@ END: Final = datetime(2049, 1, 1, tzinfo=UTC)
 
 
 class MissingPackage(ImportError):
-    """What makes certificates is not installed."""
+    """Raised when the package that makes certificates is not installed."""
 
 
 class Authority:
-    """Its certificates are of both kinds, for servers on the loopback and for clients. Raises MissingPackage."""
+    """A certificate authority. Its certificates are for loopback servers and for clients. Raises MissingPackage."""
 
     def __init__(self) -> None:
         try:
@@ -38,8 +39,8 @@ class Authority:
         """What others trust."""
 
     def issued(self, name: str) -> str:
-        """The key (PKCS#8, since Java reads no other) and the certificate of CN=`name`, as one PEM: the same for the
-        same name."""
+        """Return the key and the certificate of CN=`name` as one PEM; always the same for the same name. The key is
+        PKCS#8, the only form that Java reads."""
         from cryptography.hazmat.primitives.asymmetric import ec
         from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
@@ -50,7 +51,7 @@ class Authority:
         return self._issued[name]
 
     def _sign(self, name: Name, key: EllipticCurvePrivateKey, issuer: Certificate | None) -> Certificate:
-        """Without an `issuer` it is the authority itself."""
+        """Make a certificate signed by `issuer`; None makes the authority's own."""
         from cryptography import x509
         from cryptography.hazmat.primitives.hashes import SHA256
 
@@ -76,7 +77,7 @@ class Authority:
 
 @cache
 def authority() -> Authority:
-    """One for all clusters of a process, so that keys are made once. Raises MissingPackage."""
+    """The authority of all clusters of this process, so that keys are made once. Raises MissingPackage."""
     return Authority()
 
 

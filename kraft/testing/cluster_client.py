@@ -1,5 +1,5 @@
-"""Topics and records for tests, over connections that are opened for each call: a cluster may be torn apart between
-two of them."""
+"""Topics and records for tests. Each call opens its own connections, since the cluster may be cut apart between two
+calls."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ POLL_SECONDS = 0.2
 
 
 class ClusterClient:
-    """An ordinary client: what it asks goes through sockets, and over cuts between clients and nodes."""
+    """An ordinary client: its requests go through sockets, and are subject to cuts between clients and nodes."""
 
     def __init__(
         self, addresses: Callable[[], Sequence[tuple[str, int]]], *, tls: Tls | None, login: Login | None
     ) -> None:
-        """`addresses` tells where to ask now, the best first; `tls` and `login`, how."""
+        """`addresses` returns the bootstrap addresses to try now, the best first. `tls` and `login` secure the
+        connections."""
         self._addresses = addresses
         self._tls = tls
         self._login = login
@@ -47,7 +48,7 @@ class ClusterClient:
         )
 
     async def create_topic(self, name: str, partitions: int, replicas: int, configs: Mapping[str, object]) -> None:
-        """Raises ApiError, also where there is one of that name."""
+        """Create a topic. Raises ApiError, also if the topic exists."""
         settings = {as_property(key): as_setting(value) for key, value in configs.items()}
         async with self.connect() as cluster:
             await topics.create_topic(
@@ -55,12 +56,13 @@ class ClusterClient:
             )
 
     async def delete_topic(self, name: str) -> None:
-        """Raises ApiError."""
+        """Delete a topic. Raises ApiError."""
         async with self.connect() as cluster:
             await topics.delete_topic(cluster, name)
 
     async def coordinator(self, group: str) -> int:
-        """Makes the topic of groups, if nobody has needed it before. Raises DeadlinePassed."""
+        """Return the group's coordinator. Creates the topic of committed offsets if it does not exist. Raises
+        DeadlinePassed."""
         async with self.connect() as cluster:
             return await cluster.retrying(lambda: cluster.coordinator(group))
 
@@ -73,7 +75,7 @@ class ClusterClient:
         headers: Mapping[str, bytes | str | None],
         seconds: float,
     ) -> list[Stored]:
-        """Acknowledged by all in-sync replicas. Raises ApiError, DeadlinePassed."""
+        """Write a record for each value, acknowledged by all in-sync replicas. Raises ApiError, DeadlinePassed."""
         given = tuple((name, as_bytes(value)) for name, value in headers.items())
         async with self.connect() as cluster, open_producer(cluster, delivery_seconds=seconds) as producer:
             sent = [
@@ -86,8 +88,8 @@ class ClusterClient:
     async def consume(
         self, topic: str, count: int | None, partition: int | None, is_committed: bool, seconds: float
     ) -> list[Record]:
-        """From the beginning: `count` records, or all that there are now. Raises TimeoutError that tells how many
-        came within `seconds`, ApiError."""
+        """Read from the beginning: `count` records, or all that exist now. Raises ApiError, or TimeoutError with the
+        number of records read within `seconds`."""
         isolation = READ_COMMITTED if is_committed else READ_UNCOMMITTED
         found: list[ConsumedRecord] = []
         async with self.connect() as cluster:
@@ -119,7 +121,7 @@ def _is_wanting(
 async def _ends(
     cluster: Cluster, partitions: Sequence[TopicPartition], isolation: int
 ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
-    """The first offset of each, and the one behind its last."""
+    """Return the start offset and the end offset of each partition."""
 
     async def attempt() -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
         return (

@@ -1,4 +1,4 @@
-"""How the nodes of a `LocalCluster` are secured, and what clients need to get in."""
+"""The security of a `LocalCluster`'s nodes, and the settings that clients need to connect."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ class ClusterSecurity:
     starts."""
 
     def __init__(self, security: Security = "plain", users: Iterable[str] | None = None, *, authorizer: bool) -> None:
-        """`users` (none given: alice) are beside the admin. Raises ValueError with a sentence, MissingPackage."""
+        """`users` (none given: alice) exist beside the admin. Raises ValueError with a sentence for the user,
+        MissingPackage."""
         if security not in _PROTOCOLS:
             raise ValueError(f'security is one of {_quoted(_PROTOCOLS)}, not "{security}"')
         self.protocol: Final = _PROTOCOLS[security]
@@ -50,7 +51,7 @@ class ClusterSecurity:
         self._directory = Path()
 
     def place(self, directory: Path) -> None:
-        """Write keys and certificates to `directory`, which is made. Raises OSError."""
+        """Write keys and certificates to `directory`, which is created. Raises OSError."""
         self._directory = directory.absolute()
         if self._authority is None:
             return
@@ -63,7 +64,7 @@ class ClusterSecurity:
     # Nodes
 
     def listeners(self, broker_port: int, controller_port: int) -> dict[str, str]:
-        """The properties of a node that say where it listens, and by what."""
+        """The properties of a node's listeners and their security."""
         if self.protocol == "PLAINTEXT":
             return {"listeners": f"PLAINTEXT://{HOST}:{broker_port},CONTROLLER://{HOST}:{controller_port}"}
         return {
@@ -102,14 +103,14 @@ class ClusterSecurity:
         }
 
     def _store(self, name: str | None = None) -> str:
-        """The file of a name's key and certificate; None: of the authority's certificate."""
+        """The file with a user's key and certificate; None: the file with the authority's certificate."""
         return str(self._directory / (_AUTHORITY if name is None else f"{name}.user.pem"))
 
     # Clients
 
     @property
     def tls(self) -> Tls | None:
-        """For connections of the admin."""
+        """The TLS settings of the admin's connections; None without TLS."""
         if self._authority is None:
             return None
         own = self._authority.issued(ADMIN)
@@ -117,12 +118,12 @@ class ClusterSecurity:
 
     @property
     def login(self) -> Login | None:
-        """The admin's."""
+        """The admin's login; None if the cluster has no logins."""
         return Login(mechanism="PLAIN", username=ADMIN, password=_password(ADMIN)) if self.has_logins else None
 
     def client_settings(self, client: Client, bootstrap: str, user: str | None) -> dict[str, Any]:
-        """By the names of `client`. Raises LookupError for a user that there is not, ValueError for another client
-        and where somebody has to log in."""
+        """Settings for `user`, by the property names of `client`. Raises LookupError for an unknown user. Raises
+        ValueError for an unknown client, or if the cluster needs a login and `user` is None."""
         self._require_user(user)
         if client == "java":
             return self._java(bootstrap, user)
@@ -203,7 +204,7 @@ def _password(user: str) -> str:
 
 
 def _jaas(user: str, *known: str) -> str:
-    """How `user` logs in, and who else may, at a node."""
+    """The JAAS line of a node: the login of `user`, and the users in `known` that may log in."""
     options = "".join(f' user_{name}="{_password(name)}"' for name in known)
     return f'{PLAIN_MODULE} required username="{user}" password="{_password(user)}"{options};'
 

@@ -1,4 +1,4 @@
-"""A `LocalCluster` whose loop runs in a thread of its own: for tests that are not trio's, with clients that block."""
+"""A `LocalCluster` whose event loop runs in its own thread: for tests that do not use trio, with clients that block."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ T = TypeVar("T")
 
 
 class ClusterThread:
-    """`with ClusterThread(3) as cluster`: every node serves inside the block. Its methods are those of
-    `LocalCluster`, and block; any thread may call them. Outside the block they raise RuntimeError."""
+    """`with ClusterThread(3) as cluster`: every node serves inside the block. The methods are those of `LocalCluster`,
+    but block, and may be called from any thread. Outside the block they raise RuntimeError."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class ClusterThread:
 
     @property
     def asyncio(self) -> AsyncioView:
-        """The same methods, for coroutines of asyncio: `await cluster.asyncio.kill(1)`."""
+        """The same methods as asyncio coroutines: `await cluster.asyncio.kill(1)`."""
         from kraft.testing.asyncio_view import AsyncioView  # asyncio is slow to import, and few tests need it.
 
         return AsyncioView(self)
@@ -65,13 +65,13 @@ class ClusterThread:
 
     @property
     def admin_url(self) -> str:
-        """The URL of the HTTP admin of the first node that runs. Raises RuntimeError where no node has one."""
+        """The URL of the HTTP admin of the first running node. Raises RuntimeError if no node has one."""
         self._token()
         return self._cluster.admin_url
 
     @property
     def users(self) -> tuple[str, ...]:
-        """The users that have a certificate or a password, the admin first; none where the cluster is plain."""
+        """The users that have a certificate or a password, the admin first; empty for a plain cluster."""
         return self._cluster.users
 
     @overload
@@ -81,7 +81,7 @@ class ClusterThread:
     @overload
     def client_settings(self, client: Literal["aiokafka"], user: str | None = None) -> dict[str, Any]: ...
     def client_settings(self, client: Any, user: str | None = None) -> dict[str, Any]:
-        """What a client needs to get in as `user`, by the client's own names, `bootstrap.servers` among it."""
+        """The settings with which `client` connects as `user`, by its own names, `bootstrap.servers` included."""
         self._token()
         settings: dict[str, Any] = self._cluster.client_settings(client, user)
         return settings
@@ -101,15 +101,15 @@ class ClusterThread:
         return list(self._cluster.events)
 
     def start(self, *nodes: int) -> None:
-        """Start `nodes` again over what they left; returns when they serve."""
+        """Start `nodes` again on their existing data. Returns when they serve."""
         self._call(partial(self._cluster.start, *nodes))
 
     def stop(self, *nodes: int) -> None:
-        """Controlled shutdown of `nodes`; returns when they have ended."""
+        """Shut `nodes` down in an orderly way. Returns when they have ended."""
         self._call(partial(self._cluster.stop, *nodes))
 
     def kill(self, *nodes: int) -> None:
-        """End `nodes` without a farewell; returns when their ports are free."""
+        """Kill `nodes` without a controlled shutdown. Returns when their ports are free."""
         self._call(partial(self._cluster.kill, *nodes))
 
     def pause(self, node_id: int) -> None:
@@ -117,64 +117,65 @@ class ClusterThread:
         self._switch(partial(self._cluster.pause, node_id))
 
     def resume(self, node_id: int) -> None:
-        """A paused node goes on."""
+        """Let a paused node continue."""
         self._switch(partial(self._cluster.resume, node_id))
 
     def partition(self, *groups: Iterable[Party], one_way: bool = False) -> None:
-        """Cut the network between `groups` of nodes and perhaps "clients"; `one_way`: what the first sends is lost."""
+        """Cut the network between `groups` of nodes, and clients if a group has "clients". With `one_way` only what the
+        first group sends is lost."""
         self._switch(partial(self._cluster.partition, *groups, one_way=one_way))
 
     def delay(self, seconds: float, *nodes: int) -> None:
-        """What `nodes` (none: all) receive comes so much later; 0 ends it."""
+        """Deliver everything that `nodes` (none given: all) receive `seconds` later; 0 ends the delay."""
         self._switch(partial(self._cluster.delay, seconds, *nodes))
 
     def lose(self, share: float, *nodes: int) -> None:
-        """A share of what `nodes` (none: all) receive is lost and sent again; 0 ends it."""
+        """Lose a share of the packets that `nodes` (none given: all) receive: they are sent again. 0 ends the loss."""
         self._switch(partial(self._cluster.lose, share, *nodes))
 
     def fail(self, api: str, error: str, *nodes: int, times: int | None = 1, carried_out: bool = False) -> None:
-        """`nodes` (none: all) answer the next requests of an API with an error, as `fail("Produce",
-        "NOT_ENOUGH_REPLICAS")`. With `carried_out` they do what was asked all the same."""
+        """Make `nodes` (none given: all) answer the next requests of an API with an error: `fail("Produce",
+        "NOT_ENOUGH_REPLICAS")`. With `carried_out` they carry the request out as well."""
         self._switch(partial(self._cluster.fail, api, error, *nodes, times=times, carried_out=carried_out))
 
     def heal(self) -> None:
-        """The network is whole and fast again, and answers are true."""
+        """End all cuts, delays, losses and false responses."""
         self._switch(self._cluster.heal)
 
     def full_disk(self, node_id: int) -> None:
-        """The node finds no room for more, until `mend_disk`."""
+        """Make the node's disk full until `mend_disk`."""
         self._switch(partial(self._cluster.full_disk, node_id))
 
     def failing_disk(self, node_id: int) -> None:
-        """The node can write and sync nothing, until `mend_disk`; it may end of that."""
+        """Make all writes and syncs of the node fail until `mend_disk`; the node may end because of that."""
         self._switch(partial(self._cluster.failing_disk, node_id))
 
     def slow_disk(self, node_id: int, seconds: float) -> None:
-        """Each sync and each large write takes so much longer, until `mend_disk`."""
+        """Make each sync and each large write of the node take `seconds` longer until `mend_disk`."""
         self._switch(partial(self._cluster.slow_disk, node_id, seconds))
 
     def move_clock(self, node_id: int, seconds: float) -> None:
-        """The node's time of day jumps, forward or back."""
+        """Move the node's wall clock by `seconds`, forward or back."""
         self._switch(partial(self._cluster.move_clock, node_id, seconds))
 
     def mend_disk(self, node_id: int) -> None:
-        """The disk is well again, with what is on it."""
+        """Repair the node's disk; its data is kept."""
         self._switch(partial(self._cluster.mend_disk, node_id))
 
     def leader(self, topic: str, partition: int = 0, *, other_than: int | None = None) -> int:
-        """The running node that leads; waits for one, that is not `other_than`."""
+        """Return the running node that leads the partition. Waits for one, and for one that is not `other_than`."""
         return self._call(partial(self._cluster.leader, topic, partition, other_than=other_than))
 
     def controller(self, *, other_than: int | None = None) -> int:
-        """The active controller; waits for one."""
+        """Return the active controller. Waits for one, and for one that is not `other_than`."""
         return self._call(partial(self._cluster.controller, other_than=other_than))
 
     def coordinator(self, group: str, *, other_than: int | None = None) -> int:
-        """The running node that coordinates the group; waits for one."""
+        """Return the running node that coordinates the group. Waits for one, and for one that is not `other_than`."""
         return self._call(partial(self._cluster.coordinator, group, other_than=other_than))
 
     def create_topic(self, name: str, partitions: int = 1, *, replicas: int | None = None, **configs: object) -> None:
-        """Returns when every node knows its leaders. `configs` may have underscores for dots."""
+        """Create a topic. Returns when every node knows its leaders. `configs` may have underscores for dots."""
         self._call(partial(self._cluster.create_topic, name, partitions, replicas=replicas, **configs))
 
     def delete_topic(self, name: str) -> None:
@@ -205,7 +206,7 @@ class ClusterThread:
         committed: bool = False,
         seconds: float = 10.0,
     ) -> list[Record]:
-        """Read from the beginning: `count` records, or all that there are now."""
+        """Read from the beginning: `count` records, or all that exist now."""
         return self._call(
             partial(self._cluster.consume, topic, count, partition=partition, committed=committed, seconds=seconds)
         )
@@ -229,14 +230,14 @@ class ClusterThread:
             self._ended.result()  # A node that failed fails the test.
 
     def _give_up(self) -> None:
-        """End the cluster, whether or not it serves."""
+        """End the cluster, whether it serves yet or not."""
         if not self._ended.done():
             with suppress(trio.RunFinishedError):
                 self._begun.result().run_sync_soon(self._life.cancel)
         self._thread.join()
 
     def _token(self) -> trio.lowlevel.TrioToken:
-        """Raises RuntimeError while the cluster does not serve."""
+        """The trio token of the cluster's loop. Raises RuntimeError while the cluster does not serve."""
         if self._ended.done():
             problem = self._ended.exception()
             raise RuntimeError(
@@ -247,7 +248,7 @@ class ClusterThread:
         return self._serving.result()
 
     def _call(self, deed: Callable[[], Awaitable[T]]) -> T:
-        """Carry out `deed` on the loop of the cluster. Raises what it raises."""
+        """Run `deed` on the loop of the cluster. Raises the errors of `deed`."""
         try:
             return trio.from_thread.run(deed, trio_token=self._token())
         except (trio.RunFinishedError, trio.Cancelled):

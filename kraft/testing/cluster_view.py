@@ -1,5 +1,5 @@
-"""The leaders, the controller and the coordinators of a `LocalCluster`. They are read from the nodes themselves, so
-that the answer is right during a network partition."""
+"""The leaders, the controller and the coordinators of a `LocalCluster`. They are read from the nodes directly, so that
+the answer is right during a network partition."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ LOOK_SECONDS = 0.01
 
 
 class ClusterView:
-    """Waits are bounded by WAIT_SECONDS_MAX and raise TimeoutError then."""
+    """Finds leaders, controller and coordinators. Each wait ends after WAIT_SECONDS_MAX with TimeoutError."""
 
     def __init__(self, serving: Callable[[], Mapping[int, Node]]) -> None:
-        """`serving` tells the nodes that serve and are not frozen, by id."""
+        """`serving` returns the nodes that serve and are not paused, by id."""
         self._serving = serving
 
     async def leader(self, topic: str, partition: int, other_than: int | None) -> int:
-        """Raises LookupError where there is no such partition."""
+        """Wait for a serving leader that is not `other_than`. Raises LookupError if the partition does not exist."""
         self.require_partition(topic, partition)
 
         def found() -> int | None:
@@ -51,11 +51,11 @@ class ClusterView:
         return await self.leader(GROUPS, partition_for(group, len(self.require_topic(GROUPS).partitions)), other_than)
 
     def has_groups(self) -> bool:
-        """Whether there is the topic of groups."""
+        """Whether the topic of committed offsets exists."""
         return self._newest().by_name(GROUPS) is not None
 
     async def await_topic(self, name: str, *, everywhere: bool) -> None:
-        """Until every partition is known with a leader: by every node, or by the one that knows most."""
+        """Wait until every partition has a leader: in every node's metadata with `everywhere`, else in the newest."""
 
         def found() -> bool | None:
             images = [node.shared.loader.image.topics for node in self._serving().values()]
@@ -65,7 +65,7 @@ class ClusterView:
         await self._await(found, f"topic {name} has no leaders")
 
     def require_topic(self, name: str) -> TopicImage:
-        """Raises LookupError that tells which topics there are."""
+        """Return the topic. Raises LookupError, which names the topics that exist."""
         topics = self._newest()
         topic = topics.by_name(name)
         if topic is None:
@@ -76,14 +76,14 @@ class ClusterView:
         return topic
 
     def require_partition(self, topic: str, partition: int) -> PartitionRegistration:
-        """Raises LookupError that tells which topics or partitions there are."""
+        """Return the partition. Raises LookupError, which names the topics or partitions that exist."""
         partitions = self.require_topic(topic).partitions
         if partition not in partitions:
             raise LookupError(f"{topic} has no partition {partition}; it has {len(partitions)}, from 0 on")
         return partitions[partition]
 
     def _newest(self) -> TopicsImage:
-        """The topics of the node with the newest metadata. Raises RuntimeError where none serves."""
+        """The topics of the node with the newest metadata. Raises RuntimeError if no node serves."""
         loaders = [node.shared.loader for node in self._serving().values()]
         if not loaders:
             raise RuntimeError("no node serves")

@@ -16,8 +16,8 @@ from kraft.testing.reserve import RESERVE_BYTES, RESERVE_KEY
 def configurations(
     nodes: Iterable[int], directory: Path, settings: Mapping[str, str], security: ClusterSecurity
 ) -> dict[int, NodeConfig]:
-    """One configuration a node: static voters on free ports of the loopback. Keys lie in `directory`/keys. Raises
-    ConfigurationError when `settings` do not fit, OSError."""
+    """Make one configuration for each node: static voters on free loopback ports, keys in `directory`/keys. Raises
+    ConfigurationError for invalid `settings`, OSError."""
     security.place(directory / "keys")
     nodes = tuple(nodes)
     ports = iter(free_ports(2 * len(nodes)))

@@ -1,13 +1,13 @@
 """A cluster in one process: several production nodes in one trio loop, over real sockets and real files.
 
-What leaves is a bootstrap address for any Kafka client, and ways to break the cluster: `kill` ends a node between
-two instructions of its own, without any farewell, `stop` lets it hand over its leaderships, `start` serves the same
-directory on the same ports again. `pause` freezes one, `partition`, `delay` and `lose` are for the network,
-`full_disk`, `failing_disk` and `slow_disk` for disks, `move_clock` for the time of day, `fail` for answers.
+It has a bootstrap address for any Kafka client, and methods that inject faults. `kill` ends a node between two of its
+steps without a controlled shutdown. `stop` lets it hand over its leaderships. `start` serves the same directory on the
+same ports again. `pause` freezes a node. `partition`, `delay` and `lose` act on the network, `full_disk`,
+`failing_disk` and `slow_disk` on disks, `move_clock` on the wall clock, and `fail` on responses.
 
-The nodes are what `kraft-node` runs; only what belongs to a process - signals and the ready line - is absent. One loop
-means that a client which blocks has to live in another thread: `ClusterThread` keeps the loop there and is for tests
-that are not trio's.
+The nodes are what `kraft-node` runs, without the parts of a process: signals and the ready line. A client that blocks
+must run in another thread than the loop. `ClusterThread` runs the loop in its own thread, for tests that do not use
+trio.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ class _Life:
 
 
 class LocalCluster:
-    """`async with LocalCluster(3) as cluster`: every node serves inside the block, and none is left behind it.
+    """`async with LocalCluster(3) as cluster`: every node serves inside the block, and all have ended after it.
 
-    A node that fails by itself ends the block with its error, unless the test has broken its disk. Whatever is public
-    is called from the loop that entered the block. A node that there is not raises LookupError, whatever does not fit
-    the state of a node RuntimeError: each says what was wrong.
+    A node that fails by itself ends the block with its error, unless the test has broken its disk. Public methods are
+    called from the loop that entered the block. They raise LookupError for an unknown node, and RuntimeError if the
+    node's state does not allow the call.
     """
 
     def __init__(
@@ -74,12 +74,12 @@ class LocalCluster:
         users: Iterable[str] | None = None,
         authorizer: bool = False,
     ) -> None:
-        """`nodes` voters, each broker and controller, with ids from 1. Data lies in `directory`/ID (None: a
-        temporary one, removed at the end).
+        """`nodes` is the number of nodes, each voter, broker and controller, with ids from 1. Data is in
+        `directory`/ID; None means a temporary directory, removed at the end.
 
-        `settings` are Kafka properties for every node. With `admin` each serves its HTTP admin. `security` is of all
-        listeners; `users` (none given: alice) have certificates or passwords beside the admin, and need access control
-        entries where there is an `authorizer`. Raises ValueError for what does not fit, MissingPackage.
+        `settings` are Kafka properties for every node. With `admin` each serves its HTTP admin. `security` holds for
+        all listeners. `users` (none given: alice) have certificates or passwords beside the admin; with an `authorizer`
+        they need ACLs. Raises ValueError for invalid arguments, MissingPackage.
         """
         if nodes < 1:
             raise ValueError(f"a cluster has at least one node, not {nodes}")
@@ -114,7 +114,7 @@ class LocalCluster:
 
     @property
     def admin_url(self) -> str:
-        """The URL of the HTTP admin of the first node that runs. Raises RuntimeError where no node has one."""
+        """The URL of the HTTP admin of the first running node. Raises RuntimeError if no node has one."""
         for node in sorted(self._lives):
             if node in self._admin_ports:
                 return f"http://{HOST}:{self._admin_ports[node]}"
@@ -124,7 +124,7 @@ class LocalCluster:
 
     @property
     def users(self) -> tuple[str, ...]:
-        """The users that have a certificate or a password, the admin first; none where the cluster is plain."""
+        """The users that have a certificate or a password, the admin first; empty for a plain cluster."""
         return self._security.users
 
     @overload
@@ -134,16 +134,16 @@ class LocalCluster:
     @overload
     def client_settings(self, client: Literal["aiokafka"], user: str | None = None) -> dict[str, Any]: ...
     def client_settings(self, client: Client, user: str | None = None) -> dict[str, Any]:
-        """What a client needs to get in as `user`, `bootstrap.servers` among it: properties of Java's clients or of
-        librdkafka's, arguments of aiokafka's, or options of Spark's (`kafka.` before each).
+        """The settings with which a client connects as `user`, `bootstrap.servers` included: properties of Java's
+        clients or of librdkafka, arguments of aiokafka, or options of Spark (each with `kafka.` before it).
 
-        Without a user: over TLS, who shows no certificate. Raises LookupError for a user that there is not, ValueError
-        for another client, and for nobody where there are logins.
+        Without a user a TLS client shows no certificate. Raises LookupError for an unknown user, ValueError for an
+        unknown client, or without a user if the cluster has logins.
         """
         return self._security.client_settings(client, self.bootstrap, user)
 
     def node(self, node_id: int) -> Node:
-        """The serving node. Raises LookupError when it is not serving."""
+        """Return a serving node. Raises LookupError if it does not serve."""
         life = self._lives.get(node_id)
         if life is None or life.node is None:
             raise LookupError(f"node {node_id} does not serve ({self._running_text()})")
@@ -178,7 +178,7 @@ class LocalCluster:
     # Nodes
 
     async def start(self, *nodes: int) -> None:
-        """Returns when all of `nodes` serve. At once, since the first of a new cluster needs a majority. Raises
+        """Start `nodes` together, since a new cluster needs a majority. Returns when all of them serve. Raises
         TimeoutError after START_SECONDS_MAX."""
         nursery = self._open_nursery()
         for node_id in nodes:
@@ -195,7 +195,8 @@ class LocalCluster:
             raise TimeoutError(f"nodes {_list(nodes)} do not serve after {START_SECONDS_MAX:g} s")
 
     async def stop(self, *nodes: int) -> None:
-        """Controlled shutdown of `nodes`, side by side; returns when they have ended. One that is paused cannot."""
+        """Shut `nodes` down in an orderly way, concurrently. Returns when they have ended. Raises RuntimeError for a
+        paused node."""
         lives = [self._life(node_id) for node_id in nodes]
         for node_id in nodes:
             if self._board.is_paused(node_id):
@@ -207,8 +208,8 @@ class LocalCluster:
             await life.ended.wait()
 
     async def kill(self, *nodes: int) -> None:
-        """End `nodes` without a farewell: their connections close, nothing is handed over or flushed. Returns when
-        their ports are free."""
+        """Kill `nodes` without a controlled shutdown: their connections close, nothing is handed over or flushed.
+        Returns when their ports are free."""
         lives = [self._life(node_id) for node_id in nodes]
         for node_id, life in zip(nodes, lives, strict=True):
             life.scope.cancel()
@@ -217,8 +218,8 @@ class LocalCluster:
             await life.ended.wait()
 
     def pause(self, node_id: int) -> None:
-        """Freeze a node as SIGSTOP does a process: connections stay, nothing is read or answered, no timer strikes.
-        Time goes on."""
+        """Freeze a node, as SIGSTOP does a process: connections stay open, nothing is read or answered, and no timer
+        fires. Time passes."""
         life = self._life(node_id)
         if self._board.is_paused(node_id):
             raise RuntimeError(f"node {node_id} is paused already")
@@ -226,7 +227,7 @@ class LocalCluster:
         life.world.clock.follow()
 
     def resume(self, node_id: int) -> None:
-        """A paused node goes on."""
+        """Let a paused node continue."""
         self._life(node_id)
         if not self._board.is_paused(node_id):
             raise RuntimeError(f"node {node_id} is not paused")
@@ -239,10 +240,10 @@ class LocalCluster:
     # Network and disks
 
     def partition(self, *groups: Iterable[Party], one_way: bool = False) -> None:
-        """Cut the network between `groups`: what one sends reaches nobody in another, on connections that exist as on
-        new ones, until `heal`. It arrives then where the connection lives.
+        """Cut the network between `groups` until `heal`, on existing and new connections. What was sent arrives then,
+        if its connection still exists.
 
-        A group holds ids of nodes, and perhaps "clients". Who is in no group reaches everybody. With `one_way` only
+        A group has ids of nodes, and may have "clients". A node in no group reaches all others. With `one_way` only
         what the first group sends is lost. Cuts add up.
         """
         self._open_nursery()
@@ -253,8 +254,8 @@ class LocalCluster:
         self._board.cut_apart(kept, self.node_ids, one_way=one_way)
 
     def delay(self, seconds: float, *nodes: int) -> None:
-        """What `nodes` (none: all) receive, from nodes and clients, comes `seconds` later: at least, where a connection
-        was quiet. 0 ends it."""
+        """Deliver everything that `nodes` (none given: all) receive, from nodes and clients, at least `seconds` later.
+        0 ends the delay."""
         self._open_nursery()
         if seconds < 0:
             raise ValueError(f"nothing comes {-seconds:g} s before it is sent")
@@ -263,8 +264,8 @@ class LocalCluster:
             self._board.delay(node_id, seconds)
 
     def lose(self, share: float, *nodes: int) -> None:
-        """Lose a `share` of the packets that `nodes` (none: all) receive. They are sent again 0.2 s later, as by TCP. 0
-        ends it."""
+        """Lose a `share` of the packets that `nodes` (none given: all) receive. They are retransmitted 0.2 s later, as
+        by TCP. 0 ends the loss."""
         self._open_nursery()
         if not 0 <= share < 1:
             raise ValueError(f"{share:g} is no share of packets: it is 0, or more and less than 1")
@@ -273,9 +274,9 @@ class LocalCluster:
             self._board.lose(node_id, share)
 
     def fail(self, api: str, error: str, *nodes: int, times: int | None = 1, carried_out: bool = False) -> None:
-        """Each of `nodes` (none: all) answers clients' next `times` requests of an API (None: all until `heal`) with an
-        error, by Kafka's names: "Produce", "NOT_LEADER_OR_FOLLOWER". With `carried_out` it does what was asked, and
-        then says that. Raises LookupError for unknown names."""
+        """Make each of `nodes` (none given: all) answer clients' next `times` requests of an API (None: all until
+        `heal`) with an error, by Kafka's names: "Produce", "NOT_LEADER_OR_FOLLOWER". With `carried_out` it carries the
+        request out first. Raises LookupError for unknown names."""
         self._open_nursery()
         if times is not None and times < 1:
             raise ValueError(f"{times} times is never")
@@ -285,57 +286,57 @@ class LocalCluster:
             self._board.answers[node_id, key_of(api)] = wanted
 
     def heal(self) -> None:
-        """The network is whole and fast again, and answers are true. Nodes that are paused, disks and clocks stay."""
+        """End all cuts, delays, losses and false responses. Paused nodes, disks and clocks are not changed."""
         self._open_nursery()
         self._board.heal()
 
     def full_disk(self, node_id: int) -> None:
-        """The node finds no room for more, until `mend_disk`: ENOSPC."""
+        """Make the node's disk full (ENOSPC) until `mend_disk`."""
         self._require_known(node_id)
         self._board.break_disk(node_id, "full")
 
     def failing_disk(self, node_id: int) -> None:
-        """The node can write and sync nothing, until `mend_disk`: EIO. It ends when that hits its only disk, which is
-        no failure of the cluster; `start` it again once the disk is mended."""
+        """Make all writes and syncs of the node fail (EIO) until `mend_disk`. The node ends if that is its only disk;
+        that is no failure of the cluster. `start` it again once the disk is mended."""
         self._require_known(node_id)
         self._board.break_disk(node_id, "failing")
 
     def slow_disk(self, node_id: int, seconds: float) -> None:
-        """Each sync of the node, and each large write, takes so much longer, until `mend_disk`."""
+        """Make each sync and each large write of the node take `seconds` longer until `mend_disk`."""
         self._require_known(node_id)
         if seconds < 0:
             raise ValueError(f"no disk is {-seconds:g} s faster")
         self._board.slow_disk(node_id, seconds)
 
     def move_clock(self, node_id: int, seconds: float) -> None:
-        """The node's time of day jumps forward, or back where `seconds` are negative; jumps add up, also over
-        restarts. What the node waits for is not touched: that goes by another clock."""
+        """Move the node's wall clock by `seconds`, back if they are negative. Moves add up, also over restarts.
+        Timeouts are not affected: they use the monotonic clock."""
         self._require_known(node_id)
         self._board.set_wall_clock(node_id, round(seconds * 1000))
 
     def mend_disk(self, node_id: int) -> None:
-        """The disk is well again, with what is on it."""
+        """Repair the node's disk; its data is kept."""
         self._require_known(node_id)
         self._board.mend_disk(node_id)
 
     # Who does what
 
     async def leader(self, topic: str, partition: int = 0, *, other_than: int | None = None) -> int:
-        """The running node that leads, as the newest committed metadata tells; waits for one.
+        """Return the running node that leads the partition by the newest committed metadata. Waits for one that is not
+        `other_than`.
 
-        `other_than` waits until it is not that node any more. Raises LookupError where there is no such partition,
-        TimeoutError.
+        Raises LookupError if the partition does not exist, TimeoutError.
         """
         self._open_nursery()
         return await self._view.leader(topic, partition, other_than)
 
     async def controller(self, *, other_than: int | None = None) -> int:
-        """The active controller, once it is a running node, and not `other_than`. Raises TimeoutError."""
+        """Wait for an active controller that runs and is not `other_than`. Raises TimeoutError."""
         self._open_nursery()
         return await self._view.controller(other_than)
 
     async def coordinator(self, group: str, *, other_than: int | None = None) -> int:
-        """The running node that coordinates the group, which need not exist. Waits as `leader`."""
+        """Return the running node that coordinates the group; the group need not exist. Waits as `leader` does."""
         self._open_nursery()
         if not self._view.has_groups():
             await self._client.coordinator(group)
@@ -346,15 +347,16 @@ class LocalCluster:
     async def create_topic(
         self, name: str, partitions: int = 1, *, replicas: int | None = None, **configs: object
     ) -> None:
-        """Returns when every node that hears of it knows its leaders. `replicas` is three, or as many as there are
-        nodes. `configs` may have underscores for dots: `cleanup_policy="compact"`. Raises ApiError."""
+        """Create a topic. Returns when every node that is not cut off knows its leaders. `replicas` defaults to three,
+        or to the number of nodes if that is less. `configs` may have underscores for dots: `cleanup_policy="compact"`.
+        Raises ApiError."""
         self._open_nursery()
         copies = min(REPLICAS_MAX, len(self.node_ids)) if replicas is None else replicas
         await self._client.create_topic(name, partitions, copies, configs)
         await self._view.await_topic(name, everywhere=self._board.is_calm)
 
     async def delete_topic(self, name: str) -> None:
-        """Raises LookupError where there is none, ApiError."""
+        """Delete a topic. Raises LookupError if it does not exist, ApiError."""
         self._open_nursery()
         self._view.require_topic(name)
         await self._client.delete_topic(name)
@@ -368,8 +370,8 @@ class LocalCluster:
         headers: Mapping[str, bytes | str | None] | None = None,
         seconds: float = 30.0,
     ) -> list[Stored]:
-        """Write a record for each value; returns when all in-sync replicas have them. Raises ApiError,
-        and DeadlinePassed where one was not acknowledged within `seconds`."""
+        """Write a record for each value. Returns when all in-sync replicas have them. Raises ApiError, and
+        DeadlinePassed if a record was not acknowledged within `seconds`."""
         self._open_nursery()
         return await self._client.produce(topic, values, key, partition, headers or {}, seconds)
 
@@ -382,10 +384,10 @@ class LocalCluster:
         committed: bool = False,
         seconds: float = 10.0,
     ) -> list[Record]:
-        """Read from the beginning: `count` records, or all that there are now; of one partition or all, each in its
-        order. `committed`: nothing of open or aborted transactions.
+        """Read from the beginning: `count` records, or all that exist now, of one partition or all, each in order.
+        `committed` leaves out the records of open and aborted transactions.
 
-        Raises LookupError where there is no such topic or partition, TimeoutError that tells how many came.
+        Raises LookupError if the topic or partition does not exist, TimeoutError with the number of records read.
         """
         self._open_nursery()
         self._view.require_partition(topic, partition or 0)
@@ -431,7 +433,7 @@ class LocalCluster:
         return self._nursery
 
     def _life(self, node_id: int) -> _Life:
-        """Raises LookupError, RuntimeError when the node is down."""
+        """Return the present life of a node. Raises LookupError for an unknown node, RuntimeError if it is down."""
         self._open_nursery()
         self._require_known(node_id)
         life = self._lives.get(node_id)
@@ -456,7 +458,8 @@ class LocalCluster:
         }
 
     def _addresses(self) -> list[tuple[str, int]]:
-        """For our own client: those that can answer first. A majority is cut from fewer than a minority."""
+        """The addresses for the cluster's own client, those likely to answer first: nodes of a majority have fewer
+        cuts."""
         serving = self._serving_nodes()
         ordered = sorted(self.node_ids, key=lambda node: (node not in serving, self._board.cuts_of(node), node))
         listeners = [self._configs[node].broker_listeners[0] for node in ordered]
@@ -468,7 +471,7 @@ def _list(nodes: Iterable[int]) -> str:
 
 
 def _innermost(problem: BaseException) -> str:
-    """What is at the bottom of nested groups."""
+    """The text of the first error inside nested exception groups."""
     while isinstance(problem, BaseExceptionGroup):
         problem = problem.exceptions[0]
     return str(problem) or repr(problem)

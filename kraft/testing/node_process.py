@@ -20,12 +20,12 @@ STOP_SECONDS_MAX = 30.0
 
 
 class NodeFailed(Exception):
-    """The process ended, or did not serve in time. Carries what it wrote to stderr."""
+    """Raised when the process ended, or did not serve in time. Has the process's stderr."""
 
 
 class NodeProcess:
-    """One node. Ports are chosen at the first start and kept over restarts. Use as a context manager: whatever
-    happens, no process is left behind."""
+    """One node as a process. Ports are chosen at the first start and kept over restarts. Used as a context manager, it
+    always ends its process."""
 
     def __init__(
         self,
@@ -41,9 +41,8 @@ class NodeProcess:
         """`arguments` are further options of kraft-node. `disks` are the names of its log directories. Logs go to
         `kraft-node.log` beside the data.
 
-        A node without the role of broker or controller, or whose file of properties says where it listens, has None
-        for its listener. With `own_session` the signals of
-        this terminal do not reach it.
+        `listen` or `controller_listen` is None for a node without that role, or if the node's properties file has the
+        listener. With `own_session` signals of the terminal do not reach the process.
         """
         self.directory = Path(directory)
         self.arguments = arguments
@@ -116,20 +115,20 @@ class NodeProcess:
         return self.process is not None and self.process.poll() is None
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal and go on."""
+        """Send a signal without waiting."""
         assert self.process is not None
         self.process.send_signal(number)
 
     def kill(self) -> None:
-        """SIGKILL, as a crash of the process."""
+        """Kill the process with SIGKILL, like a crash."""
         assert self.process is not None
         self.process.kill()
         self.process.wait()
         self._close_output()
 
     def stop(self) -> int:
-        """SIGTERM, and wait for the end; returns the exit code. Raises NodeFailed when it does not end in time (it
-        is killed then)."""
+        """Send SIGTERM, wait for the end and return the exit code. Raises NodeFailed if the process does not end in
+        time; it is killed then."""
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
         try:
@@ -141,7 +140,7 @@ class NodeProcess:
         return code
 
     def wait(self, seconds: float = STOP_SECONDS_MAX) -> int:
-        """Wait until it ends by itself; returns the exit code. Raises subprocess.TimeoutExpired."""
+        """Wait until the process ends by itself, and return the exit code. Raises subprocess.TimeoutExpired."""
         assert self.process is not None
         code = self.process.wait(seconds)
         self._close_output()

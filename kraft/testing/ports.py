@@ -1,4 +1,4 @@
-"""Ports for nodes that have to know each other's before they start."""
+"""Free ports for nodes that must know each other's ports before they start."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _candidates = counting(os.getpid() * 131)
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback that nobody listened on a moment ago; all are held until the last is known. Raises OSError
-    when there are not so many."""
+    """Return loopback ports that were free a moment ago; all are held until the last is found. Raises OSError if there
+    are not enough."""
     found: list[int] = []
     with ExitStack() as held:
         for _ in range(HIGHEST - LOWEST):

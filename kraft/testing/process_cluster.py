@@ -1,5 +1,4 @@
-"""Several `kraft-node` processes that are one cluster: static voters, each broker and controller, started together
-and killed together."""
+"""A cluster of `kraft-node` processes: static voters, each broker and controller, started and ended together."""
 
 from __future__ import annotations
 
@@ -17,15 +16,15 @@ CLUSTER_ID: Final = "MkU3OEVBNTcwNTJENDM2Qg"
 
 
 class Addresses(NamedTuple):
-    """Where a node listens, HOST:PORT."""
+    """The addresses of a node's listeners, HOST:PORT."""
 
     kafka: str
     controller: str
 
 
 class ProcessCluster:
-    """Node N lives in the directory N below the cluster's. Use as a context manager: every node serves inside the
-    block, and no process is left behind."""
+    """A cluster of processes. Node N uses the directory N below the cluster's. Used as a context manager: every node
+    serves inside the block, and all processes have ended after it."""
 
     def __init__(
         self, directory: str | Path, *arguments: str, nodes: int = 3, admin: bool = False, own_session: bool = False
@@ -49,7 +48,7 @@ class ProcessCluster:
         }
 
     def make(self, node: int, *options: str, listen: str | None, controller_listen: str | None) -> NodeProcess:
-        """A node with further options that has not started yet."""
+        """Make a node with further options, not started yet."""
         common = ("--node-id", str(node), *self.quorum_options(), *options, *self._arguments)
         place = self.directory / str(node)
         return NodeProcess(
@@ -62,18 +61,18 @@ class ProcessCluster:
         )
 
     def quorum_options(self) -> tuple[str, ...]:
-        """How a node finds its quorum, and whether it may be formatted."""
+        """The options with which a node finds its quorum and may be formatted."""
         voters = ",".join(f"{node}@{address.controller}" for node, address in self.addresses.items())
         return ("--voters", voters, "--format", "--cluster-id", CLUSTER_ID)
 
     @property
     def running(self) -> list[int]:
-        """The nodes whose processes live."""
+        """The ids of the nodes whose processes run."""
         return [node for node, process in self.nodes.items() if process.runs]
 
     def start(self, nodes: Iterable[int] | None = None) -> Self:
-        """Start these nodes, or all that do not run, at once: the first needs others for its quorum. Returns when
-        they serve. Raises NodeFailed; LookupError for a node that there is not, RuntimeError for one that runs."""
+        """Start these nodes, or all that are down, together: the first needs others for its quorum. Returns when they
+        serve. Raises NodeFailed, LookupError for an unknown node, RuntimeError for a running one."""
         chosen = [node for node in self.nodes if not self.nodes[node].runs] if nodes is None else list(nodes)
         for node in chosen:
             self._require_known(node)
@@ -84,8 +83,8 @@ class ProcessCluster:
         return self
 
     def kill(self, nodes: Iterable[int] | None = None) -> None:
-        """SIGKILL to these nodes, or to all that run; none outlives another by more than a signal's delay. Raises
-        LookupError, and RuntimeError for one that is down."""
+        """Kill these nodes, or all that run, with SIGKILL, all within the time of the signals. Raises LookupError for
+        an unknown node, RuntimeError for one that is down."""
         chosen = self.running if nodes is None else self._require_running(nodes)
         for node in chosen:
             self.nodes[node].send(signal.SIGKILL)
@@ -93,18 +92,18 @@ class ProcessCluster:
             self.nodes[node].kill()
 
     def pause(self, nodes: Iterable[int]) -> None:
-        """SIGSTOP. Raises as `kill`."""
+        """Pause these nodes with SIGSTOP. Raises the errors of `kill`."""
         for node in self._require_running(nodes):
             self.nodes[node].pause()
 
     def resume(self, nodes: Iterable[int]) -> None:
-        """SIGCONT, also for those that are not paused. Raises as `kill`."""
+        """Resume these nodes with SIGCONT, paused or not. Raises the errors of `kill`."""
         for node in self._require_running(nodes):
             self.nodes[node].resume()
 
     def stop(self) -> list[int]:
-        """Controlled shutdown of all nodes that run, at once. Returns their exit codes. Raises NodeFailed when one
-        does not end in time."""
+        """Shut all running nodes down in an orderly way, concurrently. Returns their exit codes. Raises NodeFailed if
+        one does not end in time."""
         running = self.running
         with ThreadPoolExecutor(max(1, len(running))) as stoppers:
             return list(stoppers.map(lambda node: self.nodes[node].stop(), running))

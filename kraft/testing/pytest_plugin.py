@@ -1,5 +1,5 @@
-"""What pytest finds when kraft is installed: the fixture `kraft_cluster`, a whole cluster for a test and nothing
-left behind it, and the same for a module and a session."""
+"""The pytest fixtures that an installed kraft provides: `kraft_cluster` starts a whole cluster for a test and ends it
+afterwards. There is one for a module and one for a session, too."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class StartCluster(Protocol):
-    """What the fixtures are: `cluster = kraft_cluster(nodes=3, min_insync_replicas=2)`, then `cluster.bootstrap`."""
+    """The type of the fixtures: `cluster = kraft_cluster(nodes=3, min_insync_replicas=2)`, then `cluster.bootstrap`."""
 
     def __call__(
         self,
@@ -30,9 +30,9 @@ class StartCluster(Protocol):
         settings: Mapping[str, object] | None = None,
         **more: object,
     ) -> ClusterThread:
-        """A cluster that serves. `settings` and `more` are Kafka properties of every node, perhaps with underscores
-        for dots; `admin`: each serves its HTTP admin. `security`: by what all listeners are secured; `users` get in
-        beside the admin, and with an `authorizer` need access control entries."""
+        """Start a cluster; returns when it serves. `settings` and `more` are Kafka properties of every node, with
+        underscores for dots if you like. With `admin` each node serves its HTTP admin. `security` holds for all
+        listeners. `users` may connect beside the admin; with an `authorizer` they need ACLs."""
 
 
 @contextmanager
@@ -68,7 +68,7 @@ def kraft_cluster(tmp_path: Path) -> Iterator[StartCluster]:
     """A function that starts a cluster: `cluster = kraft_cluster(nodes=3, min_insync_replicas=2)`, then
     `cluster.bootstrap`.
 
-    Further calls start further clusters; all end with the test. A node that failed by itself fails the test.
+    Each call starts another cluster, and all end with the test. A node that failed by itself fails the test.
     """
     with _starter(tmp_path) as start:
         yield start

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """Where a record was stored."""
+    """The partition and offset at which a record was stored."""
 
     partition: int
     offset: int
@@ -15,7 +15,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One record as it was read. A null key or value is None."""
+    """A record that was read. A null key or value is None."""
 
     partition: int
     offset: int
@@ -31,15 +31,15 @@ class Record:
 
 
 def as_bytes(data: bytes | str | None) -> bytes | None:
-    """Text as UTF-8."""
+    """Encode text as UTF-8; bytes and None are returned unchanged."""
     return data.encode() if isinstance(data, str) else data
 
 
 def as_property(name: str) -> str:
-    """A key of Kafka's, as Python's keywords can spell it: `cleanup_policy` is `cleanup.policy`."""
+    """Return the Kafka property for a Python keyword: `cleanup_policy` is `cleanup.policy`."""
     return name if "." in name else name.replace("_", ".")
 
 
 def as_setting(value: object) -> str:
-    """A configuration value as Kafka's properties hold it."""
+    """Return a configuration value as the text of a Kafka property."""
     return str(value).lower() if isinstance(value, bool) else str(value)

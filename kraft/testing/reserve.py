@@ -1,4 +1,4 @@
-"""How much of the disk a node for tests keeps for its metadata log."""
+"""The disk space that a node for tests reserves for its metadata log."""
 
 from __future__ import annotations
 

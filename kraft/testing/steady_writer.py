@@ -1,5 +1,5 @@
-"""An ordinary client that writes all the time, and knows what was acknowledged and for how long nothing was: for
-tests that break a cluster meanwhile."""
+"""An ordinary client that writes all the time, for tests that break a cluster meanwhile. It records what was
+acknowledged, and the longest time without an acknowledgement."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ BETWEEN_RECORDS_SECONDS: Final = 0.002
 
 
 class Acknowledged(NamedTuple):
-    """One record. `offset` is None where librdkafka tells none: of a write whose retry was answered as a duplicate.
-    `when` is of the monotonic clock."""
+    """An acknowledged record. `offset` is None if librdkafka reports none: a retry was answered as a duplicate. `when`
+    is a time of the monotonic clock."""
 
     value: bytes
     offset: int | None
@@ -31,12 +31,12 @@ class SteadyWriter:
     """An idempotent producer that writes numbered records to one partition, one after another, for the length of a
     `with` block.
 
-    It lives in a process of its own. Where librdkafka hangs, another producer takes its place: what the first had
-    under way was never acknowledged, and its numbers are not written again.
+    It runs in a process of its own. If librdkafka hangs, another producer replaces it. The records that the first one
+    had under way were never acknowledged, and their numbers are not written again.
     """
 
     def __init__(self, bootstrap: str, topic: str, partition: int = 0, **options: str | int | bool) -> None:
-        """`options` are the client's, with underscores for dots."""
+        """`options` are the client's properties, with underscores for dots."""
         fixed = {
             "bootstrap.servers": bootstrap,
             "log_level": 0,
@@ -108,6 +108,6 @@ class SteadyWriter:
             time.sleep(PAUSE_SECONDS)
 
     def longest_gap(self) -> float:
-        """Seconds without an acknowledgement, at most."""
+        """The longest time between two acknowledgements, in seconds."""
         times = sorted(each.when for each in self.acknowledged)
         return max((after - before for before, after in pairwise(times)), default=0.0)

@@ -1,4 +1,4 @@
-"""Where a partition begins and ends, as its leader tells librdkafka."""
+"""The start and end of a partition, as its leader reports them to librdkafka."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ PAUSE_SECONDS = 0.05
 
 
 def watermarks(consumer: Consumer, topic: str, partition: int, seconds: float) -> tuple[int, int]:
-    """Log start and high watermark, asked for until the leader tells both; at most for `seconds`, then raises
-    KafkaException.
+    """Return the log start offset and the high watermark. Retries until the leader reports both; raises KafkaException
+    after `seconds`.
 
     A leader that was just elected refuses the end with OFFSET_NOT_AVAILABLE until its high watermark is past all
-    that it took over (KIP-207). Java's client asks again; librdkafka leaves that to its user.
+    records that it took over (KIP-207). Java's client retries; librdkafka leaves that to its user.
     """
     deadline = time.monotonic() + seconds
     while True:

@@ -1,7 +1,6 @@
-"""What a test may do to the nodes of a `LocalCluster`: cut and slow their network, freeze them, fill and break their
-disks.
+"""Faults for the nodes of a `LocalCluster`: cut and slow networks, paused nodes, full and failing disks.
 
-What enters is a `Switchboard`, which says what is to fail. What leaves is one `FaultyWorld` a node: the real world,
-whose network, clock, threads and files ask the switchboard first. A network fault begins on established connections
-as on new ones, and needs no rights. Work processes of the cleaner have files of their own: no fault reaches them.
+A `Switchboard` says what is to fail. Each node gets a `FaultyWorld`: the real world, whose network, clock, threads and
+files consult the switchboard first. Network faults act on existing connections as well as on new ones, and need no
+privileges. The worker processes of the log cleaner use files of their own, which no fault reaches.
 """

@@ -1,4 +1,4 @@
-"""Answers that a test wants of nodes instead of theirs: an error code for requests of one API."""
+"""False responses: a node answers requests of one API with an error code that the test chose."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Refuse: TypeAlias = "Callable[[Peer, memoryview, int, str | None], Awaitable[Rep
 
 
 class FailingAnswers:
-    """Implements `kraft.network.reply.Dispatcher` for one listener of a node: asks the switchboard, then the node's
-    own."""
+    """Implements `kraft.network.reply.Dispatcher` for one listener of a node. Gives the switchboard's error, if it has
+    one for the request, else passes the request to the node's own dispatcher."""
 
     def __init__(self, dispatcher: Dispatcher, refuse: Refuse, board: Switchboard, node: int) -> None:
-        """`refuse` answers a request with an error (`RequestDispatcher.refuse`)."""
+        """`refuse` makes the error response of a request (`RequestDispatcher.refuse`)."""
         self._dispatcher = dispatcher
         self._refuse = refuse
         self._board = board
@@ -62,13 +62,13 @@ class FailingAnswers:
 
 
 def key_of(api: str) -> int:
-    """The API key of Kafka's name for an API, such as Produce. Raises LookupError."""
+    """The API key for Kafka's name of an API, such as Produce. Raises LookupError."""
     names = {api_keys.name_of(key): key for key in range(API_KEYS_END)}
     return _find(api, names, "API of Kafka")
 
 
 def code_of(error: str) -> int:
-    """The code of Kafka's name for an error, such as NOT_LEADER_OR_FOLLOWER. Raises LookupError."""
+    """The error code for Kafka's name of an error, such as NOT_LEADER_OR_FOLLOWER. Raises LookupError."""
     names = {name: value for name, value in vars(ErrorCode).items() if isinstance(value, int) and value}
     return _find(error, names, "error of Kafka")
 

@@ -1,6 +1,5 @@
-"""A node's clock that strikes nothing while the node is paused. Time goes on meanwhile, as for a process that is
-stopped (SIGSTOP): what was due then is due at once when it goes on. The time of day may be another than the machine's.
-"""
+"""A node's clock, which fires no deadline while the node is paused. Time passes meanwhile, as for a process stopped by
+SIGSTOP: deadlines that have passed fire when the node resumes. The wall clock may differ from the machine's."""
 
 from __future__ import annotations
 
@@ -46,7 +45,7 @@ class FaultyClock(RealClock):
         return self._board.is_paused(self._node)
 
     def follow(self) -> None:
-        """The node was paused, or goes on."""
+        """Update all deadlines after the node was paused or resumed."""
         for scope in self._open:
             scope.set_deadline()
 
@@ -58,7 +57,7 @@ class FaultyClock(RealClock):
 
 
 class DeadlineScope:
-    """A cancel scope whose deadline does not strike while its clock is stopped."""
+    """A cancel scope whose deadline does not fire while its node is paused."""
 
     __slots__ = ("_clock", "_deadline", "_scope")
 

@@ -1,8 +1,8 @@
 """A node's files on a disk that may be full, failing or slow.
 
-A full disk takes no new bytes, files or directories (ENOSPC), but for as many bytes of metadata as the node's own
-reserve gives back; what is there can be read, overwritten and removed. A failing one takes nothing, and syncs nothing
-(EIO); what is there can be read. On a slow one syncs take longer, and writes that are left to a thread.
+A full disk accepts no new bytes, files or directories (ENOSPC), except as many bytes of metadata as the node's own
+reserve releases. Existing data can be read, overwritten and removed. A failing disk accepts no writes and no syncs
+(EIO); existing data can be read. On a slow disk syncs, and writes made in a thread, take longer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kraft.world.real.files import RealFile, RealFileSystem
 
 
 class DiskOf:
-    """The disk of one node. Used from any thread."""
+    """The disk of one node. May be used from any thread."""
 
     __slots__ = ("_board", "_lock", "_node", "_released")
 
@@ -40,13 +40,13 @@ class DiskOf:
         return self._released
 
     def release(self, count: int) -> None:
-        """A file gives back `count` bytes: while the disk is full they are all that is free."""
+        """Count bytes that a file releases: while the disk is full, only they are free."""
         with self._lock:
             self._released = self._released + count if self.is_full else 0
 
     def grow(self, path: str, count: int = 0) -> None:
-        """Take `count` bytes, or a name. Raises OSError where there is no room. What the reserve gave back goes
-        to metadata: on a real disk a record may be quicker, and a test could not tell what becomes of it."""
+        """Use `count` bytes, or create a name. Raises OSError if the disk is full. Bytes that the reserve released go
+        only to metadata. On a real disk a record might be faster, and a test could not predict the result."""
         with self._lock:
             if not self.is_full:
                 self._released = 0
@@ -57,7 +57,7 @@ class DiskOf:
         self.change(path)
 
     def change(self, path: str) -> None:
-        """Raises OSError where nothing can be written."""
+        """Check that the disk accepts writes, and wait if it is slow. Raises OSError if it is failing."""
         if self._board.disk_fault(self._node) == "failing":
             raise OSError(errno.EIO, os.strerror(errno.EIO), path)
         if seconds := self._board.disk_wait(self._node):

@@ -1,10 +1,10 @@
 """A node's sockets behind a switchboard.
 
-Each end holds back what comes in: it leaves in the kernel what was sent to it over a cut, until the cut is healed. So
-the sender notices what it would notice of a real cut: its bytes are taken until the buffers are full, and nothing
-comes back. They arrive, in order, once the network is whole. Clients have no such end: what goes to them is held back
-by the node, unsent. A client that connects over a cut is connected by the kernel, and hears nothing; it notices when
-the node behind the cut ends.
+Each node holds back its input: bytes sent to it over a cut stay in the kernel until the cut is healed. So the sender
+sees what it would see of a real cut: its bytes are accepted until the buffers are full, and nothing comes back. Once
+the network is whole, the bytes arrive in order. Clients cannot hold back their input, so the node holds back what it
+would send to them. The kernel accepts a client that connects over a cut, and the client gets no response; it notices
+when the node behind the cut ends.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ FILE_PIECE_BYTES = 64 * 1024
 
 
 class FaultyStream:
-    """Implements `kraft.world.ports.Stream` for a connection between the node `ours` and somebody."""
+    """Implements `kraft.world.ports.Stream` for a connection between the node `ours` and another node or a client."""
 
     __slots__ = ("_board", "_is_closed", "_is_due", "_ours", "_peer_port", "_stream", "_theirs")
 
     def __init__(self, stream: RealStream, board: Switchboard, ours: int, theirs: Party | None = None) -> None:
-        """`theirs` is to whom `ours` has connected; None: it was accepted, and may be from anybody."""
+        """`theirs` is the party to which `ours` has connected. None: the connection was accepted, and its origin is not
+        known yet."""
         self._stream = stream
         self._board = board
         self._ours = ours
@@ -121,7 +122,8 @@ class FaultyStream:
             self._board.tell()  # Whoever waits at a cut.
 
     def _peer_party(self) -> Party:
-        """The node that has connected tells its port after it was accepted, and before it sends."""
+        """The party at the other end. A node that connects registers its port after it was accepted, and before it
+        sends."""
         if self._theirs == CLIENTS:
             self._theirs = self._board.party_at(self._peer_port)
         return self._theirs
@@ -135,7 +137,7 @@ class FaultyStream:
         return not self._may_receive() or (self._board.is_slow(self._ours) and not self._is_due)
 
     def _may_send(self) -> bool:
-        """What is sent to another node is held back there."""
+        """Whether the node may send now. Bytes to another node may always be sent: that node holds them back."""
         theirs = self._peer_party()
         return self._is_closed or not (
             self._board.is_paused(self._ours) or (theirs == CLIENTS and self._board.is_cut(self._ours, theirs))
@@ -147,7 +149,7 @@ class FaultyStream:
 
 
 class ConnectedStream(FaultyStream):
-    """One that `ours` has opened. While it lasts, its port is known to be of that node."""
+    """A connection that `ours` has opened. While it lasts, its local port is registered as the node's."""
 
     __slots__ = ()
 
@@ -162,8 +164,7 @@ class ConnectedStream(FaultyStream):
 
 
 class FaultyListener:
-    """Implements `kraft.world.ports.Listener`. A paused node accepts nobody: the kernel does, as far as its backlog
-    goes."""
+    """Implements `kraft.world.ports.Listener`. A paused node accepts nothing; the kernel does, up to its backlog."""
 
     __slots__ = ("_board", "_listener", "_node", "host", "port")
 
@@ -204,7 +205,7 @@ class FaultyNetwork:
         return FaultyListener(await self._network.listen(host, port, backlog, tls), self._board, self._node)
 
     async def connect(self, host: str, port: int, tls: Tls | None = None) -> ConnectedStream:
-        """Over a cut, in whichever direction, it hangs until that is healed."""
+        """Open a connection. Over a cut, in either direction, this waits until the cut is healed."""
         theirs = self._board.party_at(port)
         await self._board.until(lambda: self._may_connect(theirs))
         return ConnectedStream(await self._network.connect(host, port, tls), self._board, self._node, theirs)

@@ -1,4 +1,4 @@
-"""What is cut, slow, frozen or broken among the nodes of one cluster, and what they answer instead of the truth."""
+"""The active faults of one cluster: what is cut, slow, paused or broken, and which requests get a false response."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ RETRANSMISSIONS_MAX: Final = 15
 
 
 class Switchboard:
-    """Owned by the loop of the cluster. Connections, clocks and disks of its nodes ask it before they do anything."""
+    """The active faults. Owned by the loop of the cluster. The nodes' connections, clocks and disks consult it before
+    each operation."""
 
     def __init__(self) -> None:
         self.node_by_port: dict[int, int] = {}
@@ -40,7 +41,7 @@ class Switchboard:
         self._changed = trio.Event()
 
     def enter_loop(self) -> None:
-        """Called on the loop that the nodes share."""
+        """Remember the calling thread as that of the loop which the nodes share."""
         self._loop_thread = threading.get_ident()
 
     def party_at(self, port: int) -> Party:
@@ -51,14 +52,15 @@ class Switchboard:
         return (source, target) in self._cuts
 
     def cuts_of(self, node: int) -> int:
-        """From how many others the node is cut: each direction counts."""
+        """The number of cuts of the node; each direction counts."""
         return sum(node in pair for pair in self._cuts)
 
     def is_paused(self, node: int) -> bool:
         return node in self._paused
 
     def delay_of(self, node: int) -> float:
-        """By how many seconds the node gets later what comes next, or what is lost and has to be sent again."""
+        """The seconds by which the node's next input is late: its delay, and the time of retransmissions if packets are
+        lost."""
         delay = self._delays.get(node, 0.0)
         if share := self._losses.get(node, 0.0):
             for _ in range(RETRANSMISSIONS_MAX):
@@ -68,19 +70,20 @@ class Switchboard:
         return delay
 
     def is_slow(self, node: int) -> bool:
-        """Whether the node gets anything later."""
+        """Whether the node's input is delayed or lossy."""
         return node in self._delays or node in self._losses
 
     def wall_offset_ms(self, node: int) -> int:
-        """How far the node's wall clock is ahead."""
+        """The milliseconds by which the node's wall clock is ahead."""
         return self._wall_ms.get(node, 0)
 
     def disk_wait(self, node: int) -> float:
-        """How many seconds a sync or a large write takes longer. The loop is not held up: it is every node's."""
+        """The seconds by which a sync or a large write takes longer. 0 on the loop, which all nodes share."""
         return 0.0 if threading.get_ident() == self._loop_thread else self._slow_disks.get(node, 0.0)
 
     def take_answer(self, node: int, api_key: int) -> tuple[int, bool] | None:
-        """The error that the next request of an API is answered with, and whether it is carried out; None: neither."""
+        """Return the false error code for the next request of an API, and whether the request is carried out as well;
+        None if there is none."""
         found = self.answers.get((node, api_key))
         if found is None:
             return None
@@ -95,8 +98,8 @@ class Switchboard:
         return self._disks.get(node)
 
     def cut_apart(self, groups: Iterable[Iterable[Party]], nodes: Iterable[int], *, one_way: bool) -> None:
-        """Cut `groups` from each other, or only what the first sends. Raises ValueError, LookupError for what is no
-        cut between some of `nodes` and clients."""
+        """Cut `groups` from each other, or only what the first sends. Raises ValueError, LookupError if the groups do
+        not describe a cut between some of `nodes` and clients."""
         members = [tuple(group) for group in groups]
         if len(members) < 2:
             raise ValueError("a cut is between two groups at least")
@@ -122,7 +125,7 @@ class Switchboard:
         self.tell()
 
     def heal(self) -> None:
-        """No cuts, delays, losses and invented answers any more."""
+        """End all cuts, delays, losses and false responses."""
         self._cuts.clear()
         self._delays.clear()
         self._losses.clear()
@@ -148,7 +151,7 @@ class Switchboard:
         self.tell()
 
     def resume(self, node: int) -> None:
-        """Also for one that is not paused."""
+        """Let a node continue; no error if it is not paused."""
         self._paused.pop(node, None)
         self.tell()
 
@@ -160,13 +163,13 @@ class Switchboard:
         self._slow_disks.pop(node, None)
 
     def tell(self) -> None:
-        """Wake all waiters to look again."""
+        """Wake all waiters, so that they check their condition again."""
         self.is_calm = not (self._cuts or self._paused or self._delays or self._losses)
         self._changed.set()
         self._changed = trio.Event()
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        """Returns when `holds` does, at once if it does already. May never come: bound it."""
+        """Wait until `holds` returns true. That may never happen: bound the wait."""
         while not holds():
             await self._changed.wait()
 
@@ -175,7 +178,7 @@ class Switchboard:
 
 
 def _set(faults: dict[int, float], node: int, size: float) -> None:
-    """0 ends a fault."""
+    """Set the size of a node's fault; 0 ends it."""
     if size:
         faults[node] = size
     else:

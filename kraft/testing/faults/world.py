@@ -18,7 +18,7 @@ Ts = TypeVarTuple("Ts")
 
 
 class FaultyWorld:
-    """Implements `kraft.world.ports.World`: the real one, as far as a switchboard lets the node have it."""
+    """Implements `kraft.world.ports.World`: the real world with the faults of a switchboard."""
 
     def __init__(self, board: Switchboard, node: int, log_sink: Callable[[Mapping[str, Any]], None]) -> None:
         real = RealWorld(log_sink=log_sink)
@@ -40,7 +40,7 @@ class FaultyWorld:
 
 
 class FaultyThreads:
-    """Implements `kraft.world.ports.Threads`. A paused node hears of no result."""
+    """Implements `kraft.world.ports.Threads`. A paused node gets the results of its threads when it resumes."""
 
     __slots__ = ("_board", "_node", "_threads")
 

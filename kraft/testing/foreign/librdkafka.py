@@ -1,14 +1,14 @@
-"""`Producer`, `Consumer` and `AdminClient` of confluent_kafka over a process of their own.
+"""`Producer`, `Consumer` and `AdminClient` of confluent_kafka in a process of their own.
 
 Methods have the names and parameters of confluent_kafka, so a test changes one import. Differences:
 
-- Each call ends: after the timeout it was given, or `CALL_SECONDS_MAX`, and `GRACE_SECONDS` more it raises `Hung`.
-- Callbacks run within the next call of the same process's clients, in the thread that makes it.
-- What the admin client returns as futures is there already, within done futures.
-- Clients that one thread makes share a process, whose calls follow one another anyway. Where one hangs, all of them
-  are gone, and the next client has a new process. A client that works in another thread than its maker's, or that is
-  to die alone, gets a process of its own: `Producer(..., process=ForeignProcess())`.
-- `PROCESSES.close()` of `process.py` ends what still runs, at the end of a test or of a module of tests.
+- Every call ends. After its own timeout, or `CALL_SECONDS_MAX`, plus `GRACE_SECONDS`, it raises `Hung`.
+- Callbacks run within the next call to a client of the same process, in the thread that makes the call.
+- The futures that the admin client returns are done already.
+- Clients made by one thread share a process, since their calls follow one another anyway. If one hangs, all of them are
+  gone, and the next client gets a new process. A client that works in another thread than its maker's, or that is to
+  die alone, gets its own process: `Producer(..., process=ForeignProcess())`.
+- `PROCESSES.close()` of `process.py` ends all running processes, at the end of a test or of a module of tests.
 """
 
 from __future__ import annotations
@@ -55,10 +55,11 @@ _CLIENTS: Final[weakref.WeakValueDictionary[int, Client]] = weakref.WeakValueDic
 
 
 class Client:
-    """An object of the child, by its number there. A method that this class lacks is one of that object's.
+    """A client object of the child process, named by its number there. A method that this class lacks is called on that
+    object.
 
-    As a context manager it is released at the end, with whatever it still has under way; so it is when nothing refers
-    to it any more.
+    The object is released when a `with` block ends or when nothing refers to the client any more, even with requests
+    under way.
     """
 
     def __init__(self, kind: str, settings: Mapping[str, Any], process: ForeignProcess | None = None) -> None:
@@ -91,7 +92,8 @@ class Client:
         return True
 
     def _with_tokens(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The options with a token in place of each callback, by which the child tells that it was called."""
+        """Return the options with a token in place of each callback; the child names the token when the callback is
+        called."""
         made = dict(options)
         for name in CALLBACKS:
             if made.get(name) is not None:
@@ -112,20 +114,21 @@ class Client:
         return outcome
 
     def call_back(self, number: int, told: Sequence[Any], *, once: bool) -> None:
-        """Hand what librdkafka called back to the caller's function, which is then forgotten if it is called once."""
+        """Call the caller's function with the arguments of librdkafka's callback. With `once` the function is then
+        forgotten."""
         callback = self._callbacks.pop(number) if once else self._callbacks[number]
         callback(*told)
 
 
 class Producer(Client):
-    """Its `flush` returns how many messages are still under way."""
+    """A producer. `flush` returns the number of messages still under way."""
 
     def __init__(self, settings: Mapping[str, Any], *, process: ForeignProcess | None = None) -> None:
         super().__init__("Producer", settings, process)
 
 
 class Consumer(Client):
-    """Its rebalance callbacks get this object first, as confluent_kafka's do."""
+    """A consumer. Rebalance callbacks get this object first, as in confluent_kafka."""
 
     def __init__(self, settings: Mapping[str, Any], *, process: ForeignProcess | None = None) -> None:
         super().__init__("Consumer", settings, process)
@@ -136,14 +139,14 @@ class Consumer(Client):
 
 
 class AdminClient(Client):
-    """Answers of several items are a map of futures that are done already."""
+    """An admin client. Results for several items are a map of futures that are done already."""
 
     def __init__(self, settings: Mapping[str, Any], *, process: ForeignProcess | None = None) -> None:
         super().__init__("AdminClient", settings, process)
 
 
 def _timeout(method: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> float:
-    """Seconds after which librdkafka itself gives up."""
+    """The seconds after which librdkafka itself gives up on the call."""
     if method in IMMEDIATE:
         return 0.0
     place = TIMEOUT_PLACE.get(method, len(arguments))

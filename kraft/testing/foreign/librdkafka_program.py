@@ -1,10 +1,10 @@
-"""The child: makes clients of librdkafka and calls their methods, as lines on its standard input say.
+"""The child process: makes clients of librdkafka and calls their methods, as lines on its standard input request.
 
-A line is `[object, method, arguments, options, released]`, arguments and options as `values.py` writes them; the
-answer is `[outcome, events]`. `released` are objects that the caller is done with: a thread of their own ends them.
-The outcome is the value returned or the exception raised. Events are what librdkafka called back meanwhile, as
-`[token, arguments]`: the token that the caller gave in place of the callback. Object 0 makes clients: its methods are
-`Producer`, `Consumer` and `AdminClient`.
+A line is `[object, method, arguments, options, released]`; `values.py` defines how arguments and options are written.
+The reply is `[outcome, events]`. `released` are objects that the caller no longer needs; a separate thread ends them.
+The outcome is the value returned or the exception raised. Events are the callbacks that librdkafka has made meanwhile,
+as `[token, arguments]`, with the token that the caller gave in place of the callback. Object 0 makes clients: its
+methods are `Producer`, `Consumer` and `AdminClient`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAKERS: dict[str, Callable[..., Any]] = {"Producer": Producer, "Consumer": Consu
 
 
 class Program:
-    """The clients of this process, by number, and what they called back."""
+    """The clients of this process, by number, and the callbacks not yet reported."""
 
     def __init__(self) -> None:
         self._objects: dict[int, Any] = {}
@@ -42,7 +42,7 @@ class Program:
         self._silent.propagate = False
 
     def answer(self, line: str) -> str:
-        """Never raises what a client raises."""
+        """Run the command of a line and return the reply. An exception of the client is part of the reply."""
         number, method, arguments, options, released = json.loads(line)
         self._release(released)
         try:
@@ -65,7 +65,7 @@ class Program:
         return _results(value)
 
     def _release(self, numbers: list[int]) -> None:
-        """Forget objects. The end of a client waits for its threads: nobody waits for that."""
+        """Drop objects, each in a thread of its own: a client's end waits for its threads."""
         for number in numbers:
             holder = [self._objects.pop(number)]
             threading.Thread(target=holder.clear, daemon=True).start()
@@ -79,7 +79,7 @@ class Program:
         return self._objects[value.number] if isinstance(value, Handle) else value
 
     def _called_back(self, name: str, token: Any) -> Any:
-        """For the token of a callback a function that notes its arguments; any other option is itself."""
+        """Replace the token of a callback by a function that records its arguments; return other options unchanged."""
         if name not in CALLBACKS:
             return token
 
@@ -91,7 +91,7 @@ class Program:
 
 
 def _results(value: Any) -> Any:
-    """An answer of the admin client with the results of its futures, errors among them."""
+    """Replace the futures in an admin client's answer by their results or errors."""
     if isinstance(value, concurrent.futures.Future):
         return value.result(RESULT_SECONDS_MAX)
     if isinstance(value, dict) and any(isinstance(each, concurrent.futures.Future) for each in value.values()):

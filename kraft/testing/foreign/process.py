@@ -24,15 +24,16 @@ READ_BYTES_MAX: Final = 1 << 20
 
 
 class Hung(TimeoutError):
-    """A command was not answered in time. The process is gone; its stacks are in a file that the text names."""
+    """Raised when a command got no reply in time. The process was killed; its stacks are in the file that the text
+    names."""
 
 
 class ClientDied(Exception):
-    """The child ended by itself: a crash of the foreign library."""
+    """Raised when the child ended by itself, in a crash of the foreign library."""
 
 
 class ForeignProcess:
-    """One child process with clients in it. Several threads may ask; their commands follow one another."""
+    """One child process with clients in it. Several threads may call it; their commands run one after another."""
 
     def __init__(self, program: str = "kraft.testing.foreign.librdkafka_program") -> None:
         self._errors = tempfile.NamedTemporaryFile(prefix="kraft-foreign-", suffix=".txt", delete=False)  # noqa: SIM115
@@ -46,16 +47,16 @@ class ForeignProcess:
         PROCESSES.begun(self)
 
     def release(self, number: int) -> None:
-        """Have an object of the child freed, with the next command. Any thread may call this at any time."""
+        """Have an object of the child freed with the next command. May be called from any thread."""
         self._released.append(number)
 
     def ask(
         self, number: int, method: str, arguments: tuple[Any, ...], options: dict[str, Any], seconds: float
     ) -> tuple[Any, list[tuple[Any, list[Any]]]]:
-        """Returns what the method returned, or the exception that it raised, and the callbacks since the last command
-        as (token, arguments).
+        """Call a method in the child. Returns its value or the exception that it raised, and the callbacks since the
+        last command as (token, arguments).
 
-        Raises Hung after `seconds`, ClientDied when the child has ended.
+        Raises Hung after `seconds`, ClientDied if the child has ended.
         """
         with self._lock:
             if not self.running:
@@ -87,7 +88,7 @@ class ForeignProcess:
         return line
 
     def _hung(self, method: str, seconds: float) -> Hung:
-        """Keep the stacks, then kill it."""
+        """Save the stacks of the process, then kill it. Returns the error to raise."""
         native = dump_stacks(self._process.pid, signal.SIGUSR1, Path(self._errors.name))
         self._end(signal.SIGKILL)
         with open(self._errors.name, "a") as errors:
@@ -114,7 +115,7 @@ class ForeignProcess:
         self._errors.close()
 
     def close(self) -> None:
-        """End the process, with whatever its clients still have under way."""
+        """Kill the process, even if its clients have requests under way."""
         with self._lock:
             if self.running:
                 self._end(signal.SIGKILL)
@@ -130,7 +131,7 @@ class ForeignProcess:
 
 
 class Processes:
-    """All of them that this Python process has started."""
+    """All foreign processes that this Python process has started."""
 
     def __init__(self) -> None:
         self._living: weakref.WeakSet[ForeignProcess] = weakref.WeakSet()
@@ -144,7 +145,7 @@ class Processes:
         self._hangs.append(told)
 
     def of_thread(self) -> ForeignProcess:
-        """The process that this thread's clients share, as long as none of them hangs. One thread's calls follow one
+        """The process that this thread's clients share until one of them hangs. The calls of one thread follow one
         another anyway."""
         found: ForeignProcess | None = getattr(self._of_thread, "process", None)
         if found is None or not found.running:
@@ -157,7 +158,7 @@ class Processes:
             each.close()
 
     def take_hangs(self) -> list[str]:
-        """What hung since the last call of this."""
+        """Return the hangs since the last call of this method."""
         found, self._hangs = self._hangs, []
         return found
 

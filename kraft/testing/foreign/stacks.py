@@ -1,4 +1,4 @@
-"""Where a process that does not go on waits: the stacks of its threads, Python's and native ones."""
+"""The Python stacks and native stacks of a process that hangs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ QUIET_SECONDS: Final = 0.1
 
 
 def dump_stacks(pid: int, number: signal.Signals, path: Path) -> str:
-    """The native stacks of a process. Its Python stacks are in `path`: it has `faulthandler.register(number)` there."""
+    """Return the native stacks of a process. Its Python stacks are written to `path`, by the handler that it has
+    registered with `faulthandler.register(number)`."""
     size = path.stat().st_size
     try:
         os.kill(pid, number)
@@ -28,7 +29,8 @@ def dump_stacks(pid: int, number: signal.Signals, path: Path) -> str:
 
 
 def _until_written(path: Path, size: int) -> None:
-    """Wait until a file is larger than `size` and no longer grows. A handler does not tell when it has written."""
+    """Wait until a file is larger than `size` and no longer grows. The signal handler does not report when it has
+    finished."""
     deadline = time.monotonic() + DUMP_SECONDS_MAX
     seen = size
     while time.monotonic() < deadline:
@@ -40,7 +42,7 @@ def _until_written(path: Path, size: int) -> None:
 
 
 def native_stacks(pid: int) -> str:
-    """The C stacks of every thread by gdb, or what the kernel tells of them where there is no gdb."""
+    """The C stacks of every thread from gdb, or the kernel's information about them if gdb is not installed."""
     if shutil.which("gdb"):
         command = ["gdb", "-p", str(pid), "-batch", "-ex", "thread apply all bt 20"]
         try:

@@ -1,7 +1,7 @@
 """Values of librdkafka as JSON.
 
-Numbers, strings, booleans, None, lists and maps with string keys are themselves. Every other value is a list whose
-first element is its tag: a list of the caller's is tagged too, so that the two cannot be confused.
+Numbers, strings, booleans, None, lists and maps with string keys are written as they are. Every other value is a list
+whose first element is its tag. A plain list is tagged too, so that the two cannot be confused.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CALLBACKS: Final = ("on_delivery", "on_assign", "on_revoke", "on_lost", "on_comm
 
 
 class Received:
-    """A message as the child saw it, with the readers of `confluent_kafka.Message` that tests use."""
+    """A message as the child received it, with the getters of `confluent_kafka.Message` that tests use."""
 
     def __init__(
         self,
@@ -77,14 +77,14 @@ class Received:
 
 
 class Handle:
-    """An object that only the child can hold, by its number there."""
+    """An object that exists only in the child, named by its number there."""
 
     def __init__(self, number: int) -> None:
         self.number = number
 
 
 class Futures:
-    """The answer of an admin client for several items: by item "ok" and its result, or "error" and the exception."""
+    """The answer of an admin client for several items: by item "ok" and the result, or "error" and the exception."""
 
     def __init__(self, results: dict[Any, Sequence[Any]]) -> None:
         self.results = results
@@ -142,7 +142,7 @@ def _parts(value: Any) -> tuple[Any, ...]:
 
 
 def decode(value: Any) -> Any:
-    """The value of a JSON that `encode` made. What has no type here becomes a namespace of its attributes."""
+    """Return the value that `encode` has written. A value of an unknown type becomes a namespace of its attributes."""
     if not isinstance(value, list):
         return value
     tag, *parts = value
