@@ -253,7 +253,7 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
         ),
         tests=(
             "tests/unit/handlers/test_refusals.py"
-            "::test_a_follower_tells_where_its_epochs_end_to_a_debugging_consumer_alone",
+            "::test_a_follower_answers_epoch_end_offsets_only_to_a_debugging_consumer",
         ),
     ),
     Documented(
@@ -288,7 +288,7 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
             "DescribeConfigs, DescribeGroups, DescribeProducers and DescribeTransactions describe a thing once, "
             "however often a request names it. Kafka repeats it."
         ),
-        tests=("tests/unit/handlers/test_refusals.py::test_what_is_named_twice_is_described_once",),
+        tests=("tests/unit/handlers/test_refusals.py::test_a_resource_named_twice_is_described_once",),
     ),
     Documented(
         "requests have bounds",
@@ -302,7 +302,7 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
         tests=(
             "tests/unit/protocol/test_element_bound.py::test_a_request_of_more_elements_is_refused",
             "tests/unit/controller/test_topics.py::test_ten_thousand_records_are_the_limit_of_one_topic_creation_request",
-            "tests/unit/handlers/test_refusals.py::test_one_answer_describes_a_bounded_number_of_keys",
+            "tests/unit/handlers/test_refusals.py::test_the_number_of_config_keys_in_one_response_is_limited",
         ),
     ),
     Documented(
@@ -366,7 +366,7 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
             "JSON. Kafka leaves unknown keys out."
         ),
         tests=(
-            "tests/unit/handlers/configs/test_status_keys.py::test_a_status_is_told_where_it_is_named_and_only_there",
+            "tests/unit/handlers/configs/test_status_keys.py::test_a_status_is_returned_only_when_its_key_is_requested",
         ),
     ),
     Documented(

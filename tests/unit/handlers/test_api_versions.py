@@ -43,7 +43,7 @@ def code_of(
     return code
 
 
-def test_the_version_is_served() -> None:
+def test_api_versions_is_served_in_the_requested_version() -> None:
     assert API.max_version == 5
 
 
@@ -59,9 +59,7 @@ def test_the_version_is_served() -> None:
         (None, 1, ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_a_client_that_means_another_node_has_to_bootstrap_again(
-    cluster_id: str | None, node_id: int, code: int
-) -> None:
+def test_a_client_that_expects_another_node_must_rebootstrap(cluster_id: str | None, node_id: int, code: int) -> None:
     assert code_of(cluster_id, node_id) == code
 
 
@@ -69,7 +67,7 @@ def test_a_request_without_a_valid_software_name_is_refused_first() -> None:
     assert code_of(CLUSTER, 2, software="-") == ErrorCode.INVALID_REQUEST
 
 
-def test_controllers_and_brokers_before_a_login_do_not_compare_the_node() -> None:
+def test_controllers_and_brokers_before_a_login_do_not_check_the_expected_node() -> None:
     assert code_of("another", 2, listener=CONTROLLER) == ErrorCode.NONE
     assert code_of("another", 2, is_logged_in=False) == ErrorCode.NONE
     assert code_of("another", -1, is_logged_in=False) == ErrorCode.INVALID_REQUEST

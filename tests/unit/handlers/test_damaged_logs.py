@@ -29,7 +29,7 @@ def online(made: Broker) -> list[bool]:
     return [directory.is_online for directory in made.logs.directories]
 
 
-def test_a_fetch_of_what_a_damaged_length_hides_is_told_so() -> None:
+def test_a_fetch_of_records_hidden_by_a_damaged_length_gets_an_error() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t", 2)
@@ -43,7 +43,7 @@ def test_a_fetch_of_what_a_damaged_length_hides_is_told_so() -> None:
     simulate(play)
 
 
-def test_a_follower_is_not_sent_beyond_what_is_damaged() -> None:
+def test_a_follower_does_not_get_records_beyond_damage() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t", 2, replicas=(NODE, 2))
@@ -55,7 +55,7 @@ def test_a_follower_is_not_sent_beyond_what_is_damaged() -> None:
     simulate(play)
 
 
-def test_a_look_up_by_time_does_not_pass_over_what_is_damaged() -> None:
+def test_a_lookup_by_time_does_not_skip_damaged_records() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t", 2)

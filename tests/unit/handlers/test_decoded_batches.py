@@ -49,7 +49,7 @@ async def produce(made: Broker, batch: bytes) -> tuple[int, bool]:
 
 @pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
 @pytest.mark.parametrize("case", DECODING)
-def test_a_batch_that_is_mostly_air_is_refused_off_the_loop(codec: int, case: str) -> None:
+def test_a_batch_with_an_excessive_compression_ratio_is_refused_in_a_worker(codec: int, case: str) -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t", **DECODING[case])  # type: ignore[arg-type]  # Configurations are words.
@@ -68,7 +68,7 @@ def test_a_batch_that_is_mostly_air_is_refused_off_the_loop(codec: int, case: st
 
 @pytest.mark.parametrize("codec", [NONE, GZIP, SNAPPY, LZ4, ZSTD])
 @pytest.mark.parametrize("case", ["compacted", "recompressed"])
-def test_a_sound_batch_that_is_decoded_is_appended(codec: int, case: str) -> None:
+def test_a_valid_decompressed_batch_is_appended(codec: int, case: str) -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t", **DECODING[case])  # type: ignore[arg-type]  # Likewise.
@@ -81,7 +81,7 @@ def test_a_sound_batch_that_is_decoded_is_appended(codec: int, case: str) -> Non
     simulate(play)
 
 
-def test_a_batch_validated_under_another_configuration_is_validated_again() -> None:
+def test_a_batch_validated_under_a_changed_configuration_is_validated_again() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             topic = made.topic("t", cleanup_policy="compact")
@@ -100,7 +100,7 @@ def test_a_batch_validated_under_another_configuration_is_validated_again() -> N
 
 
 @pytest.mark.parametrize("codec", [GZIP, LZ4, ZSTD])
-def test_what_is_made_is_counted_before_more_is(codec: int) -> None:
+def test_decompression_stops_at_its_limit_before_more_memory_is_used(codec: int) -> None:
     bomb = compress(codec, bytes(64 << 20))
     tracemalloc.start()
     try:

@@ -59,7 +59,7 @@ def heartbeats(seen: list[Any]) -> Handler:
 
 
 @pytest.mark.parametrize("version", [0, 4])
-def test_bytes_after_a_request_are_ignored_as_kafka_does(version: int) -> None:
+def test_bytes_after_a_request_are_ignored_as_in_kafka(version: int) -> None:
     seen: list[Any] = []
     request = HeartbeatRequest(group_id="g", member_id="m")
     frame = encode_request(ApiKey.HEARTBEAT, version, 7, "c", request)[4:] + b"\1\0\0"
@@ -68,7 +68,7 @@ def test_bytes_after_a_request_are_ignored_as_kafka_does(version: int) -> None:
     assert decode_response(ApiKey.HEARTBEAT, version, memoryview(reply)[4:]) == (7, HeartbeatResponse())
 
 
-def test_a_request_that_ends_early_breaks_the_protocol() -> None:
+def test_a_truncated_request_closes_the_connection() -> None:
     frame = encode_request(ApiKey.HEARTBEAT, 4, 7, "c", HeartbeatRequest(group_id="g", member_id="m"))[4:]
     for cut in range(len(frame)):
         with pytest.raises(ProtocolError):
@@ -78,12 +78,12 @@ def test_a_request_that_ends_early_breaks_the_protocol() -> None:
 @pytest.mark.parametrize(
     ("key", "version"), [(ApiKey.HEARTBEAT, 5), (ApiKey.HEARTBEAT, -1), (ApiKey.FETCH, 4), (-1, 0), (32767, 0)]
 )
-def test_what_is_not_served_breaks_the_protocol(key: int, version: int) -> None:
+def test_an_unsupported_api_or_version_closes_the_connection(key: int, version: int) -> None:
     with pytest.raises(ProtocolError, match="not served"):
         dispatch(dispatcher(heartbeats([])), struct.pack(">hhih", key, version, 7, -1) + b"\0\0\0")
 
 
-def test_a_request_that_still_needs_its_frame_says_so_whether_it_is_timed_or_not() -> None:
+def test_a_staged_request_keeps_its_frame_whether_it_is_timed_or_not() -> None:
     api = Handler(ApiKey.HEARTBEAT, between(0, 4), permission=ANYBODY)
     stage = FirstStage(1)
 
@@ -108,7 +108,7 @@ def test_a_request_that_still_needs_its_frame_says_so_whether_it_is_timed_or_not
     assert dispatching.counters[ApiKey.HEARTBEAT, 4].durations.count == 2
 
 
-def test_a_large_request_is_copied_a_piece_at_a_time_and_gives_its_frame_back_before_it_is_served() -> None:
+def test_a_large_request_is_copied_in_chunks_and_releases_its_frame_before_it_is_handled() -> None:
     size = 12 * COPIED_AT_ONCE_BYTES
     api = Handler(ApiKey.HEARTBEAT, between(0, 4), permission=ANYBODY)
     seen: list[Any] = []
@@ -143,7 +143,7 @@ def test_a_large_request_is_copied_a_piece_at_a_time_and_gives_its_frame_back_be
     assert seen[1] == request
 
 
-def test_answers_to_huge_requests_are_not_kept() -> None:
+def test_responses_to_huge_requests_are_not_cached() -> None:
     cache = MetadataCache(RealWorld(log_sink=lambda event: None).clock, MetadataImage())
     image = cache.image
     cache.remember((13, "PLAINTEXT", bytes(ENCODED_KEY_BYTES_MAX + 1)), b"answer", image)
@@ -162,7 +162,7 @@ def test_answers_to_huge_requests_are_not_kept() -> None:
     assert not cache.encoded, "it was made as of an older image"
 
 
-def test_records_about_neither_topics_nor_brokers_leave_answers_as_they_are() -> None:
+def test_metadata_records_about_neither_topics_nor_brokers_keep_cached_responses() -> None:
     cache = MetadataCache(RealWorld(log_sink=lambda event: None).clock, MetadataImage())
     cache.remember((13, "PLAINTEXT", b"all"), b"answer", cache.image)
     configured = ConfigRecord(resource_type=2, resource_name="t", name="retention.ms", value="1")

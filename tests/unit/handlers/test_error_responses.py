@@ -65,7 +65,7 @@ def codes_in(value: Any) -> list[int]:
 
 
 @pytest.mark.parametrize("handler", HANDLERS)
-def test_every_version_tells_every_code(handler: Handler) -> None:
+def test_every_version_of_every_api_carries_every_error_code(handler: Handler) -> None:
     for version in range(handler.min_version, handler.max_version + 1):
         cls = api_keys.request_class(handler.key)
         request, _ = cls.decode_from(memoryview(filled(cls, version, "x").encode(version)), 0, version)
@@ -79,7 +79,7 @@ def test_every_version_tells_every_code(handler: Handler) -> None:
 
 
 @pytest.mark.parametrize("handler", HANDLERS)
-def test_a_request_for_nothing_has_an_answer_too(handler: Handler) -> None:
+def test_an_empty_request_has_an_error_response(handler: Handler) -> None:
     """Also where nothing was asked for there is something to answer, rather than a connection to close."""
     for version in range(handler.min_version, handler.max_version + 1):
         cls = api_keys.request_class(handler.key)
@@ -90,7 +90,7 @@ def test_a_request_for_nothing_has_an_answer_too(handler: Handler) -> None:
 
 @pytest.mark.parametrize("registry", [broker_registry(), controller_registry()], ids=lambda each: each.listener)
 @pytest.mark.parametrize("version", [4, 12])
-def test_partitions_of_a_fetch_that_fails_whole_tell_the_code(registry: Registry, version: int) -> None:
+def test_every_partition_of_a_failed_fetch_carries_the_error_code(registry: Registry, version: int) -> None:
     """Before version 7 there is no other place for it."""
     handler = registry.get(ApiKey.FETCH)
     assert handler is not None

@@ -11,7 +11,7 @@ from kraft.world.simulated import Universe
 from tests.unit.server.brokers import NODE, Broker, broker, simulate
 
 
-def test_the_first_group_makes_the_topic() -> None:
+def test_the_first_group_creates_the_offsets_topic() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
 
@@ -31,7 +31,7 @@ def test_the_first_group_makes_the_topic() -> None:
     simulate(play)
 
 
-def test_a_controller_that_cannot_make_it_is_asked_once_for_all_keys() -> None:
+def test_a_failing_creation_of_the_offsets_topic_is_requested_once_for_all_keys() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.controller.answers[CreateTopicsRequest.API_KEY] = _no_controller
@@ -48,7 +48,7 @@ def _no_controller(request: CreateTopicsRequest) -> CreateTopicsResponse:
     raise ApiError(ErrorCode.REQUEST_TIMED_OUT)
 
 
-def test_only_groups_and_transactions_are_coordinated_here() -> None:
+def test_find_coordinator_refuses_unsupported_key_types() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             for kind in (2, 9):
@@ -62,7 +62,7 @@ def test_only_groups_and_transactions_are_coordinated_here() -> None:
     simulate(play)
 
 
-def test_a_partition_without_a_live_leader_is_not_available() -> None:
+def test_a_partition_without_a_live_leader_has_no_available_coordinator() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             topic = made.topic("__consumer_offsets", replicas=(NODE, 2))
@@ -79,7 +79,7 @@ async def _code(made: Broker) -> int:
     return code
 
 
-def test_a_topic_that_cannot_be_made_is_told_in_the_log_once_and_in_the_status_until_it_is_there() -> None:
+def test_a_failed_internal_topic_creation_is_logged_once_and_shown_in_the_status_until_it_succeeds() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
 

@@ -269,7 +269,7 @@ async def longest_step(made: Broker, request: Any) -> tuple[str | None, float]:
 
 
 @pytest.mark.parametrize("size", [3 << 20, 5 << 20, 90 << 20])
-def test_what_a_member_says_of_itself_is_bounded(size: int) -> None:
+def test_the_size_of_member_metadata_is_limited(size: int) -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made, trio.open_nursery() as nursery:
             made.topic(OFFSETS_TOPIC, 1)
@@ -305,7 +305,7 @@ def refuse(request: Any) -> Any:
 
 
 @pytest.mark.parametrize("case", REQUESTS, ids=lambda case: case.replace(" ", "-"))
-def test_no_large_request_holds_up_the_loop(case: str) -> None:
+def test_no_large_request_blocks_the_event_loop(case: str) -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t", PARTITIONS)

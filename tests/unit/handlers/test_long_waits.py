@@ -26,7 +26,7 @@ def limited(key: str, limit: float) -> ClientQuotasImage:
     return ClientQuotasImage(OrderedMap({(("user", True, "u"),): OrderedMap({key: limit})}))
 
 
-def test_a_wait_of_months_is_told_as_the_longest_there_is() -> None:
+def test_a_very_long_throttle_time_is_returned_as_the_largest_value() -> None:
     async def main(universe: Universe) -> None:
         quotas = ClientQuotas(load_node_config(), universe.world_for("a").clock)
         quotas.take_image(limited(PRODUCER_BYTE_RATE, 1.0))
@@ -40,7 +40,7 @@ def test_a_wait_of_months_is_told_as_the_longest_there_is() -> None:
     simulate(main)
 
 
-def test_so_is_one_for_partitions() -> None:
+def test_a_very_long_throttle_time_of_new_partitions_is_returned_as_the_largest_value() -> None:
     async def main(universe: Universe) -> None:
         for limit in (1e-4, 5e-324):
             quotas = MutationQuotas(load_node_config(), universe.world_for("a").clock)

@@ -77,7 +77,7 @@ def play(script: Callable[[Broker], Awaitable[None]]) -> None:
 
 
 @pytest.mark.parametrize("acks", [1, -1])
-def test_produce_to_many_partitions(acks: int) -> None:
+def test_one_produce_request_may_have_many_partitions(acks: int) -> None:
     async def script(made: Broker) -> None:
         made.topic("t", PARTITIONS)
         answer, seconds = await steps_of(made, produce(acks=acks), PRODUCE)
@@ -90,7 +90,7 @@ def test_produce_to_many_partitions(acks: int) -> None:
     play(script)
 
 
-def test_a_partition_that_goes_away_meanwhile_fails_alone() -> None:
+def test_a_partition_deleted_during_a_produce_fails_alone() -> None:
     async def script(made: Broker) -> None:
         made.topic("t", 200)
         gone = made.topic("u", 1)
@@ -107,7 +107,7 @@ def test_a_partition_that_goes_away_meanwhile_fails_alone() -> None:
     play(script)
 
 
-def test_fetch_of_one_partition_named_often_answers_once() -> None:
+def test_a_fetch_that_names_one_partition_often_answers_it_once() -> None:
     async def script(made: Broker) -> None:
         topic_id = made.topic("t", 1)
         answer, seconds = await steps_of(made, fetch(topic_id, [0] * (ELEMENTS_MAX - 500)), FETCH)
@@ -117,7 +117,7 @@ def test_fetch_of_one_partition_named_often_answers_once() -> None:
     play(script)
 
 
-def test_consumers_fetch_of_many_partitions() -> None:
+def test_one_consumer_fetch_may_have_many_partitions() -> None:
     async def script(made: Broker) -> None:
         topic_id = made.topic("t", PARTITIONS)
         answer, seconds = await steps_of(made, fetch(topic_id, list(range(PARTITIONS))), FETCH)
@@ -127,7 +127,7 @@ def test_consumers_fetch_of_many_partitions() -> None:
     play(script)
 
 
-def test_followers_fetch_of_many_partitions() -> None:
+def test_one_follower_fetch_may_have_many_partitions() -> None:
     async def script(made: Broker) -> None:
         made.publish(made.register(2))
         topic_id = made.topic("t", PARTITIONS, replicas=(NODE, 2))
@@ -140,7 +140,7 @@ def test_followers_fetch_of_many_partitions() -> None:
     play(script)
 
 
-def test_a_consumer_that_waits_for_many_partitions_hears_of_one() -> None:
+def test_a_parked_fetch_of_many_partitions_completes_when_one_has_records() -> None:
     async def main(universe: Universe) -> None:
         async with broker(universe) as made:
             topic_id = made.topic("t", 500)

@@ -51,7 +51,7 @@ async def delete(made: Broker, topic: str, offset: int) -> tuple[int, int]:
     return answer.error_code, answer.low_watermark
 
 
-def test_a_new_leader_keeps_the_end_to_itself_until_its_epoch_is_committed() -> None:
+def test_a_new_leader_returns_no_end_offset_before_its_epoch_is_committed() -> None:
     """The high watermark that it knows may be behind what its predecessor told clients (KIP-207)."""
 
     async def play(universe: Universe) -> None:
@@ -73,7 +73,7 @@ def test_a_new_leader_keeps_the_end_to_itself_until_its_epoch_is_committed() -> 
 
 
 @pytest.mark.parametrize("isolation_level", [READ_UNCOMMITTED, READ_COMMITTED])
-def test_clients_are_told_the_high_watermark_and_not_the_end_of_the_log(isolation_level: int) -> None:
+def test_clients_get_the_high_watermark_as_the_latest_offset(isolation_level: int) -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             topic = made.topic("t", replicas=(NODE, 2))
@@ -90,7 +90,7 @@ def test_clients_are_told_the_high_watermark_and_not_the_end_of_the_log(isolatio
     simulate(play)
 
 
-def test_a_log_that_is_deleted_while_a_look_up_waits_says_nothing_of_the_disk() -> None:
+def test_a_log_deleted_during_a_lookup_does_not_fail_the_disk() -> None:
     """Its files were missed, and the topic that has its name by then was taken offline with all of its directory."""
 
     async def play(universe: Universe) -> None:
@@ -119,7 +119,7 @@ def test_a_log_that_is_deleted_while_a_look_up_waits_says_nothing_of_the_disk() 
     simulate(play)
 
 
-def test_a_record_that_claims_to_be_later_than_any_time_is_not_found() -> None:
+def test_a_record_with_a_timestamp_beyond_the_largest_is_not_found_by_time() -> None:
     """It could not be told: every look-up that came by it closed its client's connection."""
 
     async def play(universe: Universe) -> None:
@@ -157,7 +157,7 @@ def test_records_are_deleted_up_to_the_high_watermark() -> None:
     simulate(play)
 
 
-def test_some_topics_keep_their_records() -> None:
+def test_delete_records_is_refused_for_compacted_and_internal_topics() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("compacted", cleanup_policy="compact")
@@ -170,7 +170,7 @@ def test_some_topics_keep_their_records() -> None:
 
 
 @pytest.mark.parametrize("how", ["follows", "dies", "is no replica any more"])
-def test_deleted_records_are_told_of_in_the_moment_in_which_the_last_follower_has_followed(how: str) -> None:
+def test_delete_records_completes_when_the_last_follower_has_the_new_log_start(how: str) -> None:
     answered: list[float] = []
 
     async def play(universe: Universe) -> None:
@@ -202,7 +202,7 @@ def test_deleted_records_are_told_of_in_the_moment_in_which_the_last_follower_ha
     assert answered == [pytest.approx(0.505, abs=1e-3)]
 
 
-def test_deleted_records_that_a_follower_keeps_are_told_of_when_time_is_up() -> None:
+def test_delete_records_times_out_when_a_follower_keeps_the_old_log_start() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.publish(made.register(2))

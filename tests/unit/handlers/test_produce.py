@@ -20,7 +20,7 @@ def produce(*partitions: tuple[str, int, bytes], acks: int = -1, timeout_ms: int
     return ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=topics)
 
 
-def test_a_lone_replica_answers_in_the_same_turn() -> None:
+def test_a_produce_to_a_sole_replica_completes_in_the_same_scheduler_step() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t")
@@ -60,7 +60,7 @@ def test_a_refused_request_without_acks_closes_the_connection() -> None:
     simulate(play)
 
 
-def test_a_full_disk_refuses_the_request_and_nothing_else() -> None:
+def test_a_full_disk_refuses_the_produce_request_without_other_effects() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t")
@@ -75,7 +75,7 @@ def test_a_full_disk_refuses_the_request_and_nothing_else() -> None:
     simulate(play)
 
 
-def test_the_answer_of_an_append_never_rests_on_a_later_leader_epoch() -> None:
+def test_a_produce_response_never_depends_on_a_later_leader_epoch() -> None:
     """Between the append and its answer the leadership went and came back: what stands at these offsets now may be
     something else."""
 
@@ -93,7 +93,7 @@ def test_the_answer_of_an_append_never_rests_on_a_later_leader_epoch() -> None:
     simulate(play)
 
 
-def test_an_epoch_that_begins_with_the_same_leader_breaks_no_promise() -> None:
+def test_a_new_epoch_under_the_same_leader_keeps_parked_produce_requests_valid() -> None:
     """As at the end of a reassignment: nothing else can stand at these offsets, and the followers fetch on."""
 
     async def play(universe: Universe) -> None:
@@ -111,7 +111,7 @@ def test_an_epoch_that_begins_with_the_same_leader_breaks_no_promise() -> None:
     simulate(play)
 
 
-def test_what_timed_out_waits_no_longer() -> None:
+def test_a_timed_out_produce_is_no_longer_parked() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t", replicas=(NODE, 2))
@@ -130,7 +130,7 @@ def test_what_timed_out_waits_no_longer() -> None:
     simulate(play)
 
 
-def test_an_in_sync_set_that_shrank_after_the_append_is_told() -> None:
+def test_an_isr_that_shrank_below_the_minimum_after_the_append_is_reported() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             topic = made.topic("t", replicas=(NODE, 2), min_insync_replicas="2")
@@ -144,7 +144,7 @@ def test_an_in_sync_set_that_shrank_after_the_append_is_told() -> None:
     simulate(play)
 
 
-def test_a_partition_that_fails_leaves_the_others_answers_alone() -> None:
+def test_a_failed_partition_does_not_change_the_results_of_other_partitions() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t", 2, flush_messages="1")

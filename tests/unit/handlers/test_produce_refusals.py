@@ -52,7 +52,7 @@ def test_transactional_batches_are_refused_without_a_transactional_id() -> None:
     )
 
 
-def test_one_transactional_batch_refuses_the_whole_request() -> None:
+def test_one_invalid_transactional_batch_refuses_the_whole_request() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t", 2)
@@ -85,23 +85,23 @@ def test_one_transactional_batch_refuses_the_whole_request() -> None:
         (sequenced(-1), ErrorCode.INVALID_RECORD, 0),
     ],
 )
-def test_only_errors_of_the_log_tell_where_it_starts(data: bytes, code: int, log_start_offset: int) -> None:
+def test_only_log_errors_return_the_log_start_offset(data: bytes, code: int, log_start_offset: int) -> None:
     (answer,) = answers(data)
     assert (answer.error_code, answer.log_start_offset, answer.error_message) == (code, log_start_offset, None)
 
 
-def test_sequence_errors_tell_where_the_log_starts() -> None:
+def test_sequence_errors_return_the_log_start_offset() -> None:
     _, gap = answers(sequenced(0), sequenced(5))
     assert (gap.error_code, gap.base_offset, gap.log_start_offset) == (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1, 0)
 
 
-def test_a_duplicate_is_answered_with_the_timestamp_of_what_is_there() -> None:
+def test_a_duplicate_batch_is_answered_with_the_timestamp_of_the_stored_batch() -> None:
     first, again = answers(sequenced(0), sequenced(0))
     assert (first.base_offset, first.log_append_time_ms) == (0, -1)
     assert (again.error_code, again.base_offset, again.log_append_time_ms) == (0, 0, 1_700_000_000_000)
 
 
-def test_timestamps_out_of_bounds_are_told_record_by_record() -> None:
+def test_timestamps_out_of_bounds_are_reported_per_record() -> None:
     records = [
         Record(0, 1_700_000_000_000, None, b"good"),
         Record(1, FAR_FUTURE, None, b"late"),
@@ -113,7 +113,7 @@ def test_timestamps_out_of_bounds_are_told_record_by_record() -> None:
     assert [error.batch_index for error in answer.record_errors] == [1, 2]
 
 
-def test_records_without_keys_are_told_one_by_one() -> None:
+def test_records_without_keys_are_reported_per_record() -> None:
     (answer,) = answers(batch(b"a", b"b"), cleanup_policy="compact")
     assert (answer.error_code, [error.batch_index for error in answer.record_errors]) == (
         ErrorCode.INVALID_RECORD,
@@ -122,7 +122,7 @@ def test_records_without_keys_are_told_one_by_one() -> None:
     assert answer.error_message
 
 
-def test_zstd_needs_a_client_that_reads_it() -> None:
+def test_zstd_needs_a_fetch_version_that_supports_it() -> None:
     data = batch(b"a" * 100, codec=ZSTD)
     assert [answers(data, version=version)[0].error_code for version in (6, 7)] == [
         ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
@@ -130,6 +130,6 @@ def test_zstd_needs_a_client_that_reads_it() -> None:
     ]
 
 
-def test_an_unknown_topic_has_no_log_start() -> None:
+def test_an_unknown_topic_is_answered_without_a_log_start_offset() -> None:
     (answer,) = answers(batch(b"a"), topic="missing")
     assert (answer.error_code, answer.log_start_offset) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)

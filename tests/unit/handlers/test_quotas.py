@@ -60,7 +60,7 @@ def play(scenario: Any, *sets: str) -> None:
     simulate(run)
 
 
-def test_a_producer_beyond_its_quota_is_told_and_its_connection_is_muted() -> None:
+def test_a_producer_over_quota_gets_a_throttle_time_and_its_connection_is_muted() -> None:
     async def scenario(made: Broker) -> None:
         limit(made, "producer_byte_rate", BIG, client_id="client")
         throttles = []
@@ -87,7 +87,7 @@ def test_a_producer_beyond_its_quota_is_told_and_its_connection_is_muted() -> No
     play(scenario)
 
 
-def test_the_quota_of_somebody_else_holds_nobody_back() -> None:
+def test_the_quota_of_one_client_does_not_throttle_another() -> None:
     async def scenario(made: Broker) -> None:
         limit(made, "producer_byte_rate", 1.0, client_id="other")
         limit(made, "consumer_byte_rate", 1.0, user="other")
@@ -98,7 +98,7 @@ def test_the_quota_of_somebody_else_holds_nobody_back() -> None:
     play(scenario)
 
 
-def test_while_bytes_are_limited_no_produce_overtakes_another() -> None:
+def test_under_a_byte_quota_produce_requests_keep_their_order() -> None:
     async def scenario(made: Broker) -> None:
         frame = memoryview(b"\0\0\0\x0c")
         assert made.server.dispatcher.may_overtake_wait(frame)
@@ -108,7 +108,7 @@ def test_while_bytes_are_limited_no_produce_overtakes_another() -> None:
     play(scenario)
 
 
-def test_a_consumer_beyond_its_quota_gets_no_records_until_it_has_waited() -> None:
+def test_a_consumer_over_quota_gets_no_records_until_its_throttle_time_has_passed() -> None:
     async def scenario(made: Broker) -> None:
         for _ in range(4):
             await reply_to(made, produce(BIG), PRODUCE)
@@ -136,7 +136,7 @@ def test_a_consumer_beyond_its_quota_gets_no_records_until_it_has_waited() -> No
     play(scenario)
 
 
-def test_one_answer_to_a_consumer_is_no_larger_than_its_quota_ever_allows() -> None:
+def test_a_fetch_response_is_no_larger_than_the_quota_window_allows() -> None:
     async def scenario(made: Broker) -> None:
         for _ in range(30):
             await reply_to(made, produce(BIG), PRODUCE)
@@ -149,7 +149,7 @@ def test_one_answer_to_a_consumer_is_no_larger_than_its_quota_ever_allows() -> N
     play(scenario)
 
 
-def test_a_batch_that_is_larger_than_the_quota_ever_allows_comes_all_the_same() -> None:
+def test_a_first_batch_larger_than_the_quota_window_is_returned_whole() -> None:
     async def scenario(made: Broker) -> None:
         await reply_to(made, produce(BIG), PRODUCE)
         limit(made, "consumer_byte_rate", 1000, client_id=None)
@@ -181,7 +181,7 @@ class SlowClock:
         return getattr(self._inner, name)
 
 
-def test_a_client_that_takes_the_nodes_time_waits_a_second_at_most_whatever_it_asks() -> None:
+def test_the_throttle_time_of_the_request_quota_is_at_most_one_second() -> None:
     async def scenario(made: Broker) -> None:
         made.server.dispatcher._clock = SlowClock(made.world.clock, 0.5)
         heartbeat = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
@@ -202,7 +202,7 @@ def test_a_client_that_takes_the_nodes_time_waits_a_second_at_most_whatever_it_a
     play(scenario)
 
 
-def test_time_that_a_request_only_waits_is_not_the_nodes() -> None:
+def test_time_spent_waiting_does_not_count_for_the_request_quota() -> None:
     async def scenario(made: Broker) -> None:
         limit(made, "request_percentage", 1.0, client_id="client")
         empty = made.topic("empty")
@@ -214,7 +214,7 @@ def test_time_that_a_request_only_waits_is_not_the_nodes() -> None:
     play(scenario)
 
 
-def test_what_the_controller_tells_the_client_of_a_request_that_was_handed_on_mutes_it_here() -> None:
+def test_a_throttle_time_from_the_controller_mutes_the_client_of_the_forwarded_request() -> None:
     async def scenario(made: Broker) -> None:
         made.controller.answers[ApiKey.CREATE_TOPICS] = lambda request: CreateTopicsResponse(throttle_time_ms=700)
         reply = await reply_to(made, CreateTopicsRequest(topics=[CreatableTopic(name="n")], timeout_ms=1000), 7)
@@ -223,7 +223,7 @@ def test_what_the_controller_tells_the_client_of_a_request_that_was_handed_on_mu
     play(scenario)
 
 
-def test_a_cancelled_request_that_is_metered_ends() -> None:
+def test_a_cancelled_throttled_request_ends() -> None:
     async def scenario(made: Broker) -> None:
         limit(made, "request_percentage", 1.0, client_id="client")
         made.topic("quiet")

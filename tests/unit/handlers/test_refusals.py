@@ -54,7 +54,7 @@ def fetch(topic: str = "t", isolation: int = 0) -> FetchRequest:
     )
 
 
-def test_fetch_knows_two_isolation_levels() -> None:
+def test_fetch_accepts_only_two_isolation_levels() -> None:
     answer = answer_to(fetch(isolation=5), 12)
     (partition,) = answer.responses[0].partitions
     assert (answer.error_code, partition.error_code) == (ErrorCode.UNKNOWN_SERVER_ERROR,) * 2
@@ -66,7 +66,7 @@ def test_fetch_by_id_with_an_unknown_isolation_level_names_no_partitions() -> No
     assert (answer.error_code, list(answer.responses)) == (ErrorCode.UNKNOWN_SERVER_ERROR, [])
 
 
-def test_nothing_was_aborted_in_a_topic_that_is_not_there() -> None:
+def test_a_fetch_of_an_unknown_topic_lists_no_aborted_transactions() -> None:
     (partition,) = answer_to(fetch("missing"), 12).responses[0].partitions
     assert (partition.error_code, list(partition.aborted_transactions)) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, [])
 
@@ -79,24 +79,24 @@ def list_offsets(*indexes: int, isolation: int = 0) -> ListOffsetsRequest:
     return ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=topics)
 
 
-def test_a_partition_whose_offsets_are_asked_for_twice_is_answered_once() -> None:
+def test_a_partition_listed_twice_in_list_offsets_is_answered_once() -> None:
     (topic,) = answer_to(list_offsets(0, 0)).topics
     assert [(each.partition_index, each.error_code, each.offset) for each in topic.partitions] == [
         (0, ErrorCode.INVALID_REQUEST, -1)
     ]
 
 
-def test_offsets_of_an_unknown_isolation_level() -> None:
+def test_list_offsets_with_an_unknown_isolation_level_is_refused() -> None:
     (topic,) = answer_to(list_offsets(0, isolation=7)).topics
     assert [each.error_code for each in topic.partitions] == [ErrorCode.UNKNOWN_SERVER_ERROR]
 
 
-def test_metadata_of_a_topic_asked_for_twice_come_once() -> None:
+def test_a_topic_named_twice_in_a_metadata_request_is_returned_once() -> None:
     answer = answer_to(MetadataRequest(topics=[MetadataRequestTopic(name="t"), MetadataRequestTopic(name="t")]))
     assert [topic.name for topic in answer.topics] == ["t"]
 
 
-def test_a_negative_cursor_is_refused_topic_by_topic() -> None:
+def test_a_negative_cursor_is_refused_for_each_topic() -> None:
     answer = answer_to(
         DescribeTopicPartitionsRequest(
             topics=[TopicRequest(name="t")], cursor=Cursor(topic_name="t", partition_index=-1)
@@ -105,7 +105,7 @@ def test_a_negative_cursor_is_refused_topic_by_topic() -> None:
     assert [(topic.name, topic.error_code) for topic in answer.topics] == [("t", ErrorCode.INVALID_REQUEST)]
 
 
-def test_a_cursor_on_a_topic_that_is_gone_leaves_nothing_out_of_the_next() -> None:
+def test_a_cursor_on_a_deleted_topic_does_not_skip_partitions_of_the_next_topic() -> None:
     missing, described = answer_to(
         DescribeTopicPartitionsRequest(
             topics=[TopicRequest(name="gone"), TopicRequest(name="t")],
@@ -117,14 +117,14 @@ def test_a_cursor_on_a_topic_that_is_gone_leaves_nothing_out_of_the_next() -> No
 
 
 @pytest.mark.parametrize("limit", [0, -5])
-def test_at_least_one_partition_is_described(limit: int) -> None:
+def test_at_least_one_partition_is_described_per_response(limit: int) -> None:
     (topic,) = answer_to(
         DescribeTopicPartitionsRequest(topics=[TopicRequest(name="t")], response_partition_limit=limit)
     ).topics
     assert len(topic.partitions) == 1
 
 
-def test_names_that_no_topic_can_have() -> None:
+def test_invalid_topic_names_are_refused() -> None:
     (topic,) = answer_to(DescribeTopicPartitionsRequest(topics=[TopicRequest(name="no/slash")])).topics
     assert topic.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     (producers,) = answer_to(
@@ -133,7 +133,7 @@ def test_names_that_no_topic_can_have() -> None:
     assert producers.partitions[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-def test_producers_of_a_topic_that_is_not_there() -> None:
+def test_describe_producers_of_an_unknown_topic_is_refused() -> None:
     (topic,) = answer_to(
         DescribeProducersRequest(topics=[ProducersOfTopic(name="missing", partition_indexes=[0])])
     ).topics
@@ -142,7 +142,7 @@ def test_producers_of_a_topic_that_is_not_there() -> None:
 
 
 @pytest.mark.parametrize(("producer_id", "epoch"), [(77, -1), (-1, 4)])
-def test_half_a_producer_identity(producer_id: int, epoch: int) -> None:
+def test_an_incomplete_producer_identity_is_refused(producer_id: int, epoch: int) -> None:
     answer = answer_to(
         InitProducerIdRequest(
             transactional_id=None, transaction_timeout_ms=1000, producer_id=producer_id, producer_epoch=epoch
@@ -159,18 +159,18 @@ def test_a_refused_endpoint_type_is_not_echoed(kind: int) -> None:
     assert answer.endpoint_type == 1
 
 
-def test_configs_of_a_topic_that_is_not_there_come_with_an_empty_text() -> None:
+def test_configs_of_an_unknown_topic_have_an_empty_error_message() -> None:
     (result,) = answer_to(
         DescribeConfigsRequest(resources=[DescribeConfigsResource(resource_type=2, resource_name="missing")])
     ).results
     assert (result.error_code, result.error_message) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
 
 
-def test_coordinators_of_one_key_come_with_a_text() -> None:
+def test_find_coordinator_for_one_key_returns_an_error_message() -> None:
     assert answer_to(FindCoordinatorRequest(key="k", key_type=9), 3).error_message
 
 
-def test_what_is_named_twice_is_described_once() -> None:
+def test_a_resource_named_twice_is_described_once() -> None:
     """Kafka repeats it."""
     topic = DescribeConfigsResource(resource_type=2, resource_name="t")
     assert [each.resource_name for each in answer_to(DescribeConfigsRequest(resources=[topic, topic])).results] == ["t"]
@@ -182,7 +182,7 @@ def test_what_is_named_twice_is_described_once() -> None:
     assert [each.transactional_id for each in transactions] == ["x"]
 
 
-def test_a_follower_tells_where_its_epochs_end_to_a_debugging_consumer_alone() -> None:
+def test_a_follower_answers_epoch_end_offsets_only_to_a_debugging_consumer() -> None:
     """Of an epoch beyond its log it tells the last one. Kafka's followers refuse."""
     found: list[Any] = []
 
@@ -203,7 +203,7 @@ def test_a_follower_tells_where_its_epochs_end_to_a_debugging_consumer_alone() -
     assert found == [(0, 0, 1), (0, 0, 1), (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1, -1)]
 
 
-def test_one_answer_describes_a_bounded_number_of_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_config_keys_in_one_response_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     assert CONFIGS_MAX == 400_000
     monkeypatch.setattr("kraft.handlers.configs.describe_configs.CONFIGS_MAX", 2)
     resources = [

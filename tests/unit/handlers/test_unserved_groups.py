@@ -21,7 +21,7 @@ HEARTBEATS = [
 
 
 @pytest.mark.parametrize(("key", "request_of_it"), HEARTBEATS)
-def test_a_heartbeat_of_a_group_that_is_not_served_is_refused(key: int, request_of_it: Any) -> None:
+def test_a_heartbeat_of_a_disabled_group_protocol_is_refused(key: int, request_of_it: Any) -> None:
     handler = broker_registry().get(key)
     assert handler is not None
     assert handler.serve_function is not None

@@ -42,7 +42,7 @@ async def seconds_of_failure(universe: Universe, channel: BrokerChannel) -> floa
     return universe.time.now - began
 
 
-def test_a_request_to_a_broker_that_is_known_to_be_gone_ends_at_once() -> None:
+def test_a_request_to_a_broker_that_is_gone_fails_immediately() -> None:
     async def body(universe: Universe, channel: BrokerChannel) -> None:
         await ask(channel)
         universe.cut(NODE, "client")
@@ -62,7 +62,7 @@ def test_a_request_to_a_broker_that_is_known_to_be_gone_ends_at_once() -> None:
     with_channel(body)
 
 
-def test_what_does_not_answer_is_given_up_after_its_time_and_not_used_again() -> None:
+def test_a_request_without_a_response_times_out_and_its_connection_is_not_reused() -> None:
     async def body(universe: Universe, channel: BrokerChannel) -> None:
         await ask(channel)
         universe.cut(NODE, "client")
@@ -74,7 +74,7 @@ def test_what_does_not_answer_is_given_up_after_its_time_and_not_used_again() ->
     with_channel(body)
 
 
-def test_a_broker_that_nobody_knows_is_refused() -> None:
+def test_a_request_to_an_unknown_broker_is_refused() -> None:
     async def body(_: Universe, channel: BrokerChannel) -> None:
         with pytest.raises(ApiError, match=f"no address of broker {NODE + 1}") as refused:
             await channel.send(NODE + 1, MetadataRequest(topics=[]))

@@ -68,7 +68,7 @@ def play(scene: Callable[[Scene], Awaitable[None]], codes: tuple[int, ...] = ())
     simulate(main)
 
 
-def test_it_registers_and_serves_once_its_metadata_is_caught_up() -> None:
+def test_a_broker_registers_and_serves_once_its_metadata_is_caught_up() -> None:
     async def scene(made: Scene) -> None:
         await made.universe.sleep(1)
         request = made.controller.asked[0]
@@ -83,7 +83,7 @@ def test_it_registers_and_serves_once_its_metadata_is_caught_up() -> None:
     play(scene)
 
 
-def test_it_comes_again_until_its_predecessor_is_given_up() -> None:
+def test_registration_is_retried_until_the_previous_incarnation_is_fenced() -> None:
     async def scene(made: Scene) -> None:
         await made.universe.sleep(1)
         assert made.manager.epoch == 42
@@ -99,7 +99,7 @@ def test_it_comes_again_until_its_predecessor_is_given_up() -> None:
         ((ErrorCode.DUPLICATE_BROKER_REGISTRATION,) * 100, 101),
     ],
 )
-def test_a_refusal_for_good_ends_the_broker_with_its_reason(codes: tuple[int, ...], final: int) -> None:
+def test_a_permanent_registration_refusal_stops_the_broker_with_the_reason(codes: tuple[int, ...], final: int) -> None:
     async def main(universe: Universe) -> None:
         made = Scene(universe)
         made.registration_codes = list(codes)
@@ -110,7 +110,7 @@ def test_a_refusal_for_good_ends_the_broker_with_its_reason(codes: tuple[int, ..
     simulate(main)
 
 
-def test_no_attempt_to_register_waits_longer_than_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_registration_attempt_waits_longer_than_a_session_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     """The connection may be half-open: then another attempt gets through long before the registration as a whole is
     given up."""
 
@@ -155,7 +155,7 @@ def test_a_registration_rejected_for_a_feature_names_the_feature(levels: dict[st
     play(scene)
 
 
-def test_a_heartbeat_that_is_refused_is_tried_again_with_one_log_line() -> None:
+def test_a_refused_heartbeat_is_retried_with_one_log_line() -> None:
     async def scene(made: Scene) -> None:
         made.offset, made.heartbeat_code = 10, ErrorCode.NOT_CONTROLLER
         await made.universe.sleep(5)
@@ -168,7 +168,7 @@ def test_a_heartbeat_that_is_refused_is_tried_again_with_one_log_line() -> None:
     play(scene)
 
 
-def test_a_broker_whose_registration_is_no_more_says_so_and_asks_at_its_usual_interval() -> None:
+def test_an_unregistered_broker_logs_it_and_keeps_its_heartbeat_interval() -> None:
     async def scene(made: Scene) -> None:
         made.offset = 10
         await made.manager.unfenced.wait()
@@ -183,7 +183,7 @@ def test_a_broker_whose_registration_is_no_more_says_so_and_asks_at_its_usual_in
     play(scene)
 
 
-def test_heartbeats_keep_their_interval_and_tell_of_lost_directories_at_once() -> None:
+def test_heartbeats_keep_their_interval_and_report_lost_directories_immediately() -> None:
     async def scene(made: Scene) -> None:
         made.offset = 10
         await made.manager.unfenced.wait()
@@ -198,7 +198,7 @@ def test_heartbeats_keep_their_interval_and_tell_of_lost_directories_at_once() -
     play(scene)
 
 
-def test_fenced_again_it_goes_on_and_may_be_unfenced_again() -> None:
+def test_a_broker_fenced_again_keeps_running_and_may_be_unfenced() -> None:
     async def scene(made: Scene) -> None:
         made.offset = 10
         await made.manager.unfenced.wait()
@@ -212,7 +212,7 @@ def test_fenced_again_it_goes_on_and_may_be_unfenced_again() -> None:
     play(scene)
 
 
-def test_controlled_shutdown_waits_for_the_controllers_word() -> None:
+def test_controlled_shutdown_waits_for_the_controllers_permission() -> None:
     async def scene(made: Scene) -> None:
         made.offset = 10
         await made.manager.unfenced.wait()

@@ -100,7 +100,7 @@ async def block(request: Any, context: RequestContext) -> AllocateProducerIdsRes
     return AllocateProducerIdsResponse(producer_id_start=1000, producer_id_len=1000)
 
 
-def test_many_at_once_share_one_connection() -> None:
+def test_concurrent_requests_share_one_connection() -> None:
     async def scene(made: Scene) -> None:
         async with controller(made, block) as there:
             async with trio.open_nursery() as nursery:
@@ -112,7 +112,7 @@ def test_many_at_once_share_one_connection() -> None:
     play(scene)
 
 
-def test_a_kept_connection_to_a_controller_that_was_restarted_since_is_replaced() -> None:
+def test_a_cached_connection_to_a_restarted_controller_is_replaced() -> None:
     async def scene(made: Scene) -> None:
         channel = QuorumChannel(made.world, 1)
         for _ in range(2):
@@ -126,7 +126,7 @@ def test_a_kept_connection_to_a_controller_that_was_restarted_since_is_replaced(
     play(scene)
 
 
-def test_the_quorums_channel_too() -> None:
+def test_a_cached_quorum_connection_to_a_restarted_controller_is_replaced() -> None:
     async def scene(made: Scene) -> None:
         async with controller(made, block) as there:
             channel = QuorumChannel(made.world, 1)
@@ -142,7 +142,7 @@ def test_the_quorums_channel_too() -> None:
     play(scene)
 
 
-def test_a_half_open_connection_is_not_used_again() -> None:
+def test_a_half_open_connection_is_not_reused() -> None:
     async def scene(made: Scene) -> None:
         async with controller(made, block):
             await made.channel.send(AllocateProducerIdsRequest())
@@ -154,7 +154,7 @@ def test_a_half_open_connection_is_not_used_again() -> None:
     play(scene)
 
 
-def test_nor_by_the_quorums_channel_when_its_caller_gives_up_first() -> None:
+def test_the_quorum_channel_does_not_reuse_a_connection_after_its_caller_cancelled() -> None:
     async def scene(made: Scene) -> None:
         async with controller(made, block):
             channel = QuorumChannel(made.world, 1)
@@ -169,7 +169,7 @@ def test_nor_by_the_quorums_channel_when_its_caller_gives_up_first() -> None:
     play(scene)
 
 
-def test_a_request_goes_to_whoever_leads_when_it_can() -> None:
+def test_a_request_goes_to_the_active_controller_once_there_is_one() -> None:
     async def scene(made: Scene) -> None:
         async def not_me(request: Any, context: RequestContext) -> AllocateProducerIdsResponse:
             return AllocateProducerIdsResponse(error_code=ErrorCode.NOT_CONTROLLER)
@@ -201,12 +201,12 @@ async def gives_up_at_the_deadline(made: Scene) -> None:
     assert made.universe.time.now - began < 2.1
 
 
-def test_without_a_controller_the_deadline_is_kept() -> None:
+def test_without_a_controller_the_request_fails_at_its_deadline() -> None:
     play(gives_up_at_the_deadline)
 
 
 @pytest.mark.parametrize("local", [False, True])
-def test_a_controller_that_does_not_answer_is_given_up_at_the_deadline(local: bool) -> None:
+def test_a_request_to_an_unresponsive_controller_fails_at_its_deadline(local: bool) -> None:
     async def scene(made: Scene) -> None:
         async def never(request: Any, context: RequestContext) -> None:
             await trio.sleep_forever()
@@ -219,7 +219,7 @@ def test_a_controller_that_does_not_answer_is_given_up_at_the_deadline(local: bo
     play(scene)
 
 
-def test_a_controller_that_hangs_is_left_for_the_next_one() -> None:
+def test_a_hanging_controller_is_abandoned_for_the_next_active_one() -> None:
     async def scene(made: Scene) -> None:
         answers: list[Any] = []
 
@@ -239,7 +239,7 @@ def test_a_controller_that_hangs_is_left_for_the_next_one() -> None:
     play(scene)
 
 
-def test_the_controller_of_this_process_needs_no_network() -> None:
+def test_requests_to_the_controller_of_this_process_use_no_network() -> None:
     async def scene(made: Scene) -> None:
         async def once_not_ready(request: Any, context: RequestContext) -> Any:
             if len(here.seen) == 1:
@@ -255,7 +255,7 @@ def test_the_controller_of_this_process_needs_no_network() -> None:
     play(scene)
 
 
-def test_a_refusal_is_an_answer() -> None:
+def test_an_error_response_is_returned_without_a_retry() -> None:
     async def scene(made: Scene) -> None:
         async def refuse(request: Any, context: RequestContext) -> Any:
             raise ApiError(ErrorCode.STALE_BROKER_EPOCH, "no")
@@ -269,7 +269,7 @@ def test_a_refusal_is_an_answer() -> None:
     play(scene)
 
 
-def test_what_a_client_asks_travels_with_its_name_and_version() -> None:
+def test_a_forwarded_request_carries_the_clients_name_and_version() -> None:
     async def scene(made: Scene) -> None:
         async def create(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
             return CreateTopicsResponse(topics=[CreatableTopicResult(name=topic.name) for topic in request.topics])

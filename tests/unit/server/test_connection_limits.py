@@ -48,7 +48,7 @@ class Server:
         self.limits = limits
 
 
-def test_an_altered_limit_holds_for_the_next_connection() -> None:
+def test_a_changed_connection_limit_applies_to_the_next_connection() -> None:
     server = Server("PLAINTEXT")
     config = load_node_config(sets=["log.dirs=/data", "max.connections=100", "max.connections.per.ip=7"])
     limits = DynamicConnectionLimits(ConfigView(config), [server])  # type: ignore[list-item]
@@ -77,7 +77,7 @@ def test_an_altered_limit_holds_for_the_next_connection() -> None:
     assert server.limits.connections_max == 100
 
 
-def test_limits_of_addresses_that_do_not_parse_are_passed_over_where_they_are_in_the_log() -> None:
+def test_logged_limits_of_invalid_addresses_are_ignored() -> None:
     """Else no node that replays such a record could run."""
     server = Server("PLAINTEXT")
     limits = DynamicConnectionLimits(ConfigView(load_node_config(sets=["log.dirs=/data"])), [server])  # type: ignore[list-item]
@@ -89,7 +89,7 @@ def test_limits_of_addresses_that_do_not_parse_are_passed_over_where_they_are_in
     assert server.limits.connections_per_ip_overrides == {"10.0.0.3": 4}
 
 
-def test_a_limit_may_be_one_listeners() -> None:
+def test_a_connection_limit_may_be_set_for_one_listener() -> None:
     inner, outer = Server("INNER"), Server("OUTER")
     listeners = "listeners=INNER://:1,OUTER://:2,CONTROLLER://:3"
     protocols = "listener.security.protocol.map=INNER:PLAINTEXT,OUTER:PLAINTEXT,CONTROLLER:PLAINTEXT"
@@ -154,7 +154,7 @@ async def _is_served(universe: Universe, client: str) -> bool:
     ("name", "value"),
     [("max.connections", "1"), ("listener.name.controller.max.connections", "1"), ("max.connections.per.ip", "1")],
 )
-def test_limits_of_a_controller_that_is_no_broker_are_altered_while_it_runs(node: str, name: str, value: str) -> None:
+def test_limits_of_a_controller_without_the_broker_role_change_at_run_time(node: str, name: str, value: str) -> None:
     async def main(universe: Universe) -> None:
         listeners = f"CONTROLLER://0.0.0.0:{PORT}"
         keys = [
@@ -179,7 +179,7 @@ def test_limits_of_a_controller_that_is_no_broker_are_altered_while_it_runs(node
     Universe(1).run(main, seconds_max=100.0)
 
 
-def test_connections_that_come_faster_than_the_rate_wait_also_at_a_controller() -> None:
+def test_connections_above_the_rate_limit_wait_at_a_controller_too() -> None:
     async def main(universe: Universe) -> None:
         listeners = f"CONTROLLER://0.0.0.0:{PORT}"
         keys = [

@@ -35,7 +35,7 @@ async def beat(run: Running, member: str, epoch: int) -> Any:
     return response
 
 
-def test_the_next_assignment_comes_after_the_interval() -> None:
+def test_the_next_assignment_is_computed_after_the_interval() -> None:
     async def play(universe: Universe) -> None:
         async with running(universe, configuration()) as run:
             await create(run.client, "t", 2)

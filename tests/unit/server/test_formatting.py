@@ -53,7 +53,7 @@ def put(world: SimulatedWorld, path: str) -> None:
     world.files.open(path, create=True).close()
 
 
-def test_an_empty_directory_of_a_quorum_of_one_is_formatted_unasked() -> None:
+def test_an_empty_directory_of_a_single_node_quorum_is_formatted_automatically() -> None:
     def play(world: SimulatedWorld, universe: Universe) -> None:
         config = configuration("log.dirs=/a,/b", "metadata.log.dir=/meta")
         cluster = format_empty_directories(world, config, CONTROLLERS)
@@ -67,7 +67,7 @@ def test_an_empty_directory_of_a_quorum_of_one_is_formatted_unasked() -> None:
     with_world(play)
 
 
-def test_a_member_of_a_fixed_quorum_begins_with_the_credentials_and_features_that_were_named() -> None:
+def test_a_member_of_a_static_quorum_is_formatted_with_the_configured_credentials_and_features() -> None:
     asked = FormatOptions(
         add_scram=("SCRAM-SHA-512=[name=alice,password=b]",), features=("group.version=0",), release_version="4.3"
     )
@@ -95,7 +95,9 @@ def test_a_member_of_a_fixed_quorum_begins_with_the_credentials_and_features_tha
         (FormatOptions(initial_controllers="nonsense"), "is not id@host:port:directory-id"),
     ],
 )
-def test_what_cannot_be_formatted_so_is_refused_and_touches_nothing(asked: FormatOptions, sentence: str) -> None:
+def test_a_directory_that_cannot_be_formatted_automatically_is_refused_and_not_changed(
+    asked: FormatOptions, sentence: str
+) -> None:
     config = configuration(QUORUM, "node.id=2", "kraft.format=true", f"kraft.cluster.id={CLUSTER}")
 
     def play(world: SimulatedWorld, universe: Universe) -> None:
@@ -107,7 +109,7 @@ def test_what_cannot_be_formatted_so_is_refused_and_touches_nothing(asked: Forma
     with_world(play)
 
 
-def test_the_first_voters_of_a_quorum_that_changes_are_named_at_the_start() -> None:
+def test_the_initial_voters_of_a_dynamic_quorum_are_named_at_startup() -> None:
     mine, other = "4L6g3nShT-eMCtK--X86sg", "4L6g3nShT-eMCtK--X86sQ"
     config = configuration(
         "controller.quorum.bootstrap.servers=a:9093", "kraft.format=true", f"kraft.cluster.id={CLUSTER}"
@@ -124,7 +126,7 @@ def test_the_first_voters_of_a_quorum_that_changes_are_named_at_the_start() -> N
     with_world(play)
 
 
-def test_whoever_crashes_while_formatting_can_start_again() -> None:
+def test_a_node_that_crashed_during_formatting_can_start_again() -> None:
     """The directory with the metadata is formatted first, so that no other makes its emptiness look like a loss."""
 
     def play(world: SimulatedWorld, universe: Universe) -> None:
@@ -140,7 +142,7 @@ def test_whoever_crashes_while_formatting_can_start_again() -> None:
     with_world(play)
 
 
-def test_formatting_that_is_killed_anywhere_can_be_done_again() -> None:
+def test_formatting_interrupted_at_any_step_can_be_repeated() -> None:
     config = configuration("log.dirs=/a,/b", "metadata.log.dir=/meta")
     died = list[bool]()
 
@@ -169,7 +171,7 @@ def test_formatting_that_is_killed_anywhere_can_be_done_again() -> None:
     assert not died[-1], "the whole of it was walked through"
 
 
-def test_a_metadata_log_whose_directory_lost_its_identity_is_refused() -> None:
+def test_a_metadata_log_whose_directory_lost_its_meta_properties_is_refused() -> None:
     def play(world: SimulatedWorld, universe: Universe) -> None:
         config = configuration()
         format_empty_directories(world, config, CONTROLLERS)
@@ -184,7 +186,7 @@ def test_a_metadata_log_whose_directory_lost_its_identity_is_refused() -> None:
     with_world(play)
 
 
-def test_a_member_of_a_quorum_is_never_formatted_by_accident() -> None:
+def test_a_member_of_a_quorum_is_never_formatted_accidentally() -> None:
     def play(world: SimulatedWorld, universe: Universe) -> None:
         for sets in ([QUORUM], ["controller.quorum.bootstrap.servers=a:9093"]):
             with pytest.raises(ConfigurationError) as caught:
@@ -195,7 +197,7 @@ def test_a_member_of_a_quorum_is_never_formatted_by_accident() -> None:
     with_world(play)
 
 
-def test_what_is_not_a_nodes_is_refused_and_not_touched() -> None:
+def test_a_directory_with_foreign_files_is_refused_and_not_changed() -> None:
     def play(world: SimulatedWorld, universe: Universe) -> None:
         put(world, "/photos/cat.jpg")
         put(world, "/meta/thesis.tex")
@@ -214,7 +216,7 @@ def test_what_is_not_a_nodes_is_refused_and_not_touched() -> None:
     with_world(play)
 
 
-def test_leftovers_of_a_file_system_and_of_a_lock_are_harmless() -> None:
+def test_leftovers_of_a_file_system_and_of_a_lock_do_not_prevent_formatting() -> None:
     def play(world: SimulatedWorld, universe: Universe) -> None:
         put(world, "/data/.lock")
         world.files.make_directories("/data/lost+found")
@@ -223,7 +225,7 @@ def test_leftovers_of_a_file_system_and_of_a_lock_are_harmless() -> None:
     with_world(play)
 
 
-def test_a_directory_that_cannot_be_read_is_left_to_whoever_opens_it() -> None:
+def test_an_unreadable_directory_is_left_to_the_log_manager() -> None:
     def play(world: SimulatedWorld, universe: Universe) -> None:
         put(world, "/b/cat.jpg")
         universe.disk("a").faults = [Fault("list", errno.EIO, "/b", times=10)]
@@ -232,7 +234,7 @@ def test_a_directory_that_cannot_be_read_is_left_to_whoever_opens_it() -> None:
     with_world(play)
 
 
-def test_the_metadata_directory_of_another_node_or_in_use_is_refused() -> None:
+def test_a_metadata_directory_of_another_node_or_in_use_is_refused() -> None:
     def play(world: SimulatedWorld, universe: Universe) -> None:
         config = configuration("metadata.log.dir=/meta")
         format_empty_directories(world, config, CONTROLLERS)

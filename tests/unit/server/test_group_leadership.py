@@ -22,7 +22,7 @@ def overhear(made: Broker) -> list[Any]:
     return told
 
 
-def test_an_election_is_told_when_handlers_see_the_metadata_that_brought_it() -> None:
+def test_coordinators_learn_of_an_election_when_handlers_see_its_metadata() -> None:
     """Topics that the predecessor knew are known by then: their offsets are not taken for those of deleted ones."""
 
     async def play(universe: Universe) -> None:
@@ -38,7 +38,7 @@ def test_an_election_is_told_when_handlers_see_the_metadata_that_brought_it() ->
     simulate(play)
 
 
-def test_an_election_that_is_over_before_it_was_told_is_not_told() -> None:
+def test_an_election_superseded_before_its_notification_is_not_notified() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             told = overhear(made)

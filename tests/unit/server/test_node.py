@@ -32,7 +32,7 @@ from tests.unit.server.nodes import (
 MARK = ".kafka_cleanshutdown"
 
 
-def test_a_clean_stop_is_marked_and_loses_nothing() -> None:
+def test_a_clean_shutdown_is_marked_and_loses_no_records() -> None:
     async def play(universe: Universe) -> None:
         async with running(universe, configuration()) as run:
             await create(run.client, "t")
@@ -47,7 +47,7 @@ def test_a_clean_stop_is_marked_and_loses_nothing() -> None:
     simulate(play)
 
 
-def test_locks_are_held_until_the_metadata_log_is_closed() -> None:
+def test_directory_locks_are_held_until_the_metadata_log_is_closed() -> None:
     async def play(universe: Universe) -> None:
         async with running(universe, configuration()) as run:
             raft, held = run.node.shared.raft, []
@@ -64,7 +64,7 @@ def test_locks_are_held_until_the_metadata_log_is_closed() -> None:
     simulate(play)
 
 
-def test_after_kill_9_everything_acknowledged_is_there_and_the_node_registers_again() -> None:
+def test_after_kill_9_all_acknowledged_records_are_there_and_the_node_registers_again() -> None:
     async def play(universe: Universe) -> None:
         async with running(universe, configuration()) as run:
             await create(run.client, "t")
@@ -76,7 +76,7 @@ def test_after_kill_9_everything_acknowledged_is_there_and_the_node_registers_ag
     simulate(play)
 
 
-def test_metadata_in_a_directory_of_its_own() -> None:
+def test_metadata_may_have_a_directory_of_its_own() -> None:
     """Its directory id is the voter's, and its lock keeps a second node away."""
 
     async def play(universe: Universe) -> None:
@@ -93,7 +93,7 @@ def test_metadata_in_a_directory_of_its_own() -> None:
     simulate(play)
 
 
-def test_a_controller_whose_metadata_disk_is_not_mounted_does_not_start_over() -> None:
+def test_a_controller_whose_metadata_disk_is_not_mounted_does_not_create_a_new_log() -> None:
     async def play(universe: Universe) -> None:
         async with running(universe, configuration(directories="/meta,/data")) as run:
             await create(run.client, "t")
@@ -115,7 +115,7 @@ async def four_over_two_directories(universe: Universe, run: Running) -> list[in
     return sorted(int(name[2:]) for name in world_of(universe).files.list_directory("/b") if name.startswith("t-"))
 
 
-def test_with_one_of_several_directories_broken_the_rest_is_served_and_nothing_is_made_anew() -> None:
+def test_with_one_of_several_directories_broken_the_others_are_served_and_no_log_is_recreated() -> None:
     async def play(universe: Universe) -> None:
         config = configuration(directories="/a,/b")
         async with running(universe, config) as run:
@@ -140,7 +140,7 @@ def test_with_one_of_several_directories_broken_the_rest_is_served_and_nothing_i
     simulate(play)
 
 
-def test_a_directory_that_fails_while_serving_takes_its_replicas_along_and_no_others() -> None:
+def test_a_directory_that_fails_at_run_time_takes_only_its_own_replicas_offline() -> None:
     async def play(universe: Universe) -> None:
         config = configuration(directories="/a,/b")
         async with running(universe, config) as run:
@@ -154,7 +154,7 @@ def test_a_directory_that_fails_while_serving_takes_its_replicas_along_and_no_ot
     simulate(play)
 
 
-def test_without_a_directory_left_the_node_ends_and_says_why() -> None:
+def test_without_any_usable_directory_the_node_stops_with_the_reason() -> None:
     async def play(universe: Universe) -> None:
         async with running(universe, configuration("log.flush.interval.messages=1")) as run:
             await create(run.client, "t")
@@ -170,7 +170,7 @@ def test_without_a_directory_left_the_node_ends_and_says_why() -> None:
     simulate(play)
 
 
-def test_a_node_is_ready_once_it_leads_what_it_led() -> None:
+def test_a_node_is_ready_once_it_leads_its_former_partitions() -> None:
     async def play(universe: Universe) -> None:
         async with running(universe, configuration()) as run:
             await create(run.client, "t", 3000)
@@ -183,7 +183,7 @@ def test_a_node_is_ready_once_it_leads_what_it_led() -> None:
     simulate(play)
 
 
-def test_whoever_is_answered_at_all_learns_of_a_broker() -> None:
+def test_the_first_metadata_response_of_a_node_names_a_broker() -> None:
     """A client that is told of none has nobody left to ask."""
 
     async def play(universe: Universe) -> None:
@@ -205,7 +205,7 @@ def test_whoever_is_answered_at_all_learns_of_a_broker() -> None:
     simulate(play)
 
 
-def test_after_a_crash_the_names_of_every_log_are_synced_before_the_node_serves() -> None:
+def test_after_a_crash_the_directory_entries_of_every_log_are_synced_before_serving() -> None:
     async def play(universe: Universe) -> None:
         async with running(universe, configuration()) as run:
             await create(run.client, "t", 5)
@@ -227,7 +227,7 @@ def test_after_a_crash_the_names_of_every_log_are_synced_before_the_node_serves(
     simulate(play)
 
 
-def test_a_directory_whose_names_cannot_be_synced_goes_offline() -> None:
+def test_a_directory_whose_entries_cannot_be_synced_goes_offline() -> None:
     async def play(universe: Universe) -> None:
         config = configuration(directories="/a,/b")
         async with running(universe, config) as run:

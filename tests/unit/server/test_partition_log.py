@@ -24,7 +24,7 @@ from tests.unit.server.brokers import NODE, broker, simulate
 OFFSETS = TopicPartition("__consumer_offsets", 0)
 
 
-def test_what_is_appended_is_read_back_and_committed() -> None:
+def test_appended_records_are_read_back_and_committed() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic(OFFSETS.topic, cleanup_policy="compact")
@@ -51,7 +51,7 @@ def test_what_is_appended_is_read_back_and_committed() -> None:
     simulate(play)
 
 
-def test_a_log_that_starts_within_a_batch_is_read_from_that_whole_batch_on() -> None:
+def test_a_log_that_starts_within_a_batch_is_read_from_that_whole_batch() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic(OFFSETS.topic, cleanup_policy="compact")
@@ -66,7 +66,7 @@ def test_a_log_that_starts_within_a_batch_is_read_from_that_whole_batch_on() -> 
     simulate(play)
 
 
-def test_others_are_served_while_thousands_of_small_batches_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_listing_thousands_of_small_batches_yields_to_other_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     work = WorkOfSteps(monkeypatch, (RecordBatch, "check_frame"))
 
     async def play(universe: Universe) -> None:
@@ -96,7 +96,7 @@ def test_a_marker_sent_again_is_not_appended_again() -> None:
     simulate(play)
 
 
-def test_only_the_leader_of_exactly_that_epoch_appends() -> None:
+def test_only_the_leader_of_the_given_epoch_appends() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             topic = made.topic(OFFSETS.topic, replicas=(NODE, 2), cleanup_policy="compact")
@@ -113,7 +113,7 @@ def test_only_the_leader_of_exactly_that_epoch_appends() -> None:
     simulate(play)
 
 
-def test_a_disk_that_fails_an_append_is_not_used_any_more() -> None:
+def test_a_log_directory_goes_offline_when_an_append_fails() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic(OFFSETS.topic, cleanup_policy="compact")
@@ -127,7 +127,7 @@ def test_a_disk_that_fails_an_append_is_not_used_any_more() -> None:
     simulate(play)
 
 
-def test_what_is_in_the_log_and_could_not_be_made_durable_is_read_again() -> None:
+def test_records_that_could_not_be_synced_are_reloaded() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic(OFFSETS.topic, cleanup_policy="compact", flush_messages="1")
@@ -151,7 +151,7 @@ def test_with_flush_messages_an_append_returns_once_it_is_durable() -> None:
     simulate(play)
 
 
-def test_a_segment_that_an_append_closes_is_made_durable_or_it_would_never_be_compacted() -> None:
+def test_a_segment_closed_by_an_append_is_flushed_so_that_it_can_be_compacted() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, sets=("kraft.append.thread.min.bytes=1048576",)) as made:
             made.topic(OFFSETS.topic, cleanup_policy="compact", segment_bytes="1048576")
@@ -179,7 +179,7 @@ def test_a_lost_directory_is_a_storage_error() -> None:
     simulate(play)
 
 
-def test_how_large_a_batch_may_be_is_the_topics_setting() -> None:
+def test_the_largest_batch_size_is_the_topics_setting() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic(OFFSETS.topic, cleanup_policy="compact", max_message_bytes="1000", segment_bytes="2000000")
@@ -202,7 +202,7 @@ def test_how_large_a_batch_may_be_is_the_topics_setting() -> None:
     simulate(play)
 
 
-def test_what_waits_for_nothing_is_appended_at_once() -> None:
+def test_an_append_that_need_not_wait_is_synchronous() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic(OFFSETS.topic, cleanup_policy="compact")
@@ -220,7 +220,7 @@ def test_what_waits_for_nothing_is_appended_at_once() -> None:
     simulate(play)
 
 
-def test_what_has_to_wait_is_not_appended_at_once() -> None:
+def test_an_append_that_has_to_wait_is_not_synchronous() -> None:
     """A thread for what is large, those who append before, a sync; and many records are made in turns."""
 
     async def play(universe: Universe) -> None:
@@ -246,7 +246,7 @@ def test_what_has_to_wait_is_not_appended_at_once() -> None:
     simulate(play)
 
 
-def test_a_segment_that_is_closed_by_an_append_at_once_is_made_durable() -> None:
+def test_a_segment_closed_by_a_synchronous_append_is_flushed() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, sets=("kraft.append.thread.min.bytes=1048576",)) as made:
             made.topic(OFFSETS.topic, cleanup_policy="compact", segment_bytes="1048576")
@@ -260,7 +260,7 @@ def test_a_segment_that_is_closed_by_an_append_at_once_is_made_durable() -> None
     simulate(play)
 
 
-def test_a_disk_that_fails_an_append_at_once_is_not_used_any_more() -> None:
+def test_a_log_directory_goes_offline_when_a_synchronous_append_fails() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic(OFFSETS.topic, cleanup_policy="compact")

@@ -57,7 +57,7 @@ class Voters:
         ("", False),  # no voter is known
     ],
 )
-def test_a_majority_must_be_proven_dead(fates: str, impossible: bool) -> None:
+def test_a_quorum_is_impossible_only_when_a_majority_is_proven_dead(fates: str, impossible: bool) -> None:
     network = Voters(fates)
     world: Any = SimpleNamespace(network=network, clock=RealClock())
 
@@ -68,7 +68,7 @@ def test_a_majority_must_be_proven_dead(fates: str, impossible: bool) -> None:
     assert network.closed == fates[1:].count("a")
 
 
-def test_a_node_that_is_no_voter_counts_every_one() -> None:
+def test_a_node_that_is_no_voter_counts_all_voters_of_the_quorum() -> None:
     network = Voters("rra")
     world: Any = SimpleNamespace(network=network, clock=RealClock())
     assert trio.run(quorum_is_impossible, world, network.endpoints(), 9)

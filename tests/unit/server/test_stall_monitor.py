@@ -36,7 +36,7 @@ def watched(body: Any) -> tuple[StallMonitor, list[Mapping[str, Any]]]:
     return made[0], list(universe.world_of(1).log)
 
 
-def test_metrics_show_a_histogram_and_the_longest_step_of_each_task() -> None:
+def test_stall_metrics_have_a_histogram_and_the_longest_step_of_each_task() -> None:
     async def body(world: SimulatedWorld) -> None:
         for task, seconds in (("serve", 0.004), ("serve", 0.03), ("serve", 0.0001), ("load", 0.6)):
             world.loop.stall(task, seconds)
@@ -57,7 +57,7 @@ def test_metrics_show_a_histogram_and_the_longest_step_of_each_task() -> None:
     assert samples["kraft_loop_longest_step_seconds", "load"] == 0.6
 
 
-def test_long_stalls_are_told_once_a_period_with_the_number_left_out() -> None:
+def test_long_stalls_are_logged_once_per_period_with_the_number_left_out() -> None:
     async def body(world: SimulatedWorld) -> None:
         world.loop.stall("serve", 0.049)
         for _ in range(5):
@@ -71,7 +71,7 @@ def test_long_stalls_are_told_once_a_period_with_the_number_left_out() -> None:
     assert lines[0]["last_request"] == "Fetch of x"
 
 
-def test_the_idle_share_is_that_of_the_last_minute() -> None:
+def test_the_idle_share_covers_the_last_minute() -> None:
     clock: Any = SetClock()
     monitor = StallMonitor(clock, Loggers(lambda line: None, clock).get("loop"), lambda: None)
     shares = []

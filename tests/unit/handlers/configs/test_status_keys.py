@@ -39,14 +39,14 @@ JSON = st.recursive(
 
 
 @given(JSON.filter(lambda document: document is not None), st.integers(0, 3))
-def test_a_document_comes_out_of_its_pages_whatever_their_order(document: Any, repeats: int) -> None:
+def test_a_status_document_is_reassembled_from_pages_in_any_order(document: Any, repeats: int) -> None:
     whole = [document, "é" * 6_000 * repeats]
     pages = list(pages_of(NODE_STATUS, whole))
     assert all(len(value.encode()) <= PAGE_CHARS for _, value in pages)
     assert document_of(NODE_STATUS, [*reversed(pages), ("kraft.other.0", "x"), ("broker.rack", None)]) == whole
 
 
-def test_nothing_is_told_by_a_node_that_does_not_know_the_key() -> None:
+def test_a_node_that_does_not_know_a_status_key_returns_no_value() -> None:
     assert document_of(NODE_STATUS, []) is None
     with pytest.raises(ValueError):
         document_of(NODE_STATUS, [(f"{NODE_STATUS}.1", "{}}")])
@@ -72,7 +72,7 @@ async def described(made: Broker, kind: int, name: str, *keys: str) -> Any:
     return (await made.ask(DescribeConfigsRequest(resources=[resource]), 4)).results[0]
 
 
-def test_a_status_is_told_where_it_is_named_and_only_there() -> None:
+def test_a_status_is_returned_only_when_its_key_is_requested() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             told = made.server.services.status = Told()  # type: ignore[assignment]
@@ -96,7 +96,7 @@ def test_a_status_is_told_where_it_is_named_and_only_there() -> None:
 
 
 @pytest.mark.parametrize("is_super", [True, False])
-def test_ids_of_groups_are_told_to_super_users_alone(monkeypatch: pytest.MonkeyPatch, is_super: bool) -> None:
+def test_only_super_users_get_group_ids_in_a_status(monkeypatch: pytest.MonkeyPatch, is_super: bool) -> None:
     """As nodes are. Others may see a topic and not the groups that read it."""
     monkeypatch.setattr(module, "access_of", lambda context, node: SimpleNamespace(is_super=is_super))
 
@@ -111,7 +111,7 @@ def test_ids_of_groups_are_told_to_super_users_alone(monkeypatch: pytest.MonkeyP
     simulate(play)
 
 
-def test_each_of_several_topics_is_told_its_own_status() -> None:
+def test_a_request_for_several_topics_returns_the_status_of_each() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.server.services.status = Told()  # type: ignore[assignment]
@@ -128,7 +128,7 @@ def test_each_of_several_topics_is_told_its_own_status() -> None:
     simulate(play)
 
 
-def test_one_request_is_told_so_many_statuses() -> None:
+def test_the_number_of_statuses_in_one_request_is_limited() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             told = made.server.services.status = Told()  # type: ignore[assignment]

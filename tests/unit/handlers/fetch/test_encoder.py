@@ -112,7 +112,7 @@ def as_message(
         max_size=2,
     ),
 )
-def test_the_encoder_agrees_with_the_codec(
+def test_the_fast_encoder_agrees_with_the_codec(
     version: int, session_id: int, results: list[FetchedPartition], endpoints: list[NodeEndpoint]
 ) -> None:
     reply = encode_fetch_reply(77, version, 0, session_id, results, endpoints)
@@ -120,7 +120,7 @@ def test_the_encoder_agrees_with_the_codec(
     assert whole(reply) == bytes(encode_response(ApiKey.FETCH, version, 77, expected))
 
 
-def test_large_records_stay_in_their_file() -> None:
+def test_large_records_are_sent_from_their_file_without_a_copy() -> None:
     partition = FetchedPartition(PartitionKey(bytes(16), "t", 0))
     partition.ranges = [FileRange(BytesFile(b"x" * 100_000), 0, 100_000, None)]
     partition.size = 100_000

@@ -25,7 +25,7 @@ from tests.unit.server.brokers import NODE, batch, broker, decoded, simulate
 VERSION = 12
 
 
-def test_more_than_may_be_sent_is_not_waited_for() -> None:
+def test_a_fetch_does_not_wait_for_more_bytes_than_may_be_sent() -> None:
     """min_bytes beyond max_bytes means as much as fits."""
 
     async def play(universe: Universe) -> None:
@@ -40,7 +40,7 @@ def test_more_than_may_be_sent_is_not_waited_for() -> None:
     simulate(play)
 
 
-def test_the_first_batch_comes_whole_and_the_rest_as_far_as_it_fits() -> None:
+def test_the_first_batch_is_returned_whole_and_later_ones_as_far_as_they_fit() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t", 3)
@@ -54,7 +54,7 @@ def test_the_first_batch_comes_whole_and_the_rest_as_far_as_it_fits() -> None:
     simulate(play)
 
 
-def test_a_parked_fetch_wakes_with_enough_and_not_before() -> None:
+def test_a_parked_fetch_completes_only_when_min_bytes_are_there() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t")
@@ -78,7 +78,7 @@ def test_a_parked_fetch_wakes_with_enough_and_not_before() -> None:
     simulate(play)
 
 
-def test_time_is_up() -> None:
+def test_a_parked_fetch_completes_at_max_wait() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t")
@@ -90,7 +90,7 @@ def test_time_is_up() -> None:
     simulate(play)
 
 
-def test_one_partition_in_error_answers_at_once_with_what_the_others_have() -> None:
+def test_one_partition_with_an_error_completes_the_fetch_with_the_other_partitions_records() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t")
@@ -102,7 +102,7 @@ def test_one_partition_in_error_answers_at_once_with_what_the_others_have() -> N
     simulate(play)
 
 
-def test_a_session_tells_only_news_and_ends_with_its_last_partition() -> None:
+def test_a_session_returns_only_changes_and_ends_with_its_last_partition() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t", 2)
@@ -126,7 +126,7 @@ def test_a_session_tells_only_news_and_ends_with_its_last_partition() -> None:
     simulate(play)
 
 
-def test_a_session_names_an_error_until_it_is_over_and_then_the_partition_again() -> None:
+def test_a_session_reports_an_error_until_it_is_resolved_and_then_the_partition_again() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             first = await made.ask(fetch(wanted((0, 0)), epoch=0), VERSION)
@@ -138,7 +138,7 @@ def test_a_session_names_an_error_until_it_is_over_and_then_the_partition_again(
     simulate(play)
 
 
-def test_a_diverging_reader_before_the_log_start_is_out_of_range() -> None:
+def test_a_diverging_fetch_before_the_log_start_is_out_of_range() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t")
@@ -154,7 +154,7 @@ def test_a_diverging_reader_before_the_log_start_is_out_of_range() -> None:
     simulate(play)
 
 
-def test_a_reader_that_is_no_replica_may_not_acknowledge() -> None:
+def test_a_fetch_from_a_broker_that_is_no_replica_is_not_an_acknowledgement() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t", replicas=(NODE, 2))
@@ -176,7 +176,7 @@ def test_a_reader_that_is_no_replica_may_not_acknowledge() -> None:
     simulate(play)
 
 
-def test_only_brokers_may_read_as_replicas() -> None:
+def test_only_brokers_may_fetch_with_a_replica_id() -> None:
     """Who may Read a topic reads what is committed. As a replica it would acknowledge records, and see all."""
 
     async def play(universe: Universe) -> None:
@@ -215,7 +215,7 @@ def allowed(operation: int, kind: int, name: str) -> AccessControlEntry:
     return AccessControlEntry(kind, name, PatternType.LITERAL, "User:*", "*", operation, Permission.ALLOW)
 
 
-def test_a_read_that_fails_takes_the_directory_offline_and_is_told() -> None:
+def test_a_failed_read_takes_the_directory_offline_and_is_reported() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, ["/a", "/b"]) as made:
             made.topic("t")
@@ -228,7 +228,7 @@ def test_a_read_that_fails_takes_the_directory_offline_and_is_told() -> None:
     simulate(play)
 
 
-def test_a_shortage_of_descriptors_is_told_and_passes() -> None:
+def test_a_shortage_of_descriptors_is_a_retriable_fetch_error() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t")
@@ -241,7 +241,7 @@ def test_a_shortage_of_descriptors_is_told_and_passes() -> None:
     simulate(play)
 
 
-def test_a_marker_brings_what_it_decides_into_reach_at_once() -> None:
+def test_a_transaction_marker_makes_its_records_readable_immediately() -> None:
     """A read_committed Fetch that wants many bytes counts those of the open transaction, although it gets them only
     with the marker, which is small."""
 

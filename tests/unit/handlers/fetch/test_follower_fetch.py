@@ -46,7 +46,7 @@ def everything() -> dict[int, int]:
     return dict.fromkeys(range(PARTITIONS), 0)
 
 
-def test_only_what_moved_is_looked_at() -> None:
+def test_only_partitions_that_changed_are_read_for_a_follower() -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
             assert len(await it.fetch(everything())) == PARTITIONS
@@ -65,7 +65,7 @@ def test_only_what_moved_is_looked_at() -> None:
     simulate(play)
 
 
-def test_what_was_not_taken_is_sent_again() -> None:
+def test_records_a_follower_did_not_append_are_sent_again() -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
             await it.fetch(everything())
@@ -76,7 +76,7 @@ def test_what_was_not_taken_is_sent_again() -> None:
     simulate(play)
 
 
-def test_a_fetch_that_waits_is_answered_by_an_append_and_not_by_a_high_watermark() -> None:
+def test_a_parked_follower_fetch_is_completed_by_an_append_but_not_by_a_high_watermark_change() -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
             await it.fetch(everything())
@@ -92,7 +92,7 @@ def test_a_fetch_that_waits_is_answered_by_an_append_and_not_by_a_high_watermark
     simulate(play)
 
 
-def test_a_follower_that_was_quiet_counts_as_caught_up_until_its_last_fetch() -> None:
+def test_an_idle_follower_counts_as_caught_up_until_its_last_fetch() -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
             await it.fetch(everything())
@@ -111,7 +111,7 @@ def test_a_follower_that_was_quiet_counts_as_caught_up_until_its_last_fetch() ->
     simulate(play)
 
 
-def test_a_new_term_knows_nothing_of_quiet_followers() -> None:
+def test_a_new_leader_epoch_forgets_idle_followers() -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
             await it.fetch(everything())
@@ -126,7 +126,7 @@ def test_a_new_term_knows_nothing_of_quiet_followers() -> None:
     simulate(play)
 
 
-def test_who_left_the_in_sync_set_is_looked_at_each_time_until_it_is_back() -> None:
+def test_a_follower_outside_the_isr_is_checked_at_each_fetch_until_it_rejoins() -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
             await it.fetch(everything())
@@ -148,7 +148,7 @@ def test_who_left_the_in_sync_set_is_looked_at_each_time_until_it_is_back() -> N
     simulate(play)
 
 
-def test_an_append_answers_the_waiting_fetch_of_who_has_everything_and_is_not_back_in_the_in_sync_set() -> None:
+def test_an_append_completes_the_parked_fetch_of_a_caught_up_follower_outside_the_isr() -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
             await it.fetch(everything())
@@ -163,7 +163,7 @@ def test_an_append_answers_the_waiting_fetch_of_who_has_everything_and_is_not_ba
     simulate(play)
 
 
-def test_partitions_that_are_forgotten_or_gone() -> None:
+def test_forgotten_and_deleted_partitions_leave_the_follower_session() -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
             await it.fetch(everything())
@@ -179,7 +179,7 @@ def test_partitions_that_are_forgotten_or_gone() -> None:
     simulate(play)
 
 
-def test_deleted_records_are_told_of() -> None:
+def test_a_moved_log_start_is_reported_to_followers() -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
             await it.fetch(everything())
@@ -192,7 +192,7 @@ def test_deleted_records_are_told_of() -> None:
     simulate(play)
 
 
-def test_everything_has_its_turn_now_and_then() -> None:
+def test_every_partition_is_checked_periodically() -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
             await it.fetch(everything())
@@ -206,7 +206,7 @@ def test_everything_has_its_turn_now_and_then() -> None:
     simulate(play)
 
 
-def test_another_session_of_the_same_follower_takes_over() -> None:
+def test_a_newer_session_of_the_same_follower_replaces_the_older_one() -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
             await it.fetch(everything())
@@ -218,7 +218,7 @@ def test_another_session_of_the_same_follower_takes_over() -> None:
     simulate(play)
 
 
-def test_partitions_that_catch_up_starve_none() -> None:
+def test_partitions_that_catch_up_do_not_starve_others() -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
             await it.fetch(everything())
@@ -247,7 +247,7 @@ def test_partitions_that_catch_up_starve_none() -> None:
     simulate(play)
 
 
-def test_what_a_quiet_partition_was_asked_of_before_does_not_count_any_more() -> None:
+def test_an_earlier_fetch_position_of_an_idle_partition_no_longer_counts() -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
             await it.fetch(everything())
@@ -264,7 +264,7 @@ def test_what_a_quiet_partition_was_asked_of_before_does_not_count_any_more() ->
     simulate(play)
 
 
-def test_a_fetch_that_waited_says_when_it_came_and_not_when_it_was_answered() -> None:
+def test_a_parked_fetch_counts_as_caught_up_at_its_arrival_and_not_at_its_answer() -> None:
     """A follower that died while its Fetch waited is not alive because the leader's log grew."""
 
     async def play(universe: Universe) -> None:
@@ -280,7 +280,7 @@ def test_a_fetch_that_waited_says_when_it_came_and_not_when_it_was_answered() ->
     simulate(play)
 
 
-def test_a_follower_that_registered_anew_in_its_session_says_so_of_every_partition() -> None:
+def test_a_follower_with_a_new_broker_epoch_in_its_session_updates_every_partition() -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
             await it.fetch(everything())
@@ -293,7 +293,7 @@ def test_a_follower_that_registered_anew_in_its_session_says_so_of_every_partiti
     simulate(play)
 
 
-def test_a_fetch_that_waits_for_more_bytes_is_answered_as_soon_as_they_are_there() -> None:
+def test_a_fetch_parked_for_min_bytes_completes_as_soon_as_they_are_there() -> None:
     """replica.fetch.min.bytes: what its partitions have meanwhile does not end the wait, nor hide what comes next."""
 
     async def play(universe: Universe) -> None:

@@ -44,7 +44,7 @@ def answered(kind: int, name: str, code: int = 0) -> object:
     )
 
 
-def test_each_key_of_a_configuration_is_told_without_secrets() -> None:
+def test_each_changed_config_key_is_audited_without_secrets() -> None:
     request = incremental_alter_configs_request.IncrementalAlterConfigsRequest(
         resources=[
             incremental(TOPIC, "t", ("retention.ms", 0, "7"), ("cleanup.policy", 1, None)),
@@ -69,7 +69,7 @@ def test_each_key_of_a_configuration_is_told_without_secrets() -> None:
     assert list(config_changes(request, response)) == []
 
 
-def test_a_replaced_configuration_is_told_even_where_nothing_is_left() -> None:
+def test_a_replaced_config_is_audited_even_when_no_key_remains() -> None:
     resources = [
         alter_configs_request.AlterConfigsResource(
             resource_type=TOPIC,
@@ -88,7 +88,7 @@ def test_a_replaced_configuration_is_told_even_where_nothing_is_left() -> None:
 
 
 @pytest.mark.parametrize("code", [0, 42])
-def test_quotas_are_told_by_their_entity(code: int) -> None:
+def test_quota_changes_are_audited_by_entity(code: int) -> None:
     asked = alter_client_quotas_request
     entry = asked.EntryData(
         entity=[
@@ -120,7 +120,7 @@ def test_quotas_are_told_by_their_entity(code: int) -> None:
     assert {change.kind for change in changes} <= {QUOTA}
 
 
-def test_a_quota_without_bound_is_told_as_a_number_of_json() -> None:
+def test_an_unlimited_quota_is_audited_as_a_json_number() -> None:
     asked, told = alter_client_quotas_request, alter_client_quotas_response
     entry = asked.EntryData(ops=[asked.OpData(key="request_percentage", value=math.inf, remove=False)])
     response = told.AlterClientQuotasResponse(entries=[told.EntryData()])
@@ -128,7 +128,7 @@ def test_a_quota_without_bound_is_told_as_a_number_of_json() -> None:
     assert "Infinity" not in json.dumps(change.fields, allow_nan=False)
 
 
-def test_an_entity_that_comes_twice_shifts_no_other() -> None:
+def test_a_quota_entity_named_twice_does_not_shift_the_results_of_others() -> None:
     asked, told = alter_client_quotas_request, alter_client_quotas_response
 
     def entry(user: str) -> asked.EntryData:
@@ -143,7 +143,7 @@ def test_an_entity_that_comes_twice_shifts_no_other() -> None:
     assert [change.fields["entity"] for change in quota_changes(request, response)] == ["user bob"]
 
 
-def test_credentials_are_told_without_what_they_are() -> None:
+def test_credential_changes_are_audited_without_the_secret() -> None:
     asked, told = alter_user_scram_credentials_request, alter_user_scram_credentials_response
     request = asked.AlterUserScramCredentialsRequest(
         upsertions=[asked.ScramCredentialUpsertion(name="alice", mechanism=2, iterations=4096, salted_password=b"s3")],

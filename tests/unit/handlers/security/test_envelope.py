@@ -60,7 +60,7 @@ class Controller:
         await serve(request, RequestContext(peer, ApiKey.ENVELOPE, 0, 1, None), self)
 
 
-def test_only_who_may_act_for_the_cluster_speaks_for_others() -> None:
+def test_only_a_principal_with_cluster_action_may_send_envelopes() -> None:
     controller = Controller()
     with pytest.raises(ApiError) as refused:
         trio.run(controller.hand, "User:alice", encode_principal("User:node", False))
@@ -72,19 +72,19 @@ def test_only_who_may_act_for_the_cluster_speaks_for_others() -> None:
 
 
 @pytest.mark.parametrize("by_token", [False, True])
-def test_who_has_logged_in_by_a_token_is_known_as_such_at_the_controller(by_token: bool) -> None:
+def test_a_token_login_stays_a_token_login_at_the_controller(by_token: bool) -> None:
     controller = Controller()
     trio.run(controller.hand, "User:node", encode_principal("User:alice", by_token))
     assert [context.peer.by_token for context in controller.seen] == [by_token]
 
 
 @given(NAMES, st.booleans())
-def test_a_principal_is_the_same_behind_an_envelope(name: str, by_token: bool) -> None:
+def test_a_principal_survives_an_envelope_unchanged(name: str, by_token: bool) -> None:
     assert decode_principal(encode_principal(f"User:{name}", by_token)) == (f"User:{name}", by_token)
 
 
 @given(st.none() | st.binary(max_size=40) | st.binary(max_size=40).map(lambda rest: b"\0\0" + rest))
-def test_any_bytes_are_a_principal_or_refused(data: bytes | None) -> None:
+def test_any_envelope_principal_bytes_are_decoded_or_refused(data: bytes | None) -> None:
     codes = []
     try:
         principal, _ = decode_principal(data)

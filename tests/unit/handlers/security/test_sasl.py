@@ -53,7 +53,7 @@ def test_a_login_gives_the_connection_its_principal() -> None:
     run(play)
 
 
-def test_messages_without_headers_follow_a_handshake_of_version_0() -> None:
+def test_sasl_tokens_without_headers_follow_a_handshake_of_version_0() -> None:
     async def play() -> None:
         door = Door()
         await door.handshake(version=0)
@@ -67,7 +67,7 @@ def test_messages_without_headers_follow_a_handshake_of_version_0() -> None:
     run(play)
 
 
-def test_each_login_is_told_with_the_name_that_was_claimed() -> None:
+def test_each_login_is_logged_with_the_claimed_name() -> None:
     async def play() -> None:
         door = Door()
         await door.handshake()
@@ -88,7 +88,7 @@ def test_each_login_is_told_with_the_name_that_was_claimed() -> None:
     run(play)
 
 
-def test_a_failed_login_is_answered_late_and_ends_the_connection() -> None:
+def test_a_failed_login_is_answered_after_a_delay_and_closes_the_connection() -> None:
     async def play() -> None:
         door = Door()
         await door.handshake()
@@ -104,7 +104,7 @@ def test_a_failed_login_is_answered_late_and_ends_the_connection() -> None:
     run(play)
 
 
-def test_an_unknown_mechanism_is_told_what_there_is() -> None:
+def test_an_unknown_mechanism_is_answered_with_the_enabled_mechanisms() -> None:
     async def play() -> None:
         answer, closes = await Door().handshake("GSSAPI")
         assert (answer.error_code, answer.mechanisms) == (ErrorCode.UNSUPPORTED_SASL_MECHANISM, ["PLAIN"])
@@ -113,7 +113,7 @@ def test_an_unknown_mechanism_is_told_what_there_is() -> None:
     run(play)
 
 
-def test_nothing_else_is_served_before_a_login_or_within_one() -> None:
+def test_no_other_request_is_served_before_or_during_a_login() -> None:
     async def play() -> None:
         for door in (Door(), Door()):
             with pytest.raises(ProtocolError):
@@ -133,7 +133,7 @@ def test_nothing_else_is_served_before_a_login_or_within_one() -> None:
 UNEXPECTED = "Unexpected Kafka request of type {} during SASL authentication."
 
 
-def test_each_api_has_an_answer_in_the_midst_of_a_login() -> None:
+def test_every_api_has_an_error_response_during_a_login() -> None:
     """After connection.failed.authentication.delay.ms, as a failed login. Kafka 4.3.1 gave these answers."""
 
     async def play() -> None:
@@ -153,7 +153,7 @@ def test_each_api_has_an_answer_in_the_midst_of_a_login() -> None:
     run(play)
 
 
-def test_the_message_of_a_refusal_is_that_of_the_api_in_the_midst_of_a_login() -> None:
+def test_the_error_message_during_a_login_uses_the_field_of_the_api() -> None:
     async def play() -> None:
         told = []
         for request, version in (
@@ -173,7 +173,7 @@ def test_the_message_of_a_refusal_is_that_of_the_api_in_the_midst_of_a_login() -
     run(play)
 
 
-def test_partitions_and_topics_say_what_went_wrong_in_the_midst_of_a_login() -> None:
+def test_partitions_and_topics_carry_the_error_code_during_a_login() -> None:
     topic_id = b"1" * 16
     written = TopicProduceData(name="a", topic_id=topic_id, partition_data=[PartitionProduceData(index=3, records=b"")])
     read = FetchTopic(topic="a", topic_id=topic_id, partitions=[FetchPartition(partition=3)])
@@ -206,7 +206,7 @@ def test_partitions_and_topics_say_what_went_wrong_in_the_midst_of_a_login() -> 
     run(play)
 
 
-def test_what_has_no_answer_closes_the_connection_in_the_midst_of_a_login() -> None:
+def test_a_request_without_an_error_response_closes_the_connection_during_a_login() -> None:
     async def play() -> None:
         unanswered = encode_request(ApiKey.PRODUCE, 12, 7, "me", ProduceRequest(acks=0))[4:]
         unserved = struct.pack(">hhih", ApiKey.HEARTBEAT, 99, 7, -1)
@@ -222,7 +222,7 @@ def test_what_has_no_answer_closes_the_connection_in_the_midst_of_a_login() -> N
     run(play)
 
 
-def test_an_api_versions_of_the_future_is_answered_in_the_oldest_version() -> None:
+def test_an_unsupported_api_versions_version_is_answered_in_version_0() -> None:
     async def play() -> None:
         door = Door(serves=broker_registry().handlers())
         await door.handshake()
@@ -232,7 +232,7 @@ def test_an_api_versions_of_the_future_is_answered_in_the_oldest_version() -> No
     run(play)
 
 
-def test_a_session_that_ends_is_renewed_or_over() -> None:
+def test_an_expiring_sasl_session_is_reauthenticated_or_closed() -> None:
     async def play() -> None:
         door = Door(session_ms_max=1000)
         await door.handshake()
@@ -262,7 +262,7 @@ HEADS = st.builds(
         st.binary(max_size=40) | st.builds(lambda head, rest: head + rest, HEADS, st.binary(max_size=40)), max_size=4
     )
 )
-def test_no_frames_but_a_password_let_anybody_in(frames: list[bytes]) -> None:
+def test_no_frames_except_a_valid_password_log_a_client_in(frames: list[bytes]) -> None:
     """Each is answered, or breaks the protocol."""
 
     async def play() -> None:
@@ -287,7 +287,7 @@ class Closing:
         self.closed = True
 
 
-def test_clients_that_do_not_log_in_are_few_and_leave_soon() -> None:
+def test_the_number_and_time_of_unauthenticated_connections_are_limited() -> None:
     async def play() -> None:
         logins = Logins(TrioClock(), 1000, count_max=2)
         first, second, third = Closing(), Closing(), Closing()

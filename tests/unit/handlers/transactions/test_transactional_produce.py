@@ -101,7 +101,7 @@ async def end(made: Broker, *, committed: bool, epoch: int = 0, version: int = 0
 
 
 @pytest.mark.parametrize("version", [3, 11, 12])
-def test_the_first_batch_asks_and_the_next_are_answered_in_the_same_turn(version: int) -> None:
+def test_the_first_transactional_batch_is_verified_and_later_ones_need_no_verification(version: int) -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t")
@@ -118,7 +118,7 @@ def test_the_first_batch_asks_and_the_next_are_answered_in_the_same_turn(version
     simulate(play)
 
 
-def test_the_frame_may_be_reused_while_the_coordinator_is_asked() -> None:
+def test_the_request_frame_may_be_reused_during_a_verification() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t")
@@ -137,7 +137,7 @@ def test_the_frame_may_be_reused_while_the_coordinator_is_asked() -> None:
     simulate(play)
 
 
-def test_the_next_produce_of_a_connection_waits_until_the_verified_one_is_appended() -> None:
+def test_the_next_produce_of_a_connection_waits_until_the_verified_batch_is_appended() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t")
@@ -192,21 +192,21 @@ def during_verification(change: Any, code: int, *, version: int = 12) -> None:
 
 
 @pytest.mark.parametrize("committed", [True, False])
-def test_a_verification_that_comes_after_the_marker_admits_nothing(committed: bool) -> None:
+def test_a_verification_that_arrives_after_the_marker_admits_no_batch(committed: bool) -> None:
     async def change(made: Broker, topic: bytes) -> None:
         assert await end(made, committed=committed) == 0
 
     during_verification(change, ErrorCode.INVALID_TXN_STATE)
 
 
-def test_a_verification_of_an_older_epoch_admits_nothing() -> None:
+def test_a_verification_of_an_older_producer_epoch_admits_no_batch() -> None:
     async def change(made: Broker, topic: bytes) -> None:
         assert await end(made, committed=False, epoch=1, version=2) == 0
 
     during_verification(change, ErrorCode.INVALID_TXN_STATE)
 
 
-def test_a_verification_of_an_older_leader_epoch_admits_nothing() -> None:
+def test_a_verification_of_an_older_leader_epoch_admits_no_batch() -> None:
     async def change(made: Broker, topic: bytes) -> None:
         made.change(topic, leader=2, isr=[NODE, 2], replicas=[NODE, 2])
         made.change(topic, leader=NODE, isr=[NODE], replicas=[NODE])
@@ -231,7 +231,7 @@ COORDINATORS_CODES = [
 
 
 @pytest.mark.parametrize(("theirs", "version", "ours"), COORDINATORS_CODES)
-def test_each_version_is_told_a_code_that_it_knows(theirs: int, version: int, ours: int) -> None:
+def test_each_produce_version_gets_an_error_code_that_it_supports(theirs: int, version: int, ours: int) -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t", 2)
@@ -244,7 +244,7 @@ def test_each_version_is_told_a_code_that_it_knows(theirs: int, version: int, ou
     simulate(play)
 
 
-def test_a_transaction_that_is_being_completed_is_asked_about_again() -> None:
+def test_a_verification_during_transaction_completion_is_retried() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t")
@@ -271,7 +271,7 @@ class CoordinatorHere(Coordinator):
         return self.known
 
 
-def test_what_the_coordinator_here_confirms_is_appended_at_once() -> None:
+def test_a_batch_verified_by_the_local_coordinator_is_appended_immediately() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t", 2)
@@ -286,7 +286,7 @@ def test_what_the_coordinator_here_confirms_is_appended_at_once() -> None:
     simulate(play)
 
 
-def test_what_it_does_not_confirm_is_asked_about_and_refused() -> None:
+def test_a_batch_not_verified_by_the_local_coordinator_is_verified_remotely_and_refused() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t")
@@ -298,7 +298,7 @@ def test_what_it_does_not_confirm_is_asked_about_and_refused() -> None:
     simulate(play)
 
 
-def test_what_has_to_be_added_is_not_confirmed_at_once() -> None:
+def test_a_partition_that_must_be_added_is_not_verified_locally() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t")
@@ -323,7 +323,7 @@ class MarkerMeanwhile(Coordinator):
         return await super().verify(*arguments, add=add)
 
 
-def test_the_marker_of_the_previous_transaction_does_not_refuse_the_next_one() -> None:
+def test_a_marker_of_the_previous_transaction_does_not_refuse_the_next_transaction() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t")
@@ -337,7 +337,7 @@ def test_the_marker_of_the_previous_transaction_does_not_refuse_the_next_one() -
     simulate(play)
 
 
-def test_a_refusal_without_acks_closes_the_connection() -> None:
+def test_a_refused_transactional_batch_without_acks_closes_the_connection() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t")
@@ -394,7 +394,7 @@ def test_batches_of_two_producers_refuse_the_whole_request() -> None:
     simulate(play)
 
 
-def test_without_verification_only_implicit_adding_asks() -> None:
+def test_with_verification_disabled_only_implicit_partition_adding_asks_the_coordinator() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t", 2)
@@ -409,7 +409,7 @@ def test_without_verification_only_implicit_adding_asks() -> None:
     simulate(play)
 
 
-def test_internal_topics_are_neither_verified_nor_written() -> None:
+def test_transactional_writes_to_internal_topics_are_refused_without_verification() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("__consumer_offsets")

@@ -70,7 +70,7 @@ def write(made: Broker, index: int = 0, *, producer_id: int = 7, epoch: int = 0)
     partition.appended(len(data))
 
 
-def test_markers_end_transactions_and_tell_their_outcome() -> None:
+def test_markers_end_transactions_with_their_outcome() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t", 2)
@@ -116,7 +116,7 @@ def test_a_marker_of_an_older_coordinator_is_fenced() -> None:
     simulate(play)
 
 
-def test_from_transaction_version_2_on_a_marker_has_a_newer_epoch_or_is_a_retry() -> None:
+def test_from_transaction_version_2_a_marker_needs_a_newer_epoch_unless_it_is_a_retry() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t")
@@ -130,7 +130,7 @@ def test_from_transaction_version_2_on_a_marker_has_a_newer_epoch_or_is_a_retry(
 
 
 @pytest.mark.parametrize("version", [0, 2])
-def test_a_marker_sent_three_times_is_in_the_log_once(version: int) -> None:
+def test_a_marker_sent_three_times_is_appended_once(version: int) -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t")
@@ -142,7 +142,7 @@ def test_a_marker_sent_three_times_is_in_the_log_once(version: int) -> None:
     simulate(play)
 
 
-def test_a_marker_sent_again_is_answered_below_the_high_watermark() -> None:
+def test_a_repeated_marker_is_answered_once_it_is_replicated() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t", replicas=(NODE, 2))
@@ -163,7 +163,7 @@ def test_a_marker_sent_again_is_answered_below_the_high_watermark() -> None:
     simulate(play)
 
 
-def test_a_marker_is_answered_below_the_high_watermark() -> None:
+def test_a_marker_is_answered_once_it_is_replicated() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             topic = made.topic("t", replicas=(NODE, 2))
@@ -216,7 +216,7 @@ def test_all_markers_are_appended_before_any_is_waited_for() -> None:
     simulate(play)
 
 
-def test_with_flush_messages_a_marker_is_answered_once_it_is_synced() -> None:
+def test_with_flush_messages_a_marker_is_answered_after_its_sync() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t", 2, flush_messages="1")
@@ -228,7 +228,7 @@ def test_with_flush_messages_a_marker_is_answered_once_it_is_synced() -> None:
     simulate(play)
 
 
-def test_a_log_that_a_thread_writes_to_holds_up_no_other_marker() -> None:
+def test_a_marker_for_a_log_with_a_write_in_progress_delays_no_other_marker() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t", 2)

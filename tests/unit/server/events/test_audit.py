@@ -14,7 +14,7 @@ from kraft.world.simulated import Universe
 LONGEST = "x" * 32_767
 
 
-def test_long_names_and_values_are_cut() -> None:
+def test_long_names_and_values_are_truncated_in_audit_events() -> None:
     async def main(universe: Universe) -> None:
         clock = universe.world_for(1).clock
         lines: list[Any] = []

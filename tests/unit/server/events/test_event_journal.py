@@ -13,7 +13,7 @@ def journal(events_max: int = 4) -> EventJournal:
     return EventJournal(StoppedClock(), events_max=events_max)  # type: ignore[arg-type]
 
 
-def test_events_are_read_in_order_and_read_on_from_the_last_one_seen() -> None:
+def test_events_are_read_in_order_from_the_last_event_seen() -> None:
     events = journal()
     first = events.append(EventKind.BROKER_FENCED, broker=1, epoch=7)
     second = events.append(EventKind.BROKER_UNFENCED, broker=1, epoch=9)
@@ -28,14 +28,14 @@ def test_events_are_read_in_order_and_read_on_from_the_last_one_seen() -> None:
     )
 
 
-def test_a_reader_who_was_away_too_long_is_told_so() -> None:
+def test_a_reader_that_was_away_too_long_is_informed_of_the_gap() -> None:
     events = journal(events_max=4)
     made = [events.append(EventKind.BROKER_FENCED, broker=broker, epoch=1) for broker in range(6)]
     assert events.since(made[0].id) == (tuple(made[2:]), True)
     assert events.since(made[1].id) == (tuple(made[2:]), False)
 
 
-def test_an_id_of_another_life_gives_everything_and_the_gap() -> None:
+def test_an_event_id_of_an_earlier_process_returns_all_events_and_a_gap() -> None:
     events = journal()
     event = events.append(EventKind.BROKER_FENCED, broker=1, epoch=1)
     assert events.since(event.id + 5) == ((event,), True)
@@ -43,13 +43,13 @@ def test_an_id_of_another_life_gives_everything_and_the_gap() -> None:
     assert journal().since(3) == ((), True)
 
 
-def test_an_answer_is_bounded() -> None:
+def test_the_number_of_events_in_a_response_is_limited() -> None:
     events = journal(events_max=10)
     made = [events.append(EventKind.BROKER_FENCED, broker=broker, epoch=1) for broker in range(6)]
     assert events.since(made[0].id, events_max=2).events == tuple(made[1:3])
 
 
-def test_who_waits_wakes_with_the_next_event() -> None:
+def test_a_waiting_reader_wakes_with_the_next_event() -> None:
     trio.run(_wait_for_an_event)
 
 
@@ -71,7 +71,7 @@ async def _wait_for_an_event() -> None:
     await events.wait(events.last_id - 1)
 
 
-def test_the_newest_are_as_many_of_the_last_as_are_kept() -> None:
+def test_a_request_for_the_newest_events_returns_at_most_the_retained_ones() -> None:
     kept = journal(events_max=4)
     assert kept.newest(2).events == ()
     for name in "abcdef":

@@ -31,7 +31,7 @@ class Audited:
         self.report(LoginOutcome("PLAIN", host, user, CREDENTIALS, "Invalid username or password"))
 
 
-def test_a_failure_is_an_event_and_a_count_and_a_success_a_count() -> None:
+def test_a_failed_login_is_an_event_and_a_count_and_a_success_only_a_count() -> None:
     async def main(universe: Universe) -> None:
         audited = Audited(universe)
         audited.fail()
@@ -54,7 +54,7 @@ def test_a_failure_is_an_event_and_a_count_and_a_success_a_count() -> None:
     Universe(1).run(main)
 
 
-def test_whoever_guesses_in_a_loop_fills_neither_log_nor_journal_nor_metrics() -> None:
+def test_repeated_login_failures_fill_neither_log_nor_journal_nor_metrics() -> None:
     async def main(universe: Universe) -> None:
         audited = Audited(universe)
         for number in range(2654):

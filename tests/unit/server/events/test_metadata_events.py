@@ -48,12 +48,12 @@ def partition(**change: Any) -> PartitionChangeRecord:
     return PartitionChangeRecord(topic_id=TOPIC, partition_id=0, **change)
 
 
-def test_the_past_is_not_told() -> None:
+def test_metadata_from_before_startup_creates_no_events() -> None:
     told = Told()
     assert [event.kind for event in told.journal.since().events] == ["controller.changed"]
 
 
-def test_brokers_come_are_fenced_and_go() -> None:
+def test_broker_registration_fencing_and_removal_are_events() -> None:
     told = Told()
     assert told.by(RegisterBrokerRecord(broker_id=2, broker_epoch=5, fenced=True)) == [
         ("broker.registered", {"broker": 2, "epoch": 5})
@@ -72,13 +72,13 @@ def test_brokers_come_are_fenced_and_go() -> None:
     ]
 
 
-def test_a_lost_directory_is_named() -> None:
+def test_the_event_of_a_lost_directory_names_the_directory() -> None:
     told = Told()
     lost = [("directory.offline", {"broker": 1, "directory": "YmJiYmJiYmJiYmJiYmJiYg"})]
     assert told.by(BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=3, log_dirs=[FIRST])) == lost
 
 
-def test_topics_leaders_and_in_sync_sets() -> None:
+def test_changes_of_topics_leaders_and_isrs_are_events() -> None:
     told = Told()
     topic = {"topic": "orders", "topic_id": "dHR0dHR0dHR0dHR0dHR0dA"}
     new = PartitionRecord(
@@ -101,7 +101,7 @@ def test_topics_leaders_and_in_sync_sets() -> None:
     assert told.by(RemoveTopicRecord(topic_id=TOPIC)) == [("topic.deleted", topic)]
 
 
-def test_a_new_active_controller_is_told_with_the_first_news_after_it() -> None:
+def test_a_new_active_controller_is_reported_with_the_first_metadata_change_after_it() -> None:
     told = Told()
     told.leader = LeaderAndEpoch(3, 2)
     assert told.by() == [("controller.changed", {"controller": 3, "epoch": 2})]

@@ -33,7 +33,7 @@ class Audited:
         return [dict(event.fields) for event in self.events.since().events]
 
 
-def test_a_wait_is_an_event_a_line_and_counts() -> None:
+def test_throttling_is_an_event_a_log_line_and_a_count() -> None:
     async def main(universe: Universe) -> None:
         audited = Audited(universe)
         audited.throttle()
@@ -56,7 +56,7 @@ def test_a_wait_is_an_event_a_line_and_counts() -> None:
     Universe(1).run(main)
 
 
-def test_a_producer_that_waits_a_thousand_times_is_told_once_in_a_while() -> None:
+def test_a_producer_throttled_many_times_is_reported_once_per_interval() -> None:
     async def main(universe: Universe) -> None:
         audited = Audited(universe)
         for _ in range(1000):
@@ -74,7 +74,7 @@ def test_a_producer_that_waits_a_thousand_times_is_told_once_in_a_while() -> Non
     Universe(1).run(main)
 
 
-def test_many_clients_fill_neither_log_nor_journal_nor_memory() -> None:
+def test_many_throttled_clients_fill_neither_log_nor_journal_nor_memory() -> None:
     async def main(universe: Universe) -> None:
         audited = Audited(universe)
         count = 2 * CLIENTS_MAX
@@ -106,7 +106,7 @@ def throttles(run: Running) -> list[dict[str, Any]]:
     return [dict(event.fields) for event in events if event.kind == EventKind.CLIENT_THROTTLED]
 
 
-def test_a_client_that_makes_too_many_topics_is_told_by_the_controller() -> None:
+def test_a_client_throttled_for_creating_topics_is_reported_by_the_controller() -> None:
     async def play(universe: Universe) -> None:
         async with running(universe, configuration()) as run:
             await limit(run, CONTROLLER_MUTATION_RATE, 0.1, "user", "ANONYMOUS")
@@ -125,7 +125,7 @@ def test_a_client_that_makes_too_many_topics_is_told_by_the_controller() -> None
     simulate(play)
 
 
-def test_an_address_that_connects_too_often_is_told() -> None:
+def test_an_address_throttled_for_its_connection_rate_is_reported() -> None:
     async def play(universe: Universe) -> None:
         async with running(universe, configuration("quota.window.num=2", "quota.window.size.seconds=1")) as run:
             host = next(iter(run.node.broker.socket_servers["PLAINTEXT"].connections.values())).peer.host

@@ -83,7 +83,7 @@ def owned_by(*shards: Any) -> dict[str, dict[TopicPartition, str]]:
     return {group_id: {place: each.member_id for place, each in places.items()} for group_id, places in found.items()}
 
 
-def test_partitions_belong_to_the_members_of_stable_groups() -> None:
+def test_partitions_are_owned_by_the_members_of_stable_groups() -> None:
     moving = classic("moving", {"m": assigned(T0)}, state=PREPARING_REBALANCE)
     foreign = classic("foreign", {"m": assigned(T0)})
     foreign.protocol_type = "connect"
@@ -93,11 +93,11 @@ def test_partitions_belong_to_the_members_of_stable_groups() -> None:
     ) == {"a": {T1: "m-3"}, "b": {T0: "m-1", T1: "m-2"}}
 
 
-def test_an_assignment_in_a_format_of_the_clients_own_has_no_owner() -> None:
+def test_an_assignment_in_a_custom_format_has_no_owner() -> None:
     assert classic_owners(classic("g", {"odd": b"\x00\x01\xff", "m": assigned(T1)})) == {T1: owner("m")}
 
 
-def test_partitions_of_deleted_topics_and_of_static_members_that_are_away_have_no_owner() -> None:
+def test_partitions_of_deleted_topics_and_of_absent_static_members_have_no_owner() -> None:
     here = ConsumerMember(
         member_id="m-1", member_epoch=3, client_id="c", client_host="/h", assigned={TOPIC_ID: {1: 3}, b"x" * 16: {0: 3}}
     )
@@ -109,7 +109,7 @@ def test_partitions_of_deleted_topics_and_of_static_members_that_are_away_have_n
     assert owned_by(shard(consumers=(group,))) == {"g": {T1: "m-1"}}
 
 
-def test_assignments_of_a_classic_group_are_decoded_again_after_a_change_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_classic_group_assignments_are_decoded_again_only_after_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
     decoded: list[int] = []
 
     def count(group: ClassicGroup) -> dict[TopicPartition, Owner]:
@@ -176,7 +176,7 @@ def stuck_in(coordinator: Coordinator) -> list[Any]:
     return list(family.read())
 
 
-def test_a_member_that_commits_nothing_is_reported_with_what_waits() -> None:
+def test_a_member_that_does_not_commit_is_reported_with_its_backlog() -> None:
     coordinator = Coordinator()
     coordinator.look()
     coordinator.ends = {T0: 300, T1: 0}
@@ -190,7 +190,7 @@ def test_a_member_that_commits_nothing_is_reported_with_what_waits() -> None:
     assert stuck_in(coordinator) == [(("g",), 1)]
 
 
-def test_a_commit_ends_the_report() -> None:
+def test_a_commit_ends_the_stuck_member_report() -> None:
     coordinator = Coordinator()
     coordinator.look()
     coordinator.ends = {T0: 300, T1: 0}
@@ -202,7 +202,7 @@ def test_a_commit_ends_the_report() -> None:
     assert stuck_in(coordinator) == []
 
 
-def test_a_member_is_watched_anew_when_its_group_has_rebalanced() -> None:
+def test_a_member_is_watched_from_the_start_after_a_rebalance() -> None:
     coordinator = Coordinator()
     coordinator.look()
     coordinator.ends = {T0: 300, T1: 0}
@@ -215,7 +215,7 @@ def test_a_member_is_watched_anew_when_its_group_has_rebalanced() -> None:
     assert coordinator.asked == []
 
 
-def test_partitions_beyond_the_limit_are_neither_asked_for_nor_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_partitions_beyond_the_limit_are_neither_queried_nor_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group_progress, "PARTITIONS_MAX", 1)
     coordinator = Coordinator()
     coordinator.look()
@@ -226,14 +226,14 @@ def test_partitions_beyond_the_limit_are_neither_asked_for_nor_watched(monkeypat
     assert (late["partitions_count"], late["waiting"]) == (1, 300)
 
 
-def test_a_partition_whose_end_is_not_known_is_not_watched() -> None:
+def test_a_partition_without_a_known_end_offset_is_not_watched() -> None:
     coordinator = Coordinator()
     coordinator.ends = {}
     coordinator.look(10)
     assert coordinator.late()["late_members_count"] == 0
 
 
-def test_stuck_members_are_listed_before_slow_ones_and_those_with_most_waiting_first() -> None:
+def test_stuck_members_are_listed_before_slow_ones_and_larger_backlogs_first() -> None:
     coordinator = Coordinator()
     coordinator.groups = [
         classic("g", {"slow": assigned(T0)}),
@@ -255,7 +255,7 @@ def test_stuck_members_are_listed_before_slow_ones_and_those_with_most_waiting_f
     assert [each["group_id"] for each in coordinator.late(1)["late_members"]] == ["many"]
 
 
-def test_the_document_of_a_group_has_every_partition_that_is_committed_or_assigned() -> None:
+def test_a_group_document_lists_every_committed_or_assigned_partition() -> None:
     coordinator = Coordinator()
     elsewhere = TopicPartition("old", 0)
     coordinator.commit(elsewhere, 5)
@@ -268,7 +268,7 @@ def test_the_document_of_a_group_has_every_partition_that_is_committed_or_assign
     assert trio.run(coordinator.progress.of_group, "somewhere else") is None
 
 
-def test_a_node_without_a_broker_looks_at_nothing() -> None:
+def test_a_node_without_the_broker_role_checks_no_groups() -> None:
     coordinator = Coordinator()
     coordinator.node.broker = None
     coordinator.look()

@@ -11,7 +11,7 @@ from kraft.server.facts.log_dir_sizes import own_log_dir_sizes
 from kraft.world.turns import TURN_PARTITIONS
 
 
-def test_sizes_are_summed_by_directory_in_turns() -> None:
+def test_directory_sizes_are_summed_in_steps() -> None:
     logs = {number: SimpleNamespace(size=2) for number in range(4 * TURN_PARTITIONS)}
     full, other = SimpleNamespace(path="/a", logs=logs), SimpleNamespace(path="/b", logs={})
     moves = [SimpleNamespace(target=other, future=SimpleNamespace(size=7))]
@@ -39,6 +39,6 @@ def test_sizes_are_summed_by_directory_in_turns() -> None:
     assert turns >= 3
 
 
-def test_a_node_without_a_broker_tells_none() -> None:
+def test_a_node_without_the_broker_role_has_no_directory_sizes() -> None:
     node: Any = SimpleNamespace(broker=None)
     assert trio.run(own_log_dir_sizes, node) is None

@@ -76,7 +76,7 @@ def gathered(
 
 @pytest.mark.parametrize("elections", [{}, {"count": "many"}, [1], 7])
 @pytest.mark.parametrize("document", [[], {"node_id": 3, "unmade_topics": "none"}, {"waiting_replicas": []}])
-def test_a_node_whose_words_cannot_be_read_is_unknown(
+def test_a_node_with_an_unreadable_status_is_shown_as_unknown(
     monkeypatch: pytest.MonkeyPatch, document: object, elections: object
 ) -> None:
     """Everybody else is judged all the same."""
@@ -96,7 +96,7 @@ def test_a_node_whose_words_cannot_be_read_is_unknown(
     assert not health.waiting_elections.partitions
 
 
-def test_a_live_node_that_other_nodes_do_not_reach_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_live_node_that_other_nodes_cannot_reach_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_status, "ANSWER_SECONDS_MAX", 0.05)
 
     async def ask(_: object, node_id: int, *__: object) -> object:
@@ -113,7 +113,9 @@ def test_a_live_node_that_other_nodes_do_not_reach_is_named(monkeypatch: pytest.
     assert "advertised.listeners" in reasons["nodes_unreachable"].remedy
 
 
-def test_a_node_that_shuts_down_or_refuses_the_question_is_not_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_that_shuts_down_or_refuses_the_status_request_is_not_shown_as_unreachable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     stopping = replace(FACTS, brokers=(*FACTS.brokers[:2], replace(FACTS.brokers[2], shutting_down=True)))
 
     async def ask(_: object, node_id: int, *__: object) -> object:

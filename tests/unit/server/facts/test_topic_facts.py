@@ -37,14 +37,14 @@ def image_of(topics: int, partitions: int, looked_at: list[int]) -> Any:
     return SimpleNamespace(topics_by_name=made.values, by_name=made.get)
 
 
-def test_a_list_of_topics_looks_at_one_partition_of_each() -> None:
+def test_the_topic_list_reads_one_partition_of_each_topic() -> None:
     looked_at: list[int] = []
     listed = trio.run(list_topics, image_of(10, 100, looked_at), None)
     assert [(each.partitions_count, each.replication_factor) for each in listed] == [(100, 2)] * 10
     assert looked_at == [0] * 10
 
 
-def test_topics_that_may_not_be_seen_are_not_listed() -> None:
+def test_topics_without_describe_permission_are_not_listed() -> None:
     listed = trio.run(list_topics, image_of(3, 1, []), lambda name: name != "t00001")
     assert [each.name for each in listed] == ["t00000", "t00002"]
 
@@ -66,7 +66,7 @@ async def turns_during(work: Any) -> tuple[Any, int]:
     return result, turns
 
 
-def test_many_topics_are_listed_in_turns() -> None:
+def test_many_topics_are_listed_in_steps() -> None:
     async def main() -> None:
         listed, turns = await turns_during(list_topics(image_of(5 * TURN_ITEMS, 1, []), None))
         assert len(listed) == 5 * TURN_ITEMS
@@ -75,7 +75,7 @@ def test_many_topics_are_listed_in_turns() -> None:
     trio.run(main)
 
 
-def test_brokers_of_other_releases_tell_more_or_less(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_responses_of_brokers_of_other_releases_may_have_more_or_fewer_fields(monkeypatch: pytest.MonkeyPatch) -> None:
     tier = {"partition": 0, "local_bytes": 1, "remote_bytes": 2, "copy_lag_bytes": 3, "copy_lag_segments": 4}
     documents = {
         1: {"records": 5},
@@ -104,7 +104,7 @@ def test_brokers_of_other_releases_tell_more_or_less(monkeypatch: pytest.MonkeyP
     assert [(each.partition, each.remote_bytes, each.last_error) for each in found.tiers] == [(0, 2, None)]
 
 
-def test_facts_of_many_partitions_are_summed_in_turns() -> None:
+def test_facts_of_many_partitions_are_summed_in_steps() -> None:
     """As those of a page of 50 topics."""
     log = SimpleNamespace(size=10, log_start_offset=1, log_end_offset=4)
     partition = SimpleNamespace(log=log, is_leader=True, tier=None, index=0)

@@ -23,7 +23,7 @@ def filled(count: int) -> History:
 
 
 @given(st.integers(0, 3 * SAMPLES_MAX))
-def test_the_last_hour_is_told_in_order(count: int) -> None:
+def test_the_last_hour_of_samples_is_returned_in_order(count: int) -> None:
     made = filled(count)
     last = list(range(max(0, count - SAMPLES_MAX), count))
     assert made.of_node()["times_ms"] == [number * STEP_MS for number in last]
@@ -37,13 +37,13 @@ def test_the_last_hour_is_told_in_order(count: int) -> None:
         assert made.of_group("g")["series"] == {"lag": [float(number) for number in last]}
 
 
-def test_what_is_not_known_has_no_series() -> None:
+def test_an_unknown_value_has_no_series() -> None:
     made = filled(3)
     assert made.of_topic("other")["series"] == made.of_group("other")["series"] == {}
     assert len(made.of_topic("other")["times_ms"]) == 3
 
 
-def test_what_comes_later_was_nothing_before_and_what_has_gone_is_nothing_now() -> None:
+def test_a_series_is_zero_before_its_first_and_after_its_last_value() -> None:
     made = History()
     made.take(0, 10, {}, {}, {})
     made.take(STEP_MS, 10, {}, {"t": TopicCounts(10, 20, 30)}, {"g": 5})
@@ -52,7 +52,7 @@ def test_what_comes_later_was_nothing_before_and_what_has_gone_is_nothing_now() 
     assert made.of_group("g")["series"]["lag"] == [0, 5, 0]
 
 
-def test_the_quietest_are_forgotten_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_least_active_series_are_dropped_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "TOPICS_MAX", 2)
     monkeypatch.setattr(history, "GROUPS_MAX", 1)
     made = History()
@@ -62,7 +62,7 @@ def test_the_quietest_are_forgotten_when_there_are_too_many(monkeypatch: pytest.
     assert [name for name in ("near", "far", "at the end") if made.of_group(name)["series"]] == ["far"]
 
 
-def test_what_did_nothing_for_an_hour_is_forgotten() -> None:
+def test_a_series_without_activity_for_an_hour_is_dropped() -> None:
     made = History()
     made.take(0, 10, {}, {"t": TopicCounts(1, 1, 1)}, {"g": 1})
     for number in range(1, 2 * SAMPLES_MAX):
@@ -70,7 +70,7 @@ def test_what_did_nothing_for_an_hour_is_forgotten() -> None:
     assert made.of_topic("t")["series"] == made.of_group("g")["series"] == {}
 
 
-def test_nodes_are_summed_by_moment() -> None:
+def test_samples_of_nodes_are_summed_by_time() -> None:
     one: dict[str, Any] = {"times_ms": [10_001, 20_000], "series": {"in": [1.0, 2.0]}}
     two: dict[str, Any] = {"times_ms": [20_003, 30_000], "series": {"in": [10.0, 20.0], "out": [5.0, 6.0]}}
     assert merged([one, two]) == {
@@ -80,7 +80,7 @@ def test_nodes_are_summed_by_moment() -> None:
     assert merged([]) == {"times_ms": [], "series": {}}
 
 
-def test_of_many_groups_only_as_many_as_are_kept_take_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_retained_groups_take_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many are behind: a ring is made for those that are furthest."""
     monkeypatch.setattr(history, "GROUPS_MAX", 10)
     rings: list[history.Ring] = []

@@ -21,7 +21,7 @@ def counted(run: Running, name: str) -> list[float]:
     return [STEP_SECONDS * rate for rate in series.get(name, [])]
 
 
-def test_records_of_a_topic_younger_than_the_last_sample_are_counted() -> None:
+def test_records_of_a_topic_created_after_the_last_sample_are_counted() -> None:
     async def play(universe: Universe) -> None:
         async with running(universe, configuration()) as run:
             record(run)
@@ -35,7 +35,7 @@ def test_records_of_a_topic_younger_than_the_last_sample_are_counted() -> None:
     simulate(play)
 
 
-def test_records_that_were_on_the_disk_at_the_start_are_not_new() -> None:
+def test_records_on_disk_at_startup_are_not_counted_as_new() -> None:
     async def play(universe: Universe) -> None:
         async with running(universe, configuration()) as run:
             await create(run.client, "t")

@@ -108,7 +108,7 @@ def played(play: Callable[[Edge], Awaitable[None]]) -> None:
     simulate(main)
 
 
-def test_who_knows_the_password_is_that_user_and_is_checked_once() -> None:
+def test_a_correct_password_gives_the_user_and_is_verified_once() -> None:
     async def play(edge: Edge) -> None:
         assert await edge.ask(basic("alice", "wonderland")) == "User:alice"
         assert await edge.ask(basic("alice", "wonderland"), ELSEWHERE) == "User:alice"
@@ -124,7 +124,7 @@ def test_who_knows_the_password_is_that_user_and_is_checked_once() -> None:
     "authorization",
     [basic("alice", "no"), basic("nobody", "no"), basic("bob", "no"), "Bearer x", "Basic ?", basic("a", "")],
 )
-def test_who_does_not_is_refused_late_and_told(authorization: str) -> None:
+def test_a_wrong_password_is_refused_after_a_delay_and_audited(authorization: str) -> None:
     async def play(edge: Edge) -> None:
         began = edge.clock.now()
         assert await edge.ask(authorization) == 401
@@ -135,7 +135,7 @@ def test_who_does_not_is_refused_late_and_told(authorization: str) -> None:
     played(play)
 
 
-def test_a_token_is_taken_until_it_ends_and_a_wrong_one_is_told() -> None:
+def test_a_token_is_accepted_until_it_expires_and_a_wrong_one_is_audited() -> None:
     def check(text: str) -> Token:
         if text != "right":
             raise TokenRefused("the token has expired")
@@ -157,7 +157,7 @@ def test_a_token_is_taken_until_it_ends_and_a_wrong_one_is_told() -> None:
     played(play)
 
 
-def test_who_says_nothing_is_asked_and_nobody_is_told() -> None:
+def test_a_request_without_credentials_is_challenged_and_not_audited() -> None:
     async def play(edge: Edge) -> None:
         with pytest.raises(LoginRefused, match="Log in with the name and password"):
             await edge.logins.log_in(HERE, Caller(host=HERE))
@@ -166,7 +166,7 @@ def test_who_says_nothing_is_asked_and_nobody_is_told() -> None:
     played(play)
 
 
-def test_a_password_that_was_changed_or_removed_is_refused_at_once() -> None:
+def test_a_changed_or_removed_password_is_refused_immediately() -> None:
     async def play(edge: Edge) -> None:
         for change in ({("alice", SHA_512.number): scram("new")}, {}):
             edge.credentials = {("alice", SHA_512.number): scram("wonderland")}
@@ -179,7 +179,7 @@ def test_a_password_that_was_changed_or_removed_is_refused_at_once() -> None:
     played(play)
 
 
-def test_a_password_of_plain_holds_until_its_users_change() -> None:
+def test_a_cached_plain_password_is_valid_until_the_users_change() -> None:
     async def play(edge: Edge) -> None:
         login = await edge.logins.log_in(HERE, Caller(host=HERE, authorization=basic("bob", "builder")))
         assert edge.logins.holds(login)
@@ -191,7 +191,7 @@ def test_a_password_of_plain_holds_until_its_users_change() -> None:
     played(play)
 
 
-def test_the_same_password_that_comes_many_times_at_once_is_checked_once() -> None:
+def test_concurrent_requests_with_the_same_password_verify_it_once() -> None:
     async def play(edge: Edge) -> None:
         asked = [(basic("alice", "wonderland"), HERE)] * 50
         assert await edge.ask_all(asked) == ["User:alice"] * 50
@@ -201,7 +201,7 @@ def test_the_same_password_that_comes_many_times_at_once_is_checked_once() -> No
     played(play)
 
 
-def test_an_address_that_guesses_has_to_wait_and_shuts_out_no_other_and_no_known_login() -> None:
+def test_an_address_that_guesses_passwords_is_delayed_without_delaying_others() -> None:
     async def play(edge: Edge) -> None:
         assert await edge.ask(basic("alice", "wonderland")) == "User:alice"
         guesses = [(basic("alice", f"guess {number}"), HERE) for number in range(100)]
@@ -218,7 +218,7 @@ def test_an_address_that_guesses_has_to_wait_and_shuts_out_no_other_and_no_known
     played(play)
 
 
-def test_passwords_that_wait_to_be_checked_are_bounded() -> None:
+def test_the_number_of_queued_password_checks_is_limited() -> None:
     async def play(edge: Edge) -> None:
         many = [(basic("alice", f"guess {number}"), f"10.0.1.{number}") for number in range(200)]
         answers = await edge.ask_all(many)
@@ -229,7 +229,7 @@ def test_passwords_that_wait_to_be_checked_are_bounded() -> None:
     played(play)
 
 
-def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_login_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "KEPT_MAX", 2)
     monkeypatch.setattr(module, "HOSTS_MAX", 2)
 
@@ -245,7 +245,7 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     played(play)
 
 
-def test_a_bomb_of_wrong_passwords_holds_up_nobody_beside_it() -> None:
+def test_a_flood_of_wrong_passwords_delays_no_other_client() -> None:
     async def main() -> None:
         edge = Edge(RealWorld())
         edge.credentials = {("alice", SHA_512.number): scram("wonderland", SLOW_ITERATIONS)}
@@ -284,7 +284,7 @@ def der() -> bytes:
     return PEM_cert_to_DER_cert(certificates().client_chain)
 
 
-def test_a_certificate_gives_the_principal_by_the_rules() -> None:
+def test_a_certificate_gives_the_principal_by_the_mapping_rules() -> None:
     async def main() -> None:
         logins, told = certificate_logins("RULE:^.*O=([^,]+).*$/somebody/, DEFAULT")
         caller = Caller(host=HERE, certificate=der())
@@ -295,7 +295,7 @@ def test_a_certificate_gives_the_principal_by_the_rules() -> None:
     trio.run(main)
 
 
-def test_no_certificate_and_one_that_no_rule_knows_are_refused() -> None:
+def test_a_missing_certificate_and_one_without_a_matching_rule_are_refused() -> None:
     async def main() -> None:
         logins, told = certificate_logins("RULE:^nobody$/x/")
         for certificate, sentence in ((None, "Show a certificate"), (der(), "This certificate's name")):
@@ -322,7 +322,7 @@ def test_no_certificate_and_one_that_no_rule_knows_are_refused() -> None:
         ),
     ],
 )
-def test_the_key_chooses(sets: list[str], kind: type[Any]) -> None:
+def test_the_configuration_key_selects_the_login_method(sets: list[str], kind: type[Any]) -> None:
     def made(*more: str) -> Any:
         world: Any = RealWorld()
         return make_admin_logins(world, load_node_config(sets=[*sets, *more]), lambda *_: None, lambda _: None)

@@ -125,7 +125,7 @@ def play(monkeypatch: pytest.MonkeyPatch, story: Callable[[Brokers, RemoteReques
 
 
 @pytest.mark.parametrize("request_of", [question, produce])
-def test_a_connection_that_its_broker_closed_as_idle_is_replaced(
+def test_a_connection_closed_by_its_broker_as_idle_is_replaced(
     monkeypatch: pytest.MonkeyPatch, request_of: Callable[[str], Any]
 ) -> None:
     async def story(brokers: Brokers, requests: RemoteRequests) -> None:
@@ -138,7 +138,7 @@ def test_a_connection_that_its_broker_closed_as_idle_is_replaced(
     play(monkeypatch, story)
 
 
-def test_a_connection_that_answered_a_moment_ago_is_used_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recently_used_connection_is_reused_without_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(brokers: Brokers, requests: RemoteRequests) -> None:
         for name in ("first", "second"):
             await requests.call(1, question(name), 3)
@@ -149,7 +149,7 @@ def test_a_connection_that_answered_a_moment_ago_is_used_as_it_is(monkeypatch: p
     play(monkeypatch, story)
 
 
-def test_a_question_is_asked_again_where_a_change_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_request_is_retried_and_a_change_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """The broker may have carried out what it has not answered."""
 
     async def story(brokers: Brokers, requests: RemoteRequests) -> None:
@@ -165,7 +165,7 @@ def test_a_question_is_asked_again_where_a_change_is_not(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("is_connected", [False, True])
 @pytest.mark.parametrize("request_of", [question, produce, lambda name: fetch(name, 30_000)])
-def test_a_stopped_broker_is_waited_for_two_seconds_and_is_sent_no_change(
+def test_a_stopped_broker_is_retried_for_two_seconds_and_gets_no_change_request(
     monkeypatch: pytest.MonkeyPatch, request_of: Callable[[str], Any], is_connected: bool
 ) -> None:
     async def story(brokers: Brokers, requests: RemoteRequests) -> None:
@@ -184,7 +184,7 @@ def test_a_stopped_broker_is_waited_for_two_seconds_and_is_sent_no_change(
     play(monkeypatch, story)
 
 
-def test_a_broker_that_stops_with_a_change_leaves_its_outcome_open(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_that_stops_during_a_change_leaves_the_outcome_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(brokers: Brokers, requests: RemoteRequests) -> None:
         await requests.call(1, produce("first"), 2)
         brokers.stopped["b2"] = True
@@ -196,7 +196,7 @@ def test_a_broker_that_stops_with_a_change_leaves_its_outcome_open(monkeypatch: 
     play(monkeypatch, story)
 
 
-def test_a_fenced_broker_is_asked_nothing_unless_it_is_meant_to_be_fenced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fenced_broker_gets_only_requests_meant_for_fenced_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(brokers: Brokers, requests: RemoteRequests) -> None:
         brokers.registered[3].fenced = True
         with pytest.raises(ConnectionError, match="broker 3 is fenced"):
@@ -210,7 +210,9 @@ def test_a_fenced_broker_is_asked_nothing_unless_it_is_meant_to_be_fenced(monkey
     play(monkeypatch, story)
 
 
-def test_a_broker_that_does_not_accept_holds_up_nobody_elses_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_that_does_not_accept_connections_delays_no_requests_to_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def story(brokers: Brokers, requests: RemoteRequests) -> None:
         brokers.stopped["b2"] = True
         async with trio.open_nursery() as nursery:
@@ -228,7 +230,7 @@ def test_a_broker_that_does_not_accept_holds_up_nobody_elses_requests(monkeypatc
     play(monkeypatch, story)
 
 
-def test_questions_to_one_broker_share_a_connection_from_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_reads_from_one_broker_share_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(brokers: Brokers, requests: RemoteRequests) -> None:
         answers: list[str] = []
 
@@ -243,7 +245,7 @@ def test_questions_to_one_broker_share_a_connection_from_the_start(monkeypatch: 
     play(monkeypatch, story)
 
 
-def test_requests_that_may_wait_have_connections_of_their_own_of_which_some_are_kept(
+def test_requests_that_may_wait_use_their_own_pool_of_connections(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def story(brokers: Brokers, requests: RemoteRequests) -> None:

@@ -51,7 +51,7 @@ RECORDS = bytes(range(256)) * 12_000
 MEGABYTE = 1 << 20
 
 
-def test_what_is_not_in_memory_is_read_in_a_thread_and_not_on_the_loop() -> None:
+def test_uncached_file_content_is_read_in_a_worker_thread() -> None:
     async def play(universe: Universe) -> None:
         world = universe.world_for("a")
         file = world.files.open("/file", create=True)
@@ -104,7 +104,7 @@ async def refusal(outcome: Reply | Exception, threads: ThreadsPort) -> ApiError:
 
 
 @pytest.mark.parametrize("size", [100, 5000])
-def test_a_file_that_cannot_be_read_or_ends_too_early_is_an_error_of_storage(size: int) -> None:
+def test_an_unreadable_or_truncated_file_is_a_storage_error(size: int) -> None:
     async def play(universe: Universe) -> None:
         world = universe.world_for("a")
         file = world.files.open("/file", create=True)
@@ -118,7 +118,7 @@ def test_a_file_that_cannot_be_read_or_ends_too_early_is_an_error_of_storage(siz
     simulate(play)
 
 
-def test_an_answer_that_the_broker_could_not_make_is_no_fault_of_the_request() -> None:
+def test_a_response_that_the_broker_fails_to_encode_is_not_a_client_error() -> None:
     async def play(universe: Universe) -> None:
         world = universe.world_for("a")
         told = await refusal(ProtocolError("FETCH failed in the server; its log has the details"), world.threads)
@@ -132,7 +132,7 @@ def test_an_answer_that_the_broker_could_not_make_is_no_fault_of_the_request() -
     simulate(play)
 
 
-def test_others_are_served_while_the_answer_about_ten_thousand_partitions_is_decoded() -> None:
+def test_decoding_a_response_about_ten_thousand_partitions_yields_to_other_tasks() -> None:
     async def play(universe: Universe) -> None:
         partitions = [
             MetadataResponsePartition(partition_index=index, leader_id=1, replica_nodes=[1, 2, 3], isr_nodes=[1, 2, 3])
@@ -160,7 +160,7 @@ def test_others_are_served_while_the_answer_about_ten_thousand_partitions_is_dec
     simulate(play)
 
 
-def test_a_caller_that_has_used_up_a_quota_gets_its_answer_late_and_is_the_one_whom_it_names() -> None:
+def test_a_caller_over_quota_gets_a_delayed_response_and_is_charged_by_its_own_name() -> None:
     peers: list[Peer] = []
     answer = Reply((bytes(encode_response(1, 12, 1, FetchResponse())),), throttle_ms=90_000)
 

@@ -17,7 +17,7 @@ from kraft.server.http_admin.service import TOKEN_APIS, AdminService
 
 
 @pytest.mark.parametrize("api_key", sorted(TOKEN_APIS))
-def test_a_node_without_a_broker_does_not_ask_for_tokens_as_itself(api_key: int) -> None:
+def test_a_node_without_the_broker_role_does_not_request_tokens_as_itself(api_key: int) -> None:
     """It would be asked as a node, which may do everything, and get tokens of the node."""
     service: Any = object.__new__(AdminService)
     service._local = None
@@ -32,7 +32,7 @@ def test_a_node_without_a_broker_does_not_ask_for_tokens_as_itself(api_key: int)
     ("protocol", "has_logged_in", "is_taken"),
     [("SASL_SSL", None, True), ("SASL_SSL", False, False), ("PLAINTEXT", True, True), ("PLAINTEXT", None, False)],
 )
-def test_a_login_over_http_counts_and_not_the_listener(
+def test_a_token_request_over_http_uses_the_http_login_and_not_the_listener(
     protocol: str, has_logged_in: bool | None, is_taken: bool
 ) -> None:
     peer = Peer("10.0.0.7", "CLIENTS", ("127.0.0.1", 9092), "User:alice")

@@ -125,7 +125,7 @@ def scrape(
     return series_of(GroupLags(made, port), by)[0]
 
 
-def test_the_sum_counts_partitions_that_the_node_does_not_host() -> None:
+def test_the_lag_sum_includes_partitions_hosted_on_other_nodes() -> None:
     remote = Remote()
     series = scrape(remote)
     assert sorted(remote.asked, key=str) == [2, 3]
@@ -134,7 +134,7 @@ def test_the_sum_counts_partitions_that_the_node_does_not_host() -> None:
     assert series["kafka_consumergroup_lag_max"] == {("g", "t"): 30}
 
 
-def test_a_replica_that_is_not_in_sync_does_not_tell_the_end() -> None:
+def test_a_replica_outside_the_isr_does_not_provide_the_end_offset() -> None:
     """As one that a reassignment has just added: its leader is asked, and where there is none no lag is told."""
     commits = {"g": {TopicPartition("t", index): SimpleNamespace(offset=COMMITTED) for index in ENDS}}
     leaders = {**LEADERS, 2: -1}
@@ -147,7 +147,7 @@ def test_a_replica_that_is_not_in_sync_does_not_tell_the_end() -> None:
     assert series["kafka_consumergroup_lag_sum"] == {}
 
 
-def test_a_sum_is_left_out_while_a_leader_does_not_answer() -> None:
+def test_a_lag_sum_is_left_out_while_a_leader_is_unreachable() -> None:
     for failure in (ConnectionError("gone"), TimeoutError("late"), None):
         series = scrape(Remote(n3=failure))
         assert series["kafka_consumergroup_lag"] == {("g", "t", "0"): 10, ("g", "t", "1"): 20}
@@ -155,7 +155,7 @@ def test_a_sum_is_left_out_while_a_leader_does_not_answer() -> None:
         assert len(series["kafka_consumergroup_current_offset"]) == 3
 
 
-def test_a_leader_that_does_not_answer_once_makes_no_group_less_late() -> None:
+def test_one_missing_response_of_a_leader_does_not_reduce_a_groups_time_lag() -> None:
     """Of a group that stands still: the lag in seconds goes on from where it was."""
     remote = Remote()
     commits = {"g": {TopicPartition("t", 1): SimpleNamespace(offset=COMMITTED)}}
@@ -177,19 +177,19 @@ def test_a_leader_that_does_not_answer_once_makes_no_group_less_late() -> None:
     assert seen == [[0], [], [60]]
 
 
-def test_commits_on_partitions_that_are_gone_keep_no_sum_back() -> None:
+def test_commits_on_deleted_partitions_do_not_suppress_a_lag_sum() -> None:
     series = scrape(Remote(), partitions=(0, 1))
     assert series["kafka_consumergroup_lag_sum"] == {("g", "t"): 30}
 
 
-def test_sums_by_topic_are_those_of_the_partitions() -> None:
+def test_lag_sums_by_topic_equal_the_sums_of_their_partitions() -> None:
     series = scrape(Remote(), by=TOPIC)
     for name, number in (("current_offset", 3 * COMMITTED), ("lag", 60), ("lag_sum", 60), ("lag_max", 30)):
         assert series[f"kafka_consumergroup_{name}"] == {("g", "t"): number}
     assert series[LEFT_OUT] == {(): 0}
 
 
-def test_no_lag_is_summed_while_a_leader_does_not_answer() -> None:
+def test_no_lag_by_topic_is_summed_while_a_leader_is_unreachable() -> None:
     series = scrape(Remote(n3=TimeoutError("late")), by=TOPIC)
     assert series["kafka_consumergroup_current_offset"] == {("g", "t"): 3 * COMMITTED}
     for name in ("lag", "lag_sum", "lag_max"):
@@ -225,7 +225,7 @@ def test_lags_of_many_commits_are_summed_by_topic(count: int, by: str | None, sh
     assert series[LEFT_OUT] == series[LEFT_OUT_LAG] == {(): 0}
 
 
-def test_of_many_groups_those_furthest_behind_are_shown_and_the_others_counted() -> None:
+def test_of_many_groups_those_with_the_largest_lag_are_shown_and_the_rest_counted() -> None:
     count = 2 * TOPICS_MAX + 10
     series, shown = series_of(crowd(count, 1))
     first = count - TOPICS_MAX
@@ -236,7 +236,7 @@ def test_of_many_groups_those_furthest_behind_are_shown_and_the_others_counted()
     assert series[LEFT_OUT_LAG] == {(): sum(range(first))}
 
 
-def test_a_group_that_is_late_is_shown_however_few_records_it_is_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_with_a_large_time_lag_is_shown_whatever_its_record_lag(monkeypatch: pytest.MonkeyPatch) -> None:
     """As one that has stood still for a day in a topic that has a record an hour."""
 
     def seconds_behind(self: EndHistory, place: TopicPartition, offset: int, now: float) -> float:
@@ -248,7 +248,7 @@ def test_a_group_that_is_late_is_shown_however_few_records_it_is_behind(monkeypa
     assert series["kafka_consumergroup_lag_seconds"]["g00001", "t1"] == 86_400
 
 
-def test_lags_of_many_groups_are_gathered_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lags_of_many_groups_are_collected_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Others are served after every thousand commits, those of one group too."""
     turns = 0
 
@@ -264,7 +264,7 @@ def test_lags_of_many_groups_are_gathered_in_turns(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(("count", "walks"), [(EACH_MAX, 3), (EACH_MAX + 1, 1)])
-def test_ends_of_many_commits_are_looked_up_once_for_scrapes_and_the_sampler(count: int, walks: int) -> None:
+def test_end_offsets_of_many_commits_are_looked_up_once_for_scrapes_and_the_sampler(count: int, walks: int) -> None:
     """Together: they would mix their samples into one history, too."""
     looked_up = 0
 
@@ -286,7 +286,7 @@ def test_ends_of_many_commits_are_looked_up_once_for_scrapes_and_the_sampler(cou
     assert looked_up == walks * count
 
 
-def test_pairs_that_are_not_behind_are_shown_where_few_are() -> None:
+def test_pairs_without_lag_are_shown_when_there_are_few() -> None:
     """The first in order. With the end of a partition unknown there is no lag, but an offset."""
     commits = {
         f"g{number:05d}": {TopicPartition(f"t{number}", index): SimpleNamespace(offset=1000) for index in range(2)}
@@ -304,7 +304,7 @@ def test_pairs_that_are_not_behind_are_shown_where_few_are() -> None:
     assert (series[LEFT_OUT], series[LEFT_OUT_LAG]) == ({(): 10}, {(): 0})
 
 
-def test_the_largest_are_kept_in_memory_for_twice_as_many() -> None:
+def test_twice_as_many_series_as_shown_are_kept_in_memory() -> None:
     largest: Largest[str] = Largest(10)
     for number in range(1000):
         largest.offer(f"k{number:03d}", number % 100)
@@ -312,7 +312,7 @@ def test_the_largest_are_kept_in_memory_for_twice_as_many() -> None:
     assert largest.keys() == [f"k{number}99" for number in range(10)]
 
 
-def test_totals_are_by_group_and_by_topic() -> None:
+def test_lag_totals_are_by_group_and_by_topic() -> None:
     commits: dict[str, dict[TopicPartition, Any]] = {
         "g": {
             TopicPartition("t1", 0): SimpleNamespace(offset=1000),

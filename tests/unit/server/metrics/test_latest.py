@@ -51,14 +51,14 @@ async def ask_at_once(latest: Latest[int], gather: Callable[[], Awaitable[int]],
 
 
 @pytest.mark.parametrize(("is_large", "answers"), [(True, [1, 1, 1]), (False, [1, 2, 3])])
-def test_a_large_result_is_gathered_once_for_all_who_ask_together(is_large: bool, answers: list[int]) -> None:
+def test_concurrent_requests_for_a_large_result_compute_it_once(is_large: bool, answers: list[int]) -> None:
     async def story(latest: Latest[int]) -> None:
         assert await ask_at_once(latest, Gathering(), 3) == answers
 
     play(story, is_large=is_large)
 
 
-def test_a_large_result_is_told_for_a_second() -> None:
+def test_a_large_result_is_cached_for_one_second() -> None:
     async def story(latest: Latest[int]) -> None:
         gather = Gathering()
         assert await latest.get(gather) == 1
@@ -70,7 +70,7 @@ def test_a_large_result_is_told_for_a_second() -> None:
     play(story)
 
 
-def test_after_a_failure_or_the_end_of_who_asked_the_next_one_gathers() -> None:
+def test_after_a_failed_or_cancelled_computation_the_next_request_computes_again() -> None:
     async def fail() -> int:
         await trio.sleep(GATHER_SECONDS)
         raise ConnectionError("gone")

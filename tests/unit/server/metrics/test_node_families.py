@@ -6,7 +6,7 @@ from kraft.protocol.messages.describe_quorum_response import PartitionData, Repl
 from kraft.server.metrics.node_families import quorum_lags
 
 
-def test_a_node_whose_disk_was_replaced_has_one_series_of_each() -> None:
+def test_a_node_with_a_replaced_disk_has_one_series_of_each_kind() -> None:
     """Its former directory is known for as long as any observer that fell silent."""
     partition = PartitionData(
         leader_id=1,

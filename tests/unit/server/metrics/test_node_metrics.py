@@ -22,7 +22,7 @@ def metrics(run: Running) -> NodeMetrics:
 
 
 @pytest.mark.parametrize(("partitions_max", "walks"), [(0, [1, 1, 2]), (1000, [2, 3, 4])])
-def test_many_partitions_are_walked_over_once_for_all_scrapes_within_a_second(
+def test_many_partitions_are_visited_once_for_all_scrapes_within_a_second(
     monkeypatch: pytest.MonkeyPatch, partitions_max: int, walks: list[int]
 ) -> None:
     """Of few, every scrape tells what is."""
@@ -54,7 +54,7 @@ def test_many_partitions_are_walked_over_once_for_all_scrapes_within_a_second(
     assert seen == walks
 
 
-def test_a_large_text_comes_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_metrics_text_is_sent_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is joined in a step of its own."""
     monkeypatch.setattr(node_metrics, "PART_CHARS", 4000)
     monkeypatch.setattr(node_metrics, "SERIES_A_TURN", 10)

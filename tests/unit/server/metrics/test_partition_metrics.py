@@ -69,7 +69,7 @@ def test_many_partitions_are_summed_by_topic(count: int, by: str | None, labels:
     assert len(series) == (count if PARTITION in labels else min(count, 2))
 
 
-def test_what_the_leader_tells_is_told_by_nobody_else() -> None:
+def test_metrics_of_a_partition_are_exported_only_by_its_leader() -> None:
     hosted = [partition(0), partition(1, is_leader=False)]
     for by in (TOPIC, PARTITION):
         found = families(hosted, by)
@@ -81,7 +81,7 @@ def test_what_the_leader_tells_is_told_by_nobody_else() -> None:
         assert sum(found["kafka_log_log_numlogsegments"][1].values()) == 4
 
 
-def test_counters_do_not_fall_as_replicas_leave() -> None:
+def test_counters_do_not_decrease_when_replicas_are_removed() -> None:
     """That of a topic goes with its last replica; the node's stays."""
     past, hosted = PastTraffic(), [partition(0), partition(2), partition(1)]
     for each in hosted:
@@ -104,11 +104,11 @@ def test_counters_do_not_fall_as_replicas_leave() -> None:
         assert found["kafka_server_replicamanager_partitioncount"][1] == {(): len(here)}
 
 
-def test_what_is_kept_of_tiers_is_what_is_told_as_counters() -> None:
+def test_the_tier_counters_kept_are_exactly_those_exported() -> None:
     assert set(COUNTERS) == {name for _, kind, _, name in TIERED if kind == "counter"}
 
 
-def test_a_node_without_partitions_tells_zeros() -> None:
+def test_a_node_without_partitions_exports_zeros() -> None:
     """Alerts need them."""
     found = families([], None)
     assert found["kafka_server_replicamanager_underreplicatedpartitions"][1] == {(): 0}
@@ -119,7 +119,7 @@ def test_a_node_without_partitions_tells_zeros() -> None:
     ("oldest_ms", "is_leader", "count"),
     [(None, True, 0), (LATE_MS - 1, True, 1), (LATE_MS - 1, False, 0), (LATE_MS, True, 0)],
 )
-def test_partitions_of_late_transactions_are_counted(oldest_ms: int | None, is_leader: bool, count: int) -> None:
+def test_partitions_with_late_transactions_are_counted(oldest_ms: int | None, is_leader: bool, count: int) -> None:
     hosted = partition(0, is_leader=is_leader)
     hosted.log.has_producers = True
     hosted.log.producers = SimpleNamespace(oldest_transaction_ms=oldest_ms)
@@ -127,7 +127,7 @@ def test_partitions_of_late_transactions_are_counted(oldest_ms: int | None, is_l
     assert found[1] == {(): count}
 
 
-def test_tiered_topics_tell_what_lies_in_the_store_and_what_waits() -> None:
+def test_tiered_topics_export_remote_bytes_and_pending_bytes() -> None:
     hosted = [partition(0), partition(2, is_leader=False), partition(1)]
     for each in hosted[:2]:
         each.tier = PartitionTier()
@@ -145,7 +145,7 @@ def test_tiered_topics_tell_what_lies_in_the_store_and_what_waits() -> None:
     assert not any("remote" in name for name in families(hosted[2:], None))
 
 
-def test_the_longest_wait_of_a_copy_and_rounds_that_were_put_off_are_told_by_leaders() -> None:
+def test_leaders_export_the_longest_copy_lag_and_the_number_of_backed_off_rounds() -> None:
     hosted = [partition(0), partition(2), partition(4), partition(6, is_leader=False)]
     for each, since in zip(hosted, (400.0, 470.0, None, 100.0), strict=True):
         each.tier = PartitionTier()

@@ -36,7 +36,7 @@ class Told:
     error = info
 
 
-def test_users_come_and_go_with_the_key_and_stay_where_it_is_of_no_use() -> None:
+def test_plain_users_are_reloaded_when_the_key_changes_and_kept_when_the_new_value_is_invalid() -> None:
     log, users = Told(), PlainUsers({"n": "n"})
     config = load_node_config(files=[ConfigFile("n.properties", NODE)])
     live = LivePlainUsers(config, {"CLIENTS": users}, log)  # type: ignore[arg-type]

@@ -33,14 +33,14 @@ def refused(*sets: str) -> str:
     return problem
 
 
-def test_nodes_without_a_login_are_anonymous() -> None:
+def test_a_node_without_a_login_is_anonymous() -> None:
     problem = refused(SEVERAL)
     assert problem.startswith("super.users must name User:ANONYMOUS on every controller")
     assert "over the listener CONTROLLER (which asks for no login)" in problem
     check(SEVERAL, "super.users=User:ANONYMOUS")
 
 
-def test_nodes_with_a_login_are_its_user() -> None:
+def test_a_node_with_a_login_has_the_principal_of_its_user() -> None:
     sets = (
         SEVERAL,
         "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
@@ -53,7 +53,7 @@ def test_nodes_with_a_login_are_its_user() -> None:
     check(*sets, "super.users=User:admin;User:node")
 
 
-def test_nodes_with_a_token_are_its_subject() -> None:
+def test_a_node_with_a_token_has_the_principal_of_its_subject() -> None:
     validator = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
     config = load_node_config(
         sets=[
@@ -80,7 +80,7 @@ def test_nodes_with_a_token_are_its_subject() -> None:
         check_own_principal(config, TlsKeys(world, config), logins, "node")
 
 
-def test_nodes_with_a_certificate_are_its_name_by_the_rules(tmp_path: Path) -> None:
+def test_a_node_with_a_certificate_has_the_principal_of_the_mapping_rules(tmp_path: Path) -> None:
     certificates().write(tmp_path)
     sets = (
         SEVERAL,
@@ -108,6 +108,6 @@ def test_nodes_with_a_certificate_are_its_name_by_the_rules(tmp_path: Path) -> N
         ("process.roles=broker", "controller.quorum.bootstrap.servers=127.0.0.1:1"),
     ],
 )
-def test_who_needs_no_vote_starts(sets: tuple[str, ...]) -> None:
+def test_a_node_that_needs_no_quorum_permission_starts(sets: tuple[str, ...]) -> None:
     """A quorum of one asks nobody, and a broker may be let in by an entry."""
     check(*sets)

@@ -37,7 +37,7 @@ def configured(directory: Path, *sets: str) -> NodeConfig:
     )
 
 
-def test_each_listener_has_its_own_settings_and_a_plain_one_none(tmp_path: Path) -> None:
+def test_each_tls_listener_has_its_own_settings_and_a_plaintext_one_has_none(tmp_path: Path) -> None:
     world = RealWorld()
     keys = TlsKeys(world, configured(tmp_path))
     outer, inner = keys.of_listener("SSL"), keys.of_listener("INNER")
@@ -52,7 +52,7 @@ def test_each_listener_has_its_own_settings_and_a_plain_one_none(tmp_path: Path)
     assert (towards.check_host, towards.certificate_chain) == (True, inner.certificate_chain)
 
 
-def test_what_cannot_be_used_ends_a_start_with_a_sentence_for_each_listener(tmp_path: Path) -> None:
+def test_unusable_tls_settings_refuse_the_start_with_an_error_for_each_listener(tmp_path: Path) -> None:
     config = configured(tmp_path, "listener.name.ssl.ssl.keystore.location=none.p12", "ssl.cipher.suites=NONSENSE")
     with pytest.raises(ConfigurationError) as caught:
         TlsKeys(RealWorld(), config)
@@ -61,7 +61,7 @@ def test_what_cannot_be_used_ends_a_start_with_a_sentence_for_each_listener(tmp_
     assert "listener INNER: ssl.cipher.suites: NONSENSE is not known" in problems
 
 
-def test_the_end_of_a_certificate_that_is_only_presented_to_other_nodes_is_known(tmp_path: Path) -> None:
+def test_the_expiry_of_a_certificate_used_only_between_nodes_is_exported(tmp_path: Path) -> None:
     """A broker without the controller role shows its certificate at the controllers' listener alone."""
     soon = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
     certificates().write(tmp_path)
@@ -82,7 +82,7 @@ def test_the_end_of_a_certificate_that_is_only_presented_to_other_nodes_is_known
     assert keys.expiries()["SSL"] > soon.timestamp()
 
 
-def test_the_end_of_a_chain_that_is_loaded_elsewhere_is_known(tmp_path: Path) -> None:
+def test_the_expiry_of_a_certificate_chain_loaded_elsewhere_is_exported(tmp_path: Path) -> None:
     ended = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=1)
     keys = TlsKeys(RealWorld(), configured(tmp_path))
     keys.watch("HTTP_ADMIN", lambda: certificates().ending(ended)[1])
@@ -99,7 +99,7 @@ class Shown:
         self.taken.append(tls)
 
 
-def test_files_that_change_are_taken_over_and_broken_ones_are_not(
+def test_changed_certificate_files_are_reloaded_and_broken_ones_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tls_keys, "LOOK_SECONDS", 0.01)
@@ -139,7 +139,7 @@ def test_files_that_change_are_taken_over_and_broken_ones_are_not(
     assert all("neither PEM nor PKCS#12" in line["reason"] for line in lines if line["level"] == "error")
 
 
-def test_a_file_that_could_not_be_read_for_a_moment_is_read_again(
+def test_a_certificate_file_that_was_briefly_unreadable_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tls_keys, "LOOK_SECONDS", 0.01)

@@ -107,7 +107,7 @@ def played(play: Play) -> None:
     simulate(main, seconds_max=200_000.0)
 
 
-def test_keys_are_there_before_anybody_logs_in_and_are_fetched_again() -> None:
+def test_token_keys_are_fetched_before_the_first_login_and_refreshed() -> None:
     async def play(service: Service, node: Node) -> None:
         await node.start()
         assert (node.takes(authority()), node.takes(stranger())) == (True, False)
@@ -121,7 +121,7 @@ def test_keys_are_there_before_anybody_logs_in_and_are_fetched_again() -> None:
     played(play)
 
 
-def test_an_unknown_key_has_them_fetched_early_and_not_often() -> None:
+def test_an_unknown_key_id_triggers_an_early_but_rate_limited_refresh() -> None:
     async def play(service: Service, node: Node) -> None:
         await node.start()
         check = node.keys.check_of("CLIENTS")
@@ -135,7 +135,7 @@ def test_an_unknown_key_has_them_fetched_early_and_not_often() -> None:
     played(play)
 
 
-def test_a_key_that_is_named_right_after_they_were_fetched_has_them_fetched_too() -> None:
+def test_a_key_id_first_seen_right_after_a_refresh_triggers_another_one() -> None:
     async def play(service: Service, node: Node) -> None:
         await node.start()
         service.publish(stranger())
@@ -146,7 +146,7 @@ def test_a_key_that_is_named_right_after_they_were_fetched_has_them_fetched_too(
     played(play)
 
 
-def test_keys_that_cannot_be_renewed_hold_for_a_day() -> None:
+def test_token_keys_that_cannot_be_refreshed_stay_valid_for_a_day() -> None:
     async def play(service: Service, node: Node) -> None:
         await node.start()
         service.answer = b"HTTP/1.1 503 Unavailable\r\nContent-Length: 0\r\n\r\n"
@@ -161,7 +161,7 @@ def test_keys_that_cannot_be_renewed_hold_for_a_day() -> None:
     played(play)
 
 
-def test_a_service_that_does_not_answer_holds_up_no_start_for_long() -> None:
+def test_an_unresponsive_key_service_delays_startup_only_briefly() -> None:
     async def play(service: Service, node: Node) -> None:
         service.answer = b""
         began = node.world.clock.now()
@@ -185,7 +185,7 @@ def test_a_service_that_does_not_answer_holds_up_no_start_for_long() -> None:
         (b"", "no answer within 10 seconds"),
     ],
 )
-def test_an_answer_that_is_no_document_is_a_failure(answer: bytes, reason: str) -> None:
+def test_a_key_response_that_is_no_document_is_a_failure(answer: bytes, reason: str) -> None:
     async def play(service: Service, node: Node) -> None:
         service.answer = answer
         with pytest.raises(FetchFailed, match=reason):
@@ -194,7 +194,7 @@ def test_an_answer_that_is_no_document_is_a_failure(answer: bytes, reason: str) 
     played(play)
 
 
-def test_nobody_there_is_a_failure() -> None:
+def test_an_unreachable_key_service_is_a_failure() -> None:
     async def play(service: Service, node: Node) -> None:
         with pytest.raises(FetchFailed):
             await fetch_document(node.world, "http://node-service:1/", Tls())
@@ -217,7 +217,7 @@ def logins(**changes: str | None) -> NodeLogins:
     return NodeLogins(load_node_config(sets=[f"{name}={text}" for name, text in given.items() if text is not None]))
 
 
-def test_the_nearest_setting_counts() -> None:
+def test_the_most_specific_token_setting_applies() -> None:
     source = logins(
         sasl__oauthbearer__expected__issuer="all",
         listener__name__clients__sasl__oauthbearer__expected__issuer="listener",
@@ -241,7 +241,7 @@ def refused_as(sentence: str) -> Iterator[None]:
     assert [problem for problem in refused.value.problems if sentence in problem], refused.value.problems
 
 
-def test_what_would_take_unsigned_tokens_is_refused() -> None:
+def test_settings_that_would_accept_unsigned_tokens_are_refused() -> None:
     with refused_as("Without it Kafka takes unsigned tokens (OAuthBearerUnsecured)"):
         logins(**{HANDLER: None})
     with refused_as("unsigned ones (OAuthBearerUnsecured) are refused"):
@@ -257,7 +257,7 @@ def test_what_would_take_unsigned_tokens_is_refused() -> None:
         logins(listener__security__protocol__map="CLIENTS:SASL_PLAINTEXT,INNER:PLAINTEXT,CONTROLLER:SASL_PLAINTEXT")
 
 
-def test_what_the_package_is_needed_for_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_for_token_logins_is_reported_with_its_purpose(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kraft.server.security.logins.find_spec", lambda name: None)
     with refused_as("pip install 'kraft-node[oauth]'"):
         logins()
@@ -276,7 +276,7 @@ BY_TOKENS = {
 }
 
 
-def test_nodes_reach_one_another_by_tokens_of_one_endpoint() -> None:
+def test_nodes_log_in_to_each_other_with_tokens_of_one_endpoint() -> None:
     made = logins(**BY_TOKENS)
     [tokens] = made.tokens
     for listener in ("INNER", "CONTROLLER"):
@@ -289,7 +289,7 @@ def test_nodes_reach_one_another_by_tokens_of_one_endpoint() -> None:
     assert [each.endpoint.scope for each in other.tokens] == ["inner", ""]
 
 
-def test_a_login_by_tokens_that_cannot_be_had_is_refused() -> None:
+def test_an_unusable_token_login_configuration_is_refused() -> None:
     with refused_as("listener INNER, by which this node logs in at others: sasl.oauthbearer.token.endpoint.url has to"):
         logins(**{**BY_TOKENS, "sasl__oauthbearer__token__endpoint__url": None})
     with refused_as("client.id and .secret are missing"):

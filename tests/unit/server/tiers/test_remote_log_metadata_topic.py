@@ -24,7 +24,7 @@ def topic_of(made: Broker) -> RemoteLogMetadataTopic:
     return RemoteLogMetadataTopic(server.metadata, server.configs, channel, made.controller, made.world.clock)
 
 
-def test_it_is_created_so_that_it_forgets_nothing() -> None:
+def test_the_remote_log_metadata_topic_is_created_without_retention() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, sets=("rlmm.config.remote.log.metadata.topic.replication.factor=3",)) as made:
 
@@ -54,7 +54,7 @@ def test_it_is_created_so_that_it_forgets_nothing() -> None:
 
 
 @pytest.mark.parametrize("configs", [{}, {**FOR_EVER, "retention_ms": "5"}, {**FOR_EVER, "cleanup_policy": "compact"}])
-def test_one_that_would_forget_is_not_used(configs: dict[str, str]) -> None:
+def test_a_remote_log_metadata_topic_with_retention_is_not_used(configs: dict[str, str]) -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic(REMOTE_LOG_METADATA_TOPIC, **configs)
@@ -64,7 +64,7 @@ def test_one_that_would_forget_is_not_used(configs: dict[str, str]) -> None:
     simulate(play)
 
 
-def test_whoever_cannot_be_asked_is_told() -> None:
+def test_an_unreachable_leader_of_remote_metadata_is_named_in_the_error() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             topic = topic_of(made)

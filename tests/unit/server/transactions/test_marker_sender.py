@@ -109,7 +109,7 @@ def write(
 
 
 @pytest.mark.parametrize("code", SENT_AGAIN, ids=name_of)
-def test_a_marker_that_a_leader_refuses_is_sent_again_until_it_is_written(code: int) -> None:
+def test_a_refused_marker_is_sent_again_until_it_is_written(code: int) -> None:
     """A leader that has just been elected may not know the partition yet (UNKNOWN_TOPIC_OR_PARTITION): a marker that
     counted as written would leave the transaction open in that partition for ever."""
     leader = Leader({PLACE: [code, code]})
@@ -118,26 +118,26 @@ def test_a_marker_that_a_leader_refuses_is_sent_again_until_it_is_written(code: 
 
 
 @pytest.mark.parametrize("code", WRITTEN, ids=name_of)
-def test_a_partition_that_has_its_marker_or_can_hold_none_is_asked_once(code: int) -> None:
+def test_a_partition_with_a_written_or_impossible_marker_gets_one_request(code: int) -> None:
     leader = Leader({PLACE: [code]})
     assert write(leader)
     assert leader.asked == [[PLACE]]
 
 
 @pytest.mark.parametrize("code", FENCED, ids=name_of)
-def test_a_fenced_coordinator_gives_its_markers_up(code: int) -> None:
+def test_a_fenced_coordinator_drops_its_markers(code: int) -> None:
     leader = Leader({PLACE: [code]})
     assert not write(leader)
     assert leader.asked == [[PLACE]]
 
 
-def test_only_the_partitions_without_a_marker_are_asked_again() -> None:
+def test_only_partitions_without_a_marker_are_retried() -> None:
     leader = Leader({OTHER: [ErrorCode.NOT_LEADER_OR_FOLLOWER]})
     assert write(leader, (PLACE, OTHER))
     assert leader.asked == [[PLACE, OTHER], [OTHER]]
 
 
-def test_a_partition_without_a_leader_is_waited_for() -> None:
+def test_markers_wait_for_a_partition_without_a_leader() -> None:
     leaders = iter([-1, -1, NODE])
     leader = Leader({})
     assert write(leader, leader_of=lambda _: next(leaders))

@@ -38,7 +38,7 @@ def play(scene: Callable[[ProducerIdManager, Blocks], Awaitable[None]]) -> None:
     trio.run(main)
 
 
-def test_ids_run_on_from_block_to_block() -> None:
+def test_producer_ids_continue_from_block_to_block() -> None:
     async def scene(ids: ProducerIdManager, blocks: Blocks) -> None:
         assert [await ids.next() for _ in range(2500)] == list(range(5000, 7500))
         assert blocks.asked[0] == AllocateProducerIdsRequest(broker_id=1, broker_epoch=7)
@@ -46,7 +46,7 @@ def test_ids_run_on_from_block_to_block() -> None:
     play(scene)
 
 
-def test_the_next_block_is_fetched_before_this_one_is_used_up() -> None:
+def test_the_next_producer_id_block_is_fetched_before_the_current_one_is_used_up() -> None:
     async def scene(ids: ProducerIdManager, blocks: Blocks) -> None:
         for _ in range(899):
             await ids.next()
@@ -60,7 +60,7 @@ def test_the_next_block_is_fetched_before_this_one_is_used_up() -> None:
     play(scene)
 
 
-def test_many_at_once_share_one_request_and_no_id() -> None:
+def test_concurrent_requests_share_one_block_request_and_get_distinct_ids() -> None:
     async def scene(ids: ProducerIdManager, blocks: Blocks) -> None:
         taken: list[int] = []
 
@@ -79,7 +79,7 @@ def test_many_at_once_share_one_request_and_no_id() -> None:
 @pytest.mark.parametrize(
     "failure", [ApiError(ErrorCode.REQUEST_TIMED_OUT), ProtocolError("an answer that cannot be read")]
 )
-def test_without_a_block_the_client_is_told_to_come_again(failure: KraftError) -> None:
+def test_without_a_producer_id_block_the_client_gets_a_retriable_error(failure: KraftError) -> None:
     async def scene(ids: ProducerIdManager, blocks: Blocks) -> None:
         blocks.failure = failure
         with pytest.raises(ApiError) as caught:

@@ -130,7 +130,7 @@ EFFECTS = {
         "tests/unit/replication/test_replication_throttles.py::test_a_throttled_follower_does_not_fetch_beyond_its_quota"
     ),
     "group.consumer.assignment.interval.ms": (
-        "tests/unit/server/test_consumer_group_configs.py::test_the_next_assignment_comes_after_the_interval"
+        "tests/unit/server/test_consumer_group_configs.py::test_the_next_assignment_is_computed_after_the_interval"
     ),
     "kraft.broker.desired.state": (
         "tests/unit/controller/test_broker_states.py"
@@ -217,16 +217,16 @@ EFFECTS = {
         "tests/unit/replication/test_live_defaults.py::test_files_of_deleted_segments_are_removed_after_the_delay"
     ),
     "max.connection.creation.rate": (
-        "tests/unit/server/test_connection_limits.py::test_an_altered_limit_holds_for_the_next_connection"
+        "tests/unit/server/test_connection_limits.py::test_a_changed_connection_limit_applies_to_the_next_connection"
     ),
     "max.connections": (
-        "tests/unit/server/test_connection_limits.py::test_an_altered_limit_holds_for_the_next_connection"
+        "tests/unit/server/test_connection_limits.py::test_a_changed_connection_limit_applies_to_the_next_connection"
     ),
     "max.connections.per.ip": (
-        "tests/unit/server/test_connection_limits.py::test_an_altered_limit_holds_for_the_next_connection"
+        "tests/unit/server/test_connection_limits.py::test_a_changed_connection_limit_applies_to_the_next_connection"
     ),
     "max.connections.per.ip.overrides": (
-        "tests/unit/server/test_connection_limits.py::test_an_altered_limit_holds_for_the_next_connection"
+        "tests/unit/server/test_connection_limits.py::test_a_changed_connection_limit_applies_to_the_next_connection"
     ),
     "message.max.bytes": (
         "tests/unit/replication/test_live_defaults.py::test_a_batch_larger_than_max_message_bytes_is_refused"
