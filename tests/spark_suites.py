@@ -32,7 +32,7 @@ class Check(NamedTuple):
 
 STARTS = f"{SUITES}a_stream_starts_where_the_official_one_does_and_resumes"
 ADDED = f"{SPARK}a_partition_that_is_added_is_read_from_its_start"
-STRATEGIES = f"{OPTIONS}topics_are_chosen_by_one_of_three_ways"
+STRATEGIES = f"{OPTIONS}topics_are_selected_by_exactly_one_of_three_options"
 LOSSES = f"{SUITES}under_available_now_a_topic_that_loses_partitions_or_records_ends_the_query"
 LATE = f"{SPARK}a_frame_or_view_with_a_filter_that_is_handed_over_is_planned_anew_at_each_action"
 TRANSACTIONS = f"{SUITES}a_stream_of_committed_records_has_the_batches_of_the_official_one"
@@ -52,7 +52,7 @@ MICRO_BATCH = (
     Check("Trigger.AvailableNow: offsets in planned topic partitions got unavailable", (LOSSES,)),
     Check(
         "SPARK-53560: uncommitted batch retry in AvailableNow trigger",
-        (f"{STREAM}a_batch_that_was_planned_before_partitions_were_added_is_resumed_under_available_now",),
+        (f"{STREAM}a_batch_planned_before_partitions_were_added_resumes_under_available_now",),
     ),
     Check(
         "(de)serialization of initial offsets",
@@ -65,14 +65,14 @@ MICRO_BATCH = (
         (
             f"{SUITES}a_limit_is_shared_by_partitions_as_the_official_connector_shares_it",
             f"{SUITES}a_trigger_that_runs_once_knows_no_limits",
-            f"{RANGES}a_limit_starves_nobody_and_passes_no_end",
+            f"{RANGES}an_offset_limit_starves_no_partition_and_never_exceeds_the_end",
         ),
     ),
     Check(
         "minOffsetsPerTrigger",
         (
-            f"{STREAM}a_trigger_waits_for_its_least_after_the_first",
-            f"{STREAM}no_trigger_waits_longer_than_its_delay",
+            f"{STREAM}a_trigger_after_the_first_waits_for_min_offsets_per_trigger",
+            f"{STREAM}no_trigger_waits_longer_than_max_trigger_delay",
             f"{SUITES}a_trigger_that_runs_once_knows_no_limits",
         ),
     ),
@@ -83,7 +83,7 @@ MICRO_BATCH = (
     Check("topic recreation between batches", (f"{SPARK}a_topic_made_anew_under_a_stream_is_data_loss",)),
     Check(
         "topic-level offsets (two checks)",
-        (f"{OPTIONS}what_is_mistaken_is_refused_with_a_reason",),
+        (f"{OPTIONS}invalid_options_are_refused_with_a_reason",),
         "refused: a word for a topic is in no released connector; they, too, take offsets of partitions alone",
     ),
     Check(
@@ -96,13 +96,13 @@ MICRO_BATCH = (
         "delete a topic when a Spark job is running",
         (
             f"{SPARK}a_running_stream_notices_that_its_topic_was_made_anew_and_grew_beyond_what_was_read",
-            f"{OFFSETS}a_query_that_may_lose_data_goes_on_without_a_topic_that_is_deleted",
+            f"{OFFSETS}with_fail_on_data_loss_false_a_query_continues_without_a_deleted_topic",
         ),
     ),
     Check("SPARK-22956: a union of two topics", (f"{SUITES}each_topic_of_a_union_has_the_limit_for_itself",)),
     Check(
         "allow group.id prefix, and override",
-        (f"{OPTIONS}defaults_read_a_whole_topic_once_and_a_stream_from_now_on",),
+        (f"{OPTIONS}by_default_a_batch_query_reads_the_whole_topic_and_a_stream_starts_at_the_end",),
         "no group is joined, so brokers list none; commitGroup commits offsets to one",
     ),
     Check(
@@ -120,8 +120,8 @@ MICRO_BATCH = (
         "minPartitions (SPARK-30656, and is supported)",
         (
             f"{SPARK}work_is_split_into_as_many_tasks_as_the_official_connector_makes",
-            f"{STREAM}small_ranges_share_a_task_unless_the_options_say_how_work_is_split",
-            f"{OPTIONS}what_is_mistaken_is_refused_with_a_reason",
+            f"{STREAM}small_ranges_share_a_task_unless_options_set_the_split",
+            f"{OPTIONS}invalid_options_are_refused_with_a_reason",
         ),
     ),
     Check("SPARK-56243: malformed record timestamp", (f"{ROWS}a_time_that_spark_cannot_hold_is_refused",)),
@@ -130,11 +130,11 @@ MICRO_BATCH = (
         "default config of includeHeader doesn't break existing query",
         (f"{RECIPES}a_query_moves_between_the_connectors_by_its_checkpoint_and_back",),
     ),
-    Check("custom metrics (four checks)", (f"{STREAM}offsets_reported_are_plain_json",), NO_METRICS),
+    Check("custom metrics (four checks)", (f"{STREAM}reported_offsets_are_plain_json",), NO_METRICS),
     Check("cannot stop Kafka stream", (f"{SUITES}each_topic_of_a_union_has_the_limit_for_itself",)),
     Check(
         "assign, subscribe, pattern: from latest",
-        (f"{STREAM}where_a_query_begins_stays_the_same_while_producers_go_on", ADDED),
+        (f"{STREAM}the_start_of_a_query_stays_fixed_while_records_are_produced", ADDED),
     ),
     Check(
         "assign, subscribe, pattern: from earliest",
@@ -145,15 +145,15 @@ MICRO_BATCH = (
     Check("assign, subscribe, pattern: from global timestamp", (STARTS,)),
     Check(
         "non-matching starting offset (four checks)",
-        (STARTS, f"{OFFSETS}a_time_that_no_record_reaches_is_not_mistaken_for_a_lost_connection"),
+        (STARTS, f"{OFFSETS}a_timestamp_beyond_all_records_is_not_treated_as_a_lost_connection"),
     ),
     Check(
         "bad source options",
-        (f"{OPTIONS}what_is_mistaken_is_refused_with_a_reason", f"{OPTIONS}a_stream_has_no_end"),
+        (f"{OPTIONS}invalid_options_are_refused_with_a_reason", f"{OPTIONS}a_stream_refuses_ending_offsets"),
         "what only a stream refuses is told when the query starts, not at load(): Spark says only then that it is one",
     ),
-    Check("unsupported kafka configs", (f"{OPTIONS}what_is_mistaken_is_refused_with_a_reason",)),
-    Check("get offsets from case insensitive parameters", (f"{OPTIONS}names_do_not_care_about_case",)),
+    Check("unsupported kafka configs", (f"{OPTIONS}invalid_options_are_refused_with_a_reason",)),
+    Check("get offsets from case insensitive parameters", (f"{OPTIONS}option_names_are_case_insensitive",)),
     Check("Kafka column types", (f"{SPARK}every_way_to_read_sees_the_same_rows_for_every_codec",)),
     Check(
         "stress test with multiple topics and partitions",
@@ -163,7 +163,8 @@ MICRO_BATCH = (
 RELATION = (
     Check("explicit earliest to latest offsets", (SENTINELS, LATE), FROZEN),
     Check(
-        "default starting and ending offsets", (f"{OPTIONS}defaults_read_a_whole_topic_once_and_a_stream_from_now_on",)
+        "default starting and ending offsets",
+        (f"{OPTIONS}by_default_a_batch_query_reads_the_whole_topic_and_a_stream_starts_at_the_end",),
     ),
     Check("explicit offsets", (SENTINELS, LATE), FROZEN),
     Check(
@@ -173,16 +174,19 @@ RELATION = (
     Check("timestamps for starting and ending (six checks)", (SENTINELS,)),
     Check(
         "no matched offset for timestamp - startingOffsets",
-        (f"{OFFSETS}a_time_that_no_record_reaches_is_not_mistaken_for_a_lost_connection", SENTINELS),
+        (f"{OFFSETS}a_timestamp_beyond_all_records_is_not_treated_as_a_lost_connection", SENTINELS),
     ),
     Check("no matched offset for timestamp - endingOffsets", (SENTINELS,)),
-    Check("preferences on offset related options", (f"{OPTIONS}the_first_way_to_say_where_to_start_wins", SENTINELS)),
+    Check(
+        "preferences on offset related options",
+        (f"{OPTIONS}the_first_starting_option_in_order_of_precedence_applies", SENTINELS),
+    ),
     Check("reuse same dataframe in query", (f"{SUITES}a_frame_that_is_used_twice_in_a_query_is_read_twice",)),
     Check("test late binding start offsets", (LATE,), FROZEN),
     Check(
         "bad batch query options",
         (
-            f"{OPTIONS}what_is_mistaken_is_refused_with_a_reason",
+            f"{OPTIONS}invalid_options_are_refused_with_a_reason",
             f"{SPARK}mistaken_options_are_refused_before_anything_runs",
         ),
     ),
@@ -195,8 +199,8 @@ RELATION = (
         (f"{SPARK}work_is_split_into_as_many_tasks_as_the_official_connector_makes", LATE),
         FROZEN,
     ),
-    Check("start offset and end offset must match", (f"{OPTIONS}what_is_mistaken_is_refused_with_a_reason",)),
-    Check("unresolved start offset greater than end offset", (f"{OPTIONS}what_is_mistaken_is_refused_with_a_reason",)),
+    Check("start offset and end offset must match", (f"{OPTIONS}invalid_options_are_refused_with_a_reason",)),
+    Check("unresolved start offset greater than end offset", (f"{OPTIONS}invalid_options_are_refused_with_a_reason",)),
     Check(
         "resolved start offset greater than end offset (two checks)",
         (f"{SUITES}a_start_behind_the_end_is_refused_as_by_the_official_connector",),
@@ -209,7 +213,10 @@ SINK = (
     Check("streaming - topic field and topic option", (f"{SUITES}the_option_topic_is_stronger_than_the_column",)),
     Check("streaming - bad schema, wrong types (two checks)", (f"{SPARK}a_sink_refuses_what_it_cannot_write",)),
     Check("streaming - write to non-existing topic", (f"{REFUSALS}whoever_errs_reads_one_sentence_and_no_traceback",)),
-    Check("streaming - exception on config serializer", (f"{SINKS}rows_are_bytes_or_text_whatever_a_serializer_says",)),
+    Check(
+        "streaming - exception on config serializer",
+        (f"{SINKS}rows_must_be_binary_or_text_whatever_the_serializer_option",),
+    ),
     Check(
         "streaming - sink progress is produced",
         (f"{RECIPES}a_query_moves_between_the_connectors_by_its_checkpoint_and_back",),
@@ -217,7 +224,7 @@ SINK = (
     ),
     Check(
         "continuous mode (all checks)",
-        (f"{SINKS}a_sink_that_spark_has_handed_no_rows_does_not_say_that_they_are_written",),
+        (f"{SINKS}a_sink_without_rows_from_spark_does_not_report_them_as_written",),
         "refused: KAFKA_SINK_NOT_CONTINUOUS",
     ),
     Check(
@@ -247,7 +254,7 @@ OFFSET_READER = (
     ),
     Check(
         "SPARK-48383: START_OFFSET_DOES_NOT_MATCH_ASSIGNED",
-        (f"{OFFSETS}limits_that_name_other_partitions_than_there_are_are_refused",),
+        (f"{OFFSETS}offset_limits_that_name_unknown_partitions_are_refused",),
     ),
     Check("SPARK-30656: multiple topic partitions", (f"{RANGES}tasks_cover_every_range_without_gap_or_overlap",)),
     Check(
@@ -256,7 +263,7 @@ OFFSET_READER = (
     ),
     Check(
         "TIMESTAMP_OFFSET_DOES_NOT_MATCH_ASSIGNED (two checks)",
-        (f"{OFFSETS}limits_that_name_other_partitions_than_there_are_are_refused",),
+        (f"{OFFSETS}offset_limits_that_name_unknown_partitions_are_refused",),
     ),
 )
 TABLE = {

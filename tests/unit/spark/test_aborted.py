@@ -34,21 +34,21 @@ def kept(found: list[RecordBatch], *aborted: tuple[int, int]) -> list[int]:
     return [batch.base_offset for batch in without_aborted(found, named) if not batch.is_control]
 
 
-def test_a_producers_records_are_left_out_from_the_first_to_its_marker() -> None:
+def test_records_of_an_aborted_transaction_are_dropped_from_its_first_offset_to_its_marker() -> None:
     log = [data(0, 1), data(2, 2), data(4, 1), marker(6, 1), data(7, 1), marker(9, 2, ControlRecordType.COMMIT)]
     assert kept(log, (1, 0)) == [2, 7]
     assert kept(log) == [0, 2, 4, 7]
 
 
-def test_a_producer_may_abort_again_and_write_outside_of_transactions() -> None:
+def test_a_producer_may_abort_again_and_write_outside_transactions() -> None:
     log = [data(0, 1), marker(2, 1), data(3, 1, transactional=False), data(5, 1), marker(7, 1), data(8, 1)]
     assert kept(log, (1, 5), (1, 0)) == [3, 8]
 
 
-def test_one_that_began_before_the_answer_is_left_out_in_it() -> None:
+def test_an_aborted_transaction_begun_before_the_fetch_response_is_dropped_in_it() -> None:
     log = [data(10, 1), data(12, 2), marker(14, 1)]
     assert kept(log, (1, 3)) == [12]
 
 
-def test_a_batch_within_which_a_transaction_begins_is_its_own() -> None:
+def test_a_batch_in_which_an_aborted_transaction_begins_belongs_to_the_transaction() -> None:
     assert kept([data(0, 2), data(2, 1)], (1, 3)) == [0]

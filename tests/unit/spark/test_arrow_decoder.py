@@ -47,7 +47,7 @@ def expected(log: bytes, start: int = 0, end: int = 2**62) -> list[tuple[object,
     st.integers(0, 30),
     st.integers(0, 60),
 )
-def test_columns_are_the_records(
+def test_arrow_columns_equal_the_records(
     given_batches: list[tuple[list[tuple[object, ...]], int, bool]], start: int, size: int
 ) -> None:
     log, offset = b"", 0
@@ -61,13 +61,13 @@ def test_columns_are_the_records(
 
 
 @pytest.mark.parametrize("size", [0, 50, 57, 63, 64, 100, 8190, 20_000])
-def test_equal_records_are_found_in_runs(size: int) -> None:
+def test_equal_records_are_decoded_as_runs(size: int) -> None:
     records = [Record(index, 1000 + index // 3, b"k" * (index % 200 == 9), b"x" * size) for index in range(300)]
     log = build_batch(records)
     assert decoded(log) == expected(log)
 
 
-def test_bytes_that_are_no_records_are_refused() -> None:
+def test_bytes_that_are_not_records_are_refused() -> None:
     log = bytearray(build_batch([Record(index, 0, b"key", b"value") for index in range(40)]))
     chance = np.random.default_rng(1)
     refused = 0
@@ -81,7 +81,7 @@ def test_bytes_that_are_no_records_are_refused() -> None:
     assert refused > 50
 
 
-def test_a_batch_without_records_is_nothing() -> None:
+def test_a_batch_without_records_decodes_to_nothing() -> None:
     from kraft.protocol.records.builder import build_empty_batch
 
     log = build_empty_batch(next(iter(batches(build_batch([Record(0, 0, None, b"v")])))))

@@ -38,13 +38,15 @@ def columns(rows: list[tuple[Any, ...]]) -> Rows:
 
 
 @given(st.lists(ROW, min_size=1, max_size=20), st.sampled_from(range(len(CODEC_NAMES))), st.integers(1, 100))
-def test_any_rows_give_the_bytes_of_the_plain_encoder(rows: list[tuple[Any, ...]], codec: int, times: int) -> None:
+def test_the_arrow_encoder_produces_the_bytes_of_the_plain_encoder(
+    rows: list[tuple[Any, ...]], codec: int, times: int
+) -> None:
     rows = rows * times
     assert encode(columns(rows), codec, 7, 1, 2) == encode_batch(plain(rows), codec, 7, 1, 2)
 
 
 @given(st.lists(st.lists(ROW, min_size=1, max_size=5), min_size=1, max_size=4), st.data())
-def test_rows_of_several_batches_are_joined_taken_and_cut(
+def test_rows_of_several_arrow_batches_are_joined_selected_and_sliced(
     chunks: list[list[tuple[Any, ...]]], data: st.DataObject
 ) -> None:
     rows = [row for chunk in chunks for row in chunk]
@@ -59,14 +61,14 @@ def test_rows_of_several_batches_are_joined_taken_and_cut(
 
 
 @given(st.lists(ROW, min_size=1, max_size=20), st.integers(0, 19))
-def test_a_part_of_what_spark_hands_over_is_read_as_such(rows: list[tuple[Any, ...]], begin: int) -> None:
+def test_a_sliced_arrow_batch_is_read_from_its_offset(rows: list[tuple[Any, ...]], begin: int) -> None:
     begin = min(begin, len(rows) - 1)
     part = incoming(sink(), arrow_batch(rows).slice(begin), NOW_MS).rows
     assert encode(part, 0, 7, 1, 2) == encode_batch(plain(rows[begin:]), 0, 7, 1, 2)
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()])
-def test_columns_of_every_kind_of_text_and_bytes_are_taken(kind: pa.DataType) -> None:
+def test_columns_of_every_text_and_binary_type_are_accepted(kind: pa.DataType) -> None:
     batch = pa.record_batch([pa.array(["v", None, "wä"], kind)], names=["value"])
     of_values = dataclasses.replace(sink("t"), columns=("value",), keep_timestamp=False)
     found = incoming(of_values, batch, 5).rows
@@ -75,7 +77,7 @@ def test_columns_of_every_kind_of_text_and_bytes_are_taken(kind: pa.DataType) ->
 
 
 @given(KEYS, st.integers(1, 50))
-def test_keys_are_placed_as_java_clients_place_them(keys: list[bytes | None], partitions: int) -> None:
+def test_keys_are_partitioned_as_by_java_clients(keys: list[bytes | None], partitions: int) -> None:
     found = partitions_of(pa.array(keys, BINARY), partitions).tolist()
     assert [place for place, key in zip(found, keys, strict=True) if key is not None] == [
         partition_for_key(key, partitions) for key in keys if key is not None

@@ -31,7 +31,7 @@ def write(wires: WireCluster, *values: bytes) -> None:
     writer.finish()
 
 
-def test_tasks_of_a_worker_write_under_one_producer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tasks_of_one_worker_share_a_producer(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, wires = FakeCluster(monkeypatch, a=1), WireCluster("h:1")
     write(wires, b"1", b"2")
     write(wires, b"3")
@@ -46,7 +46,7 @@ def test_a_task_without_rows_writes_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     assert cluster.produced == {}
 
 
-def test_rows_are_sent_before_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_sent_before_the_buffer_limit_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = FakeCluster(monkeypatch, a=1)
     writer = LeastWriter(WireCluster("h:1"), 0, 0)
     for number in range(10):
@@ -57,7 +57,7 @@ def test_rows_are_sent_before_they_are_too_many(monkeypatch: pytest.MonkeyPatch)
     assert [value[:1] for value in cluster.topics["a"][0].values() if value] == [b"%d" % each for each in range(10)]
 
 
-def test_a_connection_that_breaks_doubles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_connection_duplicates_no_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, wires = FakeCluster(monkeypatch, a=1), WireCluster("h:1")
     write(wires, b"1")
     cluster.break_connections()
@@ -66,7 +66,9 @@ def test_a_connection_that_breaks_doubles_nothing(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("code", sorted(batch_sender.FORGOTTEN))
-def test_another_producer_goes_on_where_nodes_do_not_know_this_one(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+def test_a_new_producer_id_is_used_where_brokers_do_not_know_the_old_one(
+    monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
     cluster, wires = FakeCluster(monkeypatch, a=1), WireCluster("h:1")
     write(wires, b"1")
     cluster.refuse["a", 2] = code
@@ -75,7 +77,7 @@ def test_another_producer_goes_on_where_nodes_do_not_know_this_one(monkeypatch: 
     assert cluster.topics["a"][0].state == {101: (0, 0), 102: (0, 0)}
 
 
-def test_what_does_not_pass_is_told_and_the_next_task_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_permanent_error_is_raised_and_the_next_task_starts_a_new_producer(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, wires = FakeCluster(monkeypatch, a=1), WireCluster("h:1")
     cluster.refuse["a", 1] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     with pytest.raises(WireError, match=r"a-0 .*TOPIC_AUTHORIZATION_FAILED"):
@@ -85,14 +87,14 @@ def test_what_does_not_pass_is_told_and_the_next_task_begins_anew(monkeypatch: p
     assert cluster.topics["a"][0].state == {102: (0, 0)}
 
 
-def test_a_row_that_is_too_large_is_told_with_its_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_that_is_too_large_is_reported_with_its_partition(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = FakeCluster(monkeypatch, a=1)
     cluster.message_bytes_max = 1000
     with pytest.raises(WireError, match=r"a row for a-0 has \d+ bytes.*max\.message\.bytes"):
         write(WireCluster("h:1"), b"x" * 2000)
 
 
-def test_leaders_take_full_batches_while_the_next_ones_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_batches_are_sent_while_the_next_ones_are_built(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = FakeCluster(monkeypatch, a=1)
     monkeypatch.setattr(least_writer, "SEND_BYTES", 1)
     writer = LeastWriter(WireCluster("h:1"), 0, 0)

@@ -37,20 +37,20 @@ def of_registry(writer: Any, text: bytes) -> Any:
 
 @pytest.mark.parametrize("items", ["null", "boolean", "float", "double", EMPTY, POINT, NOTHING])
 @pytest.mark.parametrize("claim", [varints(MANY), varints(-MANY, 1)])
-def test_items_that_are_skipped_and_not_there_are_bad(items: Any, claim: bytes) -> None:
+def test_skipped_items_that_are_missing_make_the_record_bad(items: Any, claim: bytes) -> None:
     found = of_registry(record(a={"type": "array", "items": items}, i="int"), claim + varints(0, 5))
     assert found.rows.to_pylist() == [None]
     assert found.bad.keys() == {0}
 
 
-def test_a_field_that_is_not_shown_is_bounded_and_so_are_items_without_bytes_that_are() -> None:
+def test_fields_that_are_not_shown_and_zero_byte_items_are_bounded() -> None:
     for items, names in (("double", ("i",)), (NOTHING, ("a", "i"))):
         schema = record(a={"type": "array", "items": items}, i="int")
         found = decoder(schema, names).decode(pa.array([varints(MANY, 0, 5)], pa.binary()))
         assert found.bad.keys() == {0}
 
 
-def test_items_without_bytes_are_counted_over_all_arrays_of_a_record() -> None:
+def test_zero_byte_items_are_counted_over_all_arrays_of_a_record() -> None:
     writer = record(a={"type": "array", "items": {"type": "array", "items": "null"}}, i="int")
     few = varints(2, EMPTY_ITEMS_MAX // 2, 0, EMPTY_ITEMS_MAX // 2, 0, 0, 5)
     assert of_registry(writer, few).rows.to_pylist() == [{"i": 5}]
@@ -58,27 +58,27 @@ def test_items_without_bytes_are_counted_over_all_arrays_of_a_record() -> None:
     assert of_registry(writer, many).bad == {0: f"more than {EMPTY_ITEMS_MAX} items that take no bytes"}
 
 
-def test_a_record_that_holds_itself_is_skipped_so_many_levels_and_no_more() -> None:
+def test_a_recursive_record_is_skipped_to_a_limited_depth() -> None:
     writer = record(c=CHAIN, i="int")
     assert of_registry(writer, varints(*[1] * (LEVELS_MAX // 2 - 2), 0, 5)).rows.to_pylist() == [{"i": 5}]
     found = of_registry(writer, varints(*[1] * 1_000_000, 0, 5))
     assert found.bad == {0: f"more than {LEVELS_MAX} types within one another"}
 
 
-def test_skipped_arrays_that_are_whole_do_no_harm() -> None:
+def test_skipped_complete_arrays_are_accepted() -> None:
     schema = record(p={"type": "array", "items": POINT}, d={"type": "array", "items": "double"}, i="int")
     row = {"p": [{"x": 1.0, "y": 2.0}] * 3, "d": [0.5] * 1000, "i": 5}
     assert of_registry(schema, written(row, schema)).rows.to_pylist() == [{"i": 5}]
 
 
 @given(row=ROWS)
-def test_what_fastavro_writes_is_walked_to_its_end(row: dict[str, Any]) -> None:
+def test_records_written_by_fastavro_are_walked_to_their_end(row: dict[str, Any]) -> None:
     text = written(row)
     bounds = AvroBounds(fastavro.parse_schema(json.loads(json.dumps(SCHEMA))), skips=True)
     assert bounds.skip(bounds.schema, text, 0, 0) == len(text)
 
 
-def test_records_that_fastavro_bounds_by_itself_are_not_walked() -> None:
+def test_records_whose_size_fastavro_bounds_are_not_walked() -> None:
     lists = record(a={"type": "array", "items": "int"}, m={"type": "map", "values": "double"}, d="double")
     assert not AvroBounds(fastavro.parse_schema(lists), skips=True).is_needed
     points = record(a={"type": "array", "items": POINT})

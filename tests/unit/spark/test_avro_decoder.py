@@ -92,12 +92,12 @@ def record(**fields: Any) -> dict[str, Any]:
     return {"type": "record", "name": "R", "fields": [{"name": name, "type": kind} for name, kind in fields.items()]}
 
 
-def test_types_are_those_of_from_avro() -> None:
+def test_avro_types_map_to_the_types_of_from_avro() -> None:
     assert arrow_types(json.dumps(SCHEMA))[0] == schema_of(AS_DDL)
 
 
 @given(st.lists(st.none() | ROWS, max_size=10))
-def test_what_was_written_comes_out(rows: list[dict[str, Any] | None]) -> None:
+def test_avro_values_survive_writing_and_reading(rows: list[dict[str, Any] | None]) -> None:
     texts = pa.array([None if row is None else written(row) for row in rows], pa.binary())
     found = decoder().decode(texts)
     assert not found.bad
@@ -108,7 +108,7 @@ def test_what_was_written_comes_out(rows: list[dict[str, Any] | None]) -> None:
 
 
 @given(st.lists(st.tuples(ROWS, st.integers(0, 200)), max_size=8))
-def test_a_record_that_is_cut_or_longer_is_bad_and_its_neighbours_are_whole(cuts: list[tuple[Any, int]]) -> None:
+def test_a_truncated_or_too_long_record_is_bad_and_adjacent_records_are_read(cuts: list[tuple[Any, int]]) -> None:
     whole = [written(row) for row, _ in cuts]
     texts = [text[:cut] if cut < len(text) else text + b"x" for text, (_, cut) in zip(whole, cuts, strict=True)]
     mixed = [each for pair in zip(texts, whole, strict=True) for each in pair]
@@ -117,7 +117,7 @@ def test_a_record_that_is_cut_or_longer_is_bad_and_its_neighbours_are_whole(cuts
     assert found.rows.is_null().to_pylist() == [index % 2 == 0 for index in range(len(mixed))]
 
 
-def test_a_value_that_its_type_cannot_hold_is_bad_alone() -> None:
+def test_a_value_out_of_range_for_its_type_makes_only_its_record_bad() -> None:
     schema = record(m={"type": "bytes", "logicalType": "decimal", "precision": 2, "scale": 0})
     wide = record(m={"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 0})
     texts = [written({"m": Decimal(99)}, schema), written({"m": Decimal(12345)}, wide)]
@@ -130,7 +130,7 @@ def test_a_value_that_its_type_cannot_hold_is_bad_alone() -> None:
     assert found.rows.to_pylist() == [None, {"t": datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=5)}]
 
 
-def test_a_record_of_a_registry_is_read_as_the_latest_version_says() -> None:
+def test_a_registry_record_is_read_with_the_latest_schema_version() -> None:
     old, new = record(a="int"), record(a="long", b="string")
     new["fields"][1]["default"] = "none"
     found = decoder(new, writers={7: json.dumps(old), 9: json.dumps(new)}, subject="t-value").decode(
@@ -149,7 +149,7 @@ def test_a_record_of_a_registry_is_read_as_the_latest_version_says() -> None:
     assert found.bad[3].startswith("it does not begin with a zero and the id of a schema")
 
 
-def test_a_record_that_was_renamed_is_read_by_its_alias_whatever_fields_are_shown() -> None:
+def test_a_renamed_record_is_read_by_its_alias_whichever_fields_are_shown() -> None:
     old = {**record(a="int", b="int"), "name": "Old"}
     new = {**record(a="int", b="int"), "aliases": ["Old"]}
     writers = {7: json.dumps(old), 9: json.dumps(new)}
@@ -159,13 +159,13 @@ def test_a_record_that_was_renamed_is_read_by_its_alias_whatever_fields_are_show
         assert found.rows.to_pylist() == [{name: {"a": 1, "b": 2}[name] for name in names}]
 
 
-def test_a_date_is_a_date() -> None:
+def test_an_avro_date_is_read_as_a_date() -> None:
     assert decoder(record(d={"type": "int", "logicalType": "date"})).decode(
         pa.array([written({"d": 1}, record(d="int"))], pa.binary())
     ).rows.to_pylist() == [{"d": date(1970, 1, 2)}]
 
 
-def test_a_schema_may_be_in_a_file(tmp_path: Path) -> None:
+def test_an_avro_schema_may_be_in_a_file(tmp_path: Path) -> None:
     (tmp_path / "row.avsc").write_text(json.dumps(SCHEMA))
     assert json.loads(read_avsc(str(tmp_path / "row.avsc"))) == SCHEMA
     with pytest.raises(ValueError, match="file cannot be read"):
@@ -186,6 +186,6 @@ def test_a_schema_may_be_in_a_file(tmp_path: Path) -> None:
         (record(), "at least one field"),
     ],
 )
-def test_what_has_no_type_in_spark_is_refused(schema: Any, problem: str) -> None:
+def test_an_avro_type_without_a_spark_type_is_refused(schema: Any, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         arrow_types(json.dumps(schema))

@@ -41,12 +41,12 @@ def marker(producer: int, kind: int = ControlRecordType.COMMIT) -> RecordBatch:
         ([note("k", 1, 7), marker(7), note("k", 2, 8), marker(8)], 2),
     ],
 )
-def test_the_last_batch_is_the_last_that_a_marker_commits(log: Sequence[RecordBatch], expected: int | None) -> None:
+def test_the_last_batch_is_the_last_one_committed_by_a_marker(log: Sequence[RecordBatch], expected: int | None) -> None:
     found = last_of(log, b"k")
     assert (None if found is None else found.batch) == expected
 
 
-def test_a_batch_is_due_until_it_or_a_later_one_is_committed() -> None:
+def test_a_batch_is_pending_until_it_or_a_later_one_is_committed() -> None:
     assert must_write("k", NOW, None, RULES)
     assert must_write("k", NOW, NOW._replace(batch=4, rows=99), RULES)
     assert not must_write("k", NOW, NOW._replace(run="before"), RULES)
@@ -54,7 +54,7 @@ def test_a_batch_is_due_until_it_or_a_later_one_is_committed() -> None:
         must_write("k", NOW, NOW._replace(batch=6), RULES)
 
 
-def test_a_batch_that_has_other_rows_now_is_told_unless_the_sink_says_what_becomes_of_it() -> None:
+def test_a_retried_batch_with_different_rows_is_refused_unless_an_option_decides() -> None:
     last = NOW._replace(rows=9)
     with pytest.raises(SourceError, match="KAFKA_SINK_BATCH_NOT_REPEATABLE"):
         must_write("k", NOW, last, RULES)
@@ -62,13 +62,13 @@ def test_a_batch_that_has_other_rows_now_is_told_unless_the_sink_says_what_becom
     assert must_write("k", NOW, last, RULES._replace(on_difference="atleastonce"))
 
 
-def test_a_run_that_commits_a_batch_again_is_told_where_it_can_be_a_mistake() -> None:
+def test_writing_a_batch_twice_in_one_run_is_refused_when_once_per_run_is_set() -> None:
     with pytest.raises(SourceError, match="KAFKA_SINK_BATCH_WRITTEN_TWICE"):
         must_write("k", NOW, NOW, RULES._replace(once_a_run=True))
     assert not must_write("k", NOW, NOW, RULES)
 
 
-def test_sinks_that_differ_in_anything_have_names_of_their_own() -> None:
+def test_sinks_with_different_settings_have_different_names() -> None:
     sinks = [
         SinkIdentity("q", "t", ""),
         SinkIdentity("q", "t", "2"),
@@ -79,7 +79,7 @@ def test_sinks_that_differ_in_anything_have_names_of_their_own() -> None:
     assert all(len(each.staging_topic) < 200 for each in sinks)
 
 
-def test_the_time_of_a_transaction_is_a_number() -> None:
+def test_the_transaction_timeout_must_be_a_number() -> None:
     assert transaction_ms_of({}) == TRANSACTION_MS
     assert transaction_ms_of({"transaction.timeout.ms": " 900000 "}) == 900_000
     for wrong in ("0", "a", "-5", str(1 << 31)):
@@ -87,5 +87,5 @@ def test_the_time_of_a_transaction_is_a_number() -> None:
             transaction_ms_of({"transaction.timeout.ms": wrong})
 
 
-def test_a_cluster_without_transactions_is_refused_with_what_to_do() -> None:
+def test_a_cluster_without_transactions_is_refused_with_the_remedy() -> None:
     assert "exactlyOnce to false" in str(no_transactions("EndTxn"))

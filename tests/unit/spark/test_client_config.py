@@ -12,7 +12,7 @@ from kraft.spark.errors import DataLoss
 from kraft.world.ports import Login, Tls
 
 
-def test_names_that_differ_are_translated_and_others_pass() -> None:
+def test_spark_option_names_are_translated_and_client_names_pass_unchanged() -> None:
     given = {
         "fetch.max.wait.ms": "5",
         "request.timeout.ms": "9",
@@ -28,7 +28,7 @@ def test_names_that_differ_are_translated_and_others_pass() -> None:
     }
 
 
-def test_readers_see_uncommitted_records_unless_told_otherwise_and_never_commit() -> None:
+def test_readers_default_to_read_uncommitted_and_never_commit_offsets() -> None:
     config = consumer_config({"bootstrap.servers": "h:1", "enable.auto.commit": "true"}, "g")
     assert (config["isolation.level"], config["enable.auto.commit"], config["group.id"]) == (
         "read_uncommitted",
@@ -41,20 +41,20 @@ def test_readers_see_uncommitted_records_unless_told_otherwise_and_never_commit(
     )
 
 
-def test_writers_are_idempotent_and_place_keys_as_java_does() -> None:
+def test_writers_are_idempotent_and_partition_keys_as_java_does() -> None:
     config = producer_config({"acks": "1", "enable.idempotence": "false"})
     assert (config["partitioner"], config["acks"], config["enable.idempotence"]) == ("murmur2_random", "1", "false")
     assert producer_config({})["enable.idempotence"] == "true"
 
 
-def test_look_ups_get_no_consumer_settings() -> None:
+def test_offset_lookups_get_no_consumer_settings() -> None:
     assert (
         not {"group.id", "isolation.level"}
         & admin_config({"group.id": "g", "isolation.level": "read_committed"}).keys()
     )
 
 
-def test_one_security_is_told_to_every_client_and_shown_by_none() -> None:
+def test_security_options_reach_every_client_and_are_never_shown() -> None:
     security = WireSecurity(Tls(trusted="authority"), Login(mechanism="PLAIN", username="u", password="p-secret"))
     for config in (admin_config({}, security), consumer_config({}, "g", security), producer_config({}, security)):
         assert (
@@ -76,7 +76,7 @@ def test_a_java_partitioner_is_refused() -> None:
         translate({"partitioner.class": "x.Y"})
 
 
-def test_an_error_of_ours_crosses_to_another_process_as_text() -> None:
+def test_a_kraft_error_is_pickled_as_text() -> None:
     loss = DataLoss("PARTITIONS_DELETED", "Partitions t-0 have been deleted.")
     arrived = pickle.loads(pickle.dumps(loss))
     assert str(arrived) == str(loss)
@@ -84,7 +84,9 @@ def test_an_error_of_ours_crosses_to_another_process_as_text() -> None:
     assert "failOnDataLoss to false" in str(arrived)
 
 
-def test_what_no_client_knows_has_no_effect_as_with_the_java_client(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_option_unknown_to_every_client_has_no_effect_as_in_the_java_client(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     assert translate({"no.such.thing": "1", "client.rack": "r", "linger.ms": "x"}) == {
         "client.rack": "r",
         "linger.ms": "x",
@@ -92,7 +94,7 @@ def test_what_no_client_knows_has_no_effect_as_with_the_java_client(caplog: pyte
     assert "kafka.no.such.thing is not known to any client and has no effect" in caplog.text
 
 
-def test_what_no_client_knows_neither_changes_the_reader_nor_stops_the_sink() -> None:
+def test_an_unknown_option_neither_changes_the_reader_nor_fails_the_sink() -> None:
     from kraft.spark.sink.sink_options import check_exactly_once
     from kraft.spark.source.options import batch_options
 

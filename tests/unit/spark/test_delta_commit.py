@@ -26,7 +26,7 @@ def files(place: Path, number: int, day: str) -> Path:
     return directory
 
 
-def test_a_number_is_committed_once_by_those_too_that_did_not_see_it(tmp_path: Path) -> None:
+def test_a_delta_version_is_committed_once_even_by_writers_that_did_not_see_it(tmp_path: Path) -> None:
     first, second = table_at(tmp_path, BY, COLUMNS), table_at(tmp_path, BY, COLUMNS)
     written = added(tmp_path, files(tmp_path, 0, "2023-11-14"))
     assert DeltaTable(str(tmp_path)).count() == 0

@@ -45,25 +45,25 @@ def size_of(request: Any) -> int:
     return int(request.topics[0].partitions[0].partition_max_bytes)
 
 
-def test_what_is_behind_the_range_is_not_looked_at() -> None:
+def test_batches_behind_the_range_are_not_decoded() -> None:
     made = fetcher(0, 15)
     found = made.accept(None, answer(chunk(0), chunk(10), chunk(20, broken=True)))
     assert [batch.base_offset for batch in found] == [0, 10]
     assert made.position == 15
 
 
-def test_what_is_in_the_range_is_checked() -> None:
+def test_batches_in_the_range_are_validated() -> None:
     with pytest.raises(CorruptBatch):
         fetcher(0, 15).accept(None, answer(chunk(0), chunk(10, broken=True)))
 
 
-def test_a_range_that_compaction_emptied_ends_at_the_first_batch_behind_it() -> None:
+def test_a_range_emptied_by_compaction_ends_at_the_first_batch_behind_it() -> None:
     made = fetcher(3, 8)
     assert made.accept(None, answer(chunk(20))) == []
     assert made.position == 8
 
 
-def test_a_short_range_asks_for_little_and_a_long_one_for_much() -> None:
+def test_the_fetch_size_grows_with_the_length_of_the_range() -> None:
     short, long = (
         size_of(fetcher(0, 10).request(WireCluster("h:1"))),
         size_of(fetcher(0, 10_000_000).request(WireCluster("h:1"))),
@@ -72,7 +72,7 @@ def test_a_short_range_asks_for_little_and_a_long_one_for_much() -> None:
     assert long == direct_fetcher.FETCH_BYTES
 
 
-def test_what_was_seen_tells_how_much_the_rest_takes() -> None:
+def test_the_fetch_size_is_estimated_from_the_batches_read_so_far() -> None:
     made = fetcher(0, 1000)
     before = size_of(made.request(WireCluster("h:1")))
     made.accept(None, answer(chunk(0)))

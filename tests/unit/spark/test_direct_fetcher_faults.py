@@ -40,7 +40,7 @@ def read(made: Any, nodes: ManyNodes) -> int:
 ONE, TWO = b"1" * 16, b"2" * 16
 
 
-def test_a_topic_that_was_made_anew_since_the_plan_is_loss_and_its_records_are_not_read(
+def test_a_topic_recreated_since_the_plan_is_data_loss_and_its_records_are_not_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(NEW, topic_id=TWO), n2=Node(NEW, topic_id=TWO), n3=Node(NEW, topic_id=TWO))
@@ -50,7 +50,7 @@ def test_a_topic_that_was_made_anew_since_the_plan_is_loss_and_its_records_are_n
         read(fetcher(850, 1000, topic_id=ONE), nodes)
 
 
-def test_a_leader_that_has_not_heard_of_the_topic_made_anew_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_leader_without_metadata_of_a_recreated_topic_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     late = Node(NEW, topic_id=ONE)
     nodes = ManyNodes(monkeypatch, n1=Node(NEW, topic_id=TWO), n2=late, n3=Node(NEW, topic_id=TWO))
     made = fetcher(850, 1000, topic_id=TWO)
@@ -59,14 +59,14 @@ def test_a_leader_that_has_not_heard_of_the_topic_made_anew_is_waited_for(monkey
     assert sum(batch.num_rows for batch in rows) == 150
 
 
-def test_a_leader_that_was_deposed_and_is_behind_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deposed_leader_that_lags_is_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(OLD, high=900), n2=Node(NEW), n3=Node(NEW))
     assert read(fetcher(850, 1000), nodes) == 150
     assert "ListOffsetsRequest" not in nodes.nodes[1].asked, "the leader is looked for anew first"
     assert read(fetcher(900, 1000, attempts_max=0), nodes) == 100
 
 
-def test_a_connection_whose_login_is_about_to_end_is_replaced_within_a_range(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_whose_login_expires_is_replaced_within_a_range(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(OLD), n2=Node(OLD), n3=Node(OLD))
     made = fetcher(0, 1000)
     rows = made.fetches(nodes.cluster())
@@ -80,7 +80,7 @@ def test_a_connection_whose_login_is_about_to_end_is_replaced_within_a_range(mon
 
 
 @pytest.mark.parametrize("start", [900, 950])
-def test_a_deposed_leader_that_alone_can_be_reached_is_waited_out(monkeypatch: pytest.MonkeyPatch, start: int) -> None:
+def test_a_read_waits_while_only_a_deposed_leader_can_be_reached(monkeypatch: pytest.MonkeyPatch, start: int) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(OLD, high=900), n2=Node(NEW, reachable=False), n3=Node(NEW, reachable=False))
     with pytest.raises(TimeoutError, match="1 of 3 nodes say that node 1 leads it in epoch 4"):
         read(fetcher(start, 1000, fail_on_data_loss=False), nodes)
@@ -89,7 +89,7 @@ def test_a_deposed_leader_that_alone_can_be_reached_is_waited_out(monkeypatch: p
 
 @pytest.mark.parametrize("start", [900, 950])
 @pytest.mark.parametrize(("alive", "seconds"), [((1, 2, 3), 10), ((1, 3), 30)])
-def test_a_log_that_is_shorter_at_the_leader_that_most_agree_upon_is_loss(
+def test_a_shorter_log_at_the_leader_of_the_majority_is_data_loss(
     monkeypatch: pytest.MonkeyPatch, start: int, alive: tuple[int, ...], seconds: int
 ) -> None:
     nodes = ManyNodes(
@@ -100,13 +100,13 @@ def test_a_log_that_is_shorter_at_the_leader_that_most_agree_upon_is_loss(
     assert nodes.now - 1000.0 < seconds
 
 
-def test_no_attempts_is_no_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_zero_configured_attempts_do_not_crash(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(OLD, high=900))
     with pytest.raises(DataLoss):
         read(fetcher(900, 1000, attempts_max=0), nodes)
 
 
-def test_an_end_that_comes_late_is_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_end_offset_that_arrives_late_is_no_data_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(OLD, high=900), n2=Node(OLD), n3=Node(OLD))
     sleep = nodes.sleep
 
@@ -118,25 +118,25 @@ def test_an_end_that_comes_late_is_no_loss(monkeypatch: pytest.MonkeyPatch) -> N
     assert read(fetcher(900, 1000), nodes) == 100
 
 
-def test_a_log_start_that_most_agree_upon_is_skipped_to_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_skips_to_the_log_start_of_the_majoritys_leader_immediately(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(OLD, low=400), n2=Node(OLD), n3=Node(OLD, reachable=False))
     assert read(fetcher(300, 1000, fail_on_data_loss=False), nodes) == 600
     assert nodes.now == 1000.0
 
 
-def test_what_a_deposed_leader_deleted_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_deleted_only_by_a_deposed_leader_are_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(OLD, low=400), n2=Node(NEW), n3=Node(NEW))
     assert read(fetcher(300, 1000), nodes) == 700
 
 
-def test_a_topic_is_gone_when_most_nodes_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_topic_is_deleted_when_a_majority_of_nodes_does_not_know_it(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(None), n2=Node(None), n3=Node(None))
     with pytest.raises(DataLoss, match="does not exist any more"):
         read(fetcher(0, 1000), nodes)
     assert nodes.now - 1000.0 < 10
 
 
-def test_a_topic_that_one_node_does_not_know_is_not_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_topic_unknown_to_one_node_is_not_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(None), n2=Node(NEW), n3=Node(NEW))
     assert read(fetcher(0, 1000), nodes) == 1000
     nodes.nodes[2].reachable = nodes.nodes[3].reachable = False
@@ -144,7 +144,7 @@ def test_a_topic_that_one_node_does_not_know_is_not_gone(monkeypatch: pytest.Mon
         read(fetcher(0, 1000, fail_on_data_loss=False), nodes)
 
 
-def test_a_topic_that_comes_back_was_not_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_topic_that_reappears_was_not_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(OLD))
     made, cluster = fetcher(0, 1000), nodes.cluster()
     unknown = direct_fetcher.WireError(3, "t")
@@ -158,7 +158,7 @@ def test_a_topic_that_comes_back_was_not_gone(monkeypatch: pytest.MonkeyPatch) -
     assert not made.gone.is_settling
 
 
-def test_a_connection_that_breaks_under_the_request_sent_ahead_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_that_breaks_during_a_pipelined_fetch_is_reopened(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(OLD))
     made, cluster = fetcher(0, 1000), nodes.cluster()
     cluster.leader("t", 0)
@@ -169,7 +169,7 @@ def test_a_connection_that_breaks_under_the_request_sent_ahead_is_made_anew(monk
     assert nodes.nodes[1].asked.count("FetchRequest") == 1000 // BATCH
 
 
-def test_a_leader_elected_meanwhile_under_the_same_node_is_asked_in_its_new_epoch(
+def test_a_leader_reelected_on_the_same_node_is_asked_with_its_new_epoch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(OLD))
@@ -180,7 +180,7 @@ def test_a_leader_elected_meanwhile_under_the_same_node_is_asked_in_its_new_epoc
     assert sum(batch.num_rows for batch in batches) == 1000 - BATCH
 
 
-def test_a_fetch_tells_the_newest_epoch_known_so_that_a_deposed_leader_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fetch_sends_the_newest_known_epoch_so_that_a_deposed_leader_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(OLD))
     made, cluster = fetcher(0, 1000), nodes.cluster()
     assert made.request(cluster).topics[0].partitions[0].current_leader_epoch == -1

@@ -46,7 +46,7 @@ def values(parcel: StagedBatch, staging: MemoryStaging | None = None) -> list[by
     return [record.value for record in RecordBatch(data).records()]
 
 
-def test_few_rows_go_to_the_driver_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_rows_are_sent_to_the_driver_directly(monkeypatch: pytest.MonkeyPatch) -> None:
     FakeCluster(monkeypatch, a=1, b=1)
     staging = MemoryStaging()
     writer = attempt(staging)
@@ -59,7 +59,7 @@ def test_few_rows_go_to_the_driver_as_they_are(monkeypatch: pytest.MonkeyPatch) 
     assert staging.kept == []
 
 
-def test_many_rows_are_staged_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_rows_are_staged_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     FakeCluster(monkeypatch, a=1)
     staging, sent = MemoryStaging(), [b"%d" % number + b"x" * (200 << 10) for number in range(40)]
     writer = attempt(staging)
@@ -71,7 +71,7 @@ def test_many_rows_are_staged_in_their_order(monkeypatch: pytest.MonkeyPatch) ->
     assert len(staging.kept) > 5
 
 
-def test_rows_of_many_partitions_are_packed_before_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_many_partitions_are_packed_before_the_buffer_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     FakeCluster(monkeypatch, a=100)
     monkeypatch.setattr(row_packer, "PENDING_BYTES_MAX", 1000)
     writer = attempt()
@@ -80,7 +80,7 @@ def test_rows_of_many_partitions_are_packed_before_they_are_too_many(monkeypatch
     assert sum(each.rows for each in writer.finish()) == 50
 
 
-def test_a_row_without_a_topic_and_one_for_no_partition_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_without_a_topic_or_with_an_unknown_partition_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     FakeCluster(monkeypatch, a=2)
     with pytest.raises(SourceError, match="KAFKA_NULL_TOPIC_IN_DATA"):
         attempt().write(incoming_rows(rows(None, b"1")))
@@ -89,13 +89,13 @@ def test_a_row_without_a_topic_and_one_for_no_partition_are_refused(monkeypatch:
             attempt().write(incoming_rows([("a", None, b"1", wrong, None, None)]))
 
 
-def test_a_topic_that_is_not_there_is_waited_for_a_little_and_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_topic_is_waited_for_briefly_and_then_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     FakeCluster(monkeypatch)
     with pytest.raises(WireError, match="UNKNOWN_TOPIC_OR_PARTITION"):
         attempt().write(incoming_rows(rows("a", b"1")))
 
 
-def test_a_topic_that_is_not_there_is_made_by_nodes_that_do_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_topic_is_created_by_brokers_with_auto_creation(monkeypatch: pytest.MonkeyPatch) -> None:
     FakeCluster(monkeypatch).makes_topics = True
     writer = attempt()
     writer.write(incoming_rows(rows("a", b"1")))

@@ -11,7 +11,7 @@ from kraft.spark.source.ranges import OffsetRange
 batch_reader = pytest.importorskip("kraft.spark.source.batch_reader")
 
 
-def test_a_task_reads_each_of_its_ranges_and_then_freezes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_reads_each_of_its_ranges_and_then_freezes_its_heap(monkeypatch: pytest.MonkeyPatch) -> None:
     frozen: list[bool] = []
     monkeypatch.setattr(
         batch_reader,
@@ -26,6 +26,6 @@ def test_a_task_reads_each_of_its_ranges_and_then_freezes(monkeypatch: pytest.Mo
     assert frozen == [True]
 
 
-def test_the_partition_that_spark_makes_up_has_no_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_placeholder_partition_of_spark_has_no_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_reader, "freeze_imports", lambda: None)
     assert list(batch_reader.fetch(None, {}, None)) == []

@@ -32,20 +32,20 @@ class Told:
         return {wanted[0].group_id: made}
 
 
-def test_where_a_log_begins_and_ends_is_asked_of_its_leader(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_start_and_end_are_requested_from_the_partition_leader(monkeypatch: pytest.MonkeyPatch) -> None:
     ManyNodes(monkeypatch, n1=Node(Leader(1, 4), low=3, high=9))
     assert module.list_offsets(Access("n1:1"), [T0], latest=True) == {T0: 9}
     assert module.list_offsets(Access("n1:1"), [T0], latest=False) == {T0: 3}
 
 
-def test_an_end_that_is_no_offset_fails_the_job_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_end_offset_eventually_fails_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(Leader(1, 4), high=-1))
     with pytest.raises(JobFailed, match="a broker answered -1, which is no offset"):
         module.list_offsets(Access("n1:1"), [T0], latest=True)
     assert nodes.now > 1028
 
 
-def test_a_group_whose_offset_could_not_be_read_is_not_one_that_has_committed_nothing() -> None:
+def test_a_group_with_unreadable_offsets_is_not_a_group_without_commits() -> None:
     assert module.committed(Told(7), "g") == {T0: 7}
     assert module.committed(Told(-1001), "g") == {}
     problem = confluent_kafka.KafkaError(confluent_kafka.KafkaError.UNSTABLE_OFFSET_COMMIT)

@@ -24,42 +24,42 @@ def judged(found: list[Seen], *, exactly_once: bool = True) -> Verdict:
     return verdict
 
 
-def test_what_is_acknowledged_and_there_once_is_well() -> None:
+def test_an_acknowledged_record_found_once_is_correct() -> None:
     assert judged(WHOLE).ok
     assert judged([*WHOLE, Seen(1, 1, "d")]).ok, "sent and not acknowledged may be there"
     assert judged(WHOLE).checked == 3
 
 
-def test_what_is_missing_is_lost() -> None:
+def test_a_missing_acknowledged_record_is_lost() -> None:
     assert judged(WHOLE[1:]).lost == 1
 
 
-def test_what_is_there_twice_counts_where_once_is_promised() -> None:
+def test_a_duplicate_record_is_a_violation_under_exactly_once() -> None:
     again = [*WHOLE, Seen(0, 1, "b")]
     assert (judged(again).duplicated, judged(again).ok) == (1, False)
     assert judged(again, exactly_once=False).ok
     assert judged(again, exactly_once=False).notes
 
 
-def test_what_was_never_sent_is_a_violation() -> None:
+def test_a_record_that_was_never_sent_is_a_violation() -> None:
     assert not judged([*WHOLE, Seen(1, 1, "x")]).ok
 
 
-def test_offsets_must_rise_within_a_partition() -> None:
+def test_offsets_must_increase_within_a_partition() -> None:
     for found, ok in ((WHOLE, True), ([WHOLE[1], WHOLE[0]], False), ([WHOLE[2], *WHOLE[:2]], True)):
         verdict = Verdict("kraft")
         judge_order(verdict, "log", found, exactly_once=True)
         assert verdict.ok == ok
 
 
-def test_a_value_must_be_the_logs() -> None:
+def test_a_value_read_must_equal_the_value_in_the_log() -> None:
     for log, ok in (({(0, 0): "a", (0, 1): "b", (1, 0): "c"}, True), ({(0, 0): "a"}, False)):
         verdict = Verdict("kraft")
         judge_values_by_place(verdict, "sink", WHOLE, log)
         assert verdict.ok == ok
 
 
-def test_a_checkpoint_must_not_go_back() -> None:
+def test_a_checkpoint_must_not_move_backwards() -> None:
     for offsets, ok in (
         ([{"0": 1}, {"0": 1, "1": 4}], True),
         ([{"0": 2}, {"0": 1}], False),
@@ -70,7 +70,7 @@ def test_a_checkpoint_must_not_go_back() -> None:
         assert verdict.ok == ok
 
 
-def test_a_batch_read_must_have_every_offset_once() -> None:
+def test_a_batch_read_must_contain_every_offset_once() -> None:
     for counted, ok in (({0: (3, 3, 2)}, True), ({0: (3, 2, 2)}, False), ({0: (3, 3, 3)}, False)):
         verdict = Verdict("kraft")
         judge_batch_read(verdict, counted, "read")
@@ -85,7 +85,7 @@ def plan(ranges: dict[int, tuple[int, int]], failed: str = "") -> Plan:
 GOOD = plan({0: (0, 5), 1: (0, 9)})
 
 
-def test_a_plan_must_have_every_partition_and_all_that_was_acknowledged_before() -> None:
+def test_a_plan_must_cover_every_partition_and_all_previously_acknowledged_records() -> None:
     for ranges, told in (
         ({1: (0, 7)}, "partition 0 is missing, its end was 5"),
         ({0: (0, 5), 1: (0, 6)}, "partition 1 is read in (0, 6), its end was 7"),
@@ -96,7 +96,7 @@ def test_a_plan_must_have_every_partition_and_all_that_was_acknowledged_before()
         assert told in verdict.violations[0]
 
 
-def test_a_plan_may_say_that_it_failed_but_not_the_last_one_nor_none_be_made() -> None:
+def test_a_plan_may_fail_but_not_the_last_one_and_at_least_one_must_succeed() -> None:
     for plans, ok in (([GOOD], True), ([plan({}, "no"), GOOD], True), ([GOOD, plan({}, "no")], False), ([], False)):
         verdict = Verdict("kraft")
         judge_plans(verdict, plans)

@@ -29,7 +29,7 @@ class Node:
 @pytest.mark.parametrize(
     "problem", [AssertionError("nothing bit"), TimeoutError("stuck"), NodeFailed("it did not serve")]
 )
-def test_a_round_that_proves_nothing_is_invalid_and_the_next_one_runs(problem: Exception) -> None:
+def test_an_inconclusive_round_is_invalid_and_the_next_one_runs(problem: Exception) -> None:
     nodes = {1: Node(runs=True), 2: Node(runs=False)}
     told = harness.Told(SimpleNamespace(nodes=nodes))
 
@@ -51,7 +51,7 @@ def fail(running: Any, times: int) -> None:
         running.failed("kraft-log", "java.io.IOException: Stream closed")
 
 
-def test_a_driver_whose_python_workers_do_not_start_gives_up(tmp_path: Path) -> None:
+def test_a_driver_whose_python_workers_never_start_gives_up(tmp_path: Path) -> None:
     running = job_in(tmp_path)
     fail(running, job.FACTORY_FAILURES_MAX - 1)
     running.python_worked("kafka-parquet")
@@ -60,7 +60,7 @@ def test_a_driver_whose_python_workers_do_not_start_gives_up(tmp_path: Path) -> 
     assert (tmp_path / "events.jsonl").read_text().count("failed") == job.FACTORY_FAILURES_MAX
 
 
-def test_a_driver_whose_workers_start_now_and_then_goes_on_and_other_failures_do_not_count(tmp_path: Path) -> None:
+def test_a_driver_whose_workers_start_sometimes_continues_and_other_failures_do_not_count(tmp_path: Path) -> None:
     running = job_in(tmp_path)
     for _ in range(3):
         fail(running, job.FACTORY_FAILURES_MAX - 1)
@@ -89,7 +89,7 @@ class StuckDriver:
         return "log"
 
 
-def test_a_stuck_driver_is_started_again_but_not_for_ever(tmp_path: Path) -> None:
+def test_a_stuck_driver_is_restarted_a_limited_number_of_times(tmp_path: Path) -> None:
     one = rounds.Round(SimpleNamespace(bootstrap="h:1"), tmp_path, 1, ("kraft",), ("leader",), "local[2]")
     one.driver = StuckDriver(rounds.STUCK_MAX, tmp_path)
     one.until_drained()
@@ -100,7 +100,7 @@ def test_a_stuck_driver_is_started_again_but_not_for_ever(tmp_path: Path) -> Non
         one.until_drained()
 
 
-def test_the_start_beside_the_first_batchs_end_is_no_offset_of_a_partition(tmp_path: Path) -> None:
+def test_the_start_logged_beside_the_first_batchs_end_is_no_partition_offset(tmp_path: Path) -> None:
     (tmp_path / "offsets").mkdir()
     for number, line in enumerate(('{"t":{"00":0,"0":5,"010":1,"10":7}}', '{"t":{"0":6,"10":8}}')):
         (tmp_path / "offsets" / str(number)).write_text(f"v1\n{{}}\n{line}")

@@ -95,7 +95,7 @@ def fail_at(monkeypatch: pytest.MonkeyPatch, table: Table, deeds: list[Callable[
     monkeypatch.setattr(iceberg, "WAIT_SECONDS", 0.0)
 
 
-def test_a_batch_is_one_snapshot_which_names_query_and_batch(tmp_path: Path) -> None:
+def test_a_batch_is_one_iceberg_snapshot_that_names_query_and_batch(tmp_path: Path) -> None:
     table = table_in(tmp_path)
     assert commit_batch(table, "q", 0, written(table, rows(range(5)), rows(range(3), partition=1)))
     assert commit_batch(table, "q", 1, [])
@@ -106,14 +106,14 @@ def test_a_batch_is_one_snapshot_which_names_query_and_batch(tmp_path: Path) -> 
     assert (found.properties["kraft.batch-id.q"], last_batch(found, "q"), last_batch(found, "p")) == ("1", 1, None)
 
 
-def test_a_batch_that_the_table_has_is_not_committed_again(tmp_path: Path) -> None:
+def test_a_batch_already_in_the_table_is_not_committed_again(tmp_path: Path) -> None:
     table, late = table_in(tmp_path), table_in(tmp_path)
     assert commit_batch(table, "q", 0, written(table, rows(range(5))))
     assert not commit_batch(late, "q", 0, written(late, rows(range(5)), run="late"))
     assert offsets_of(tmp_path) == list(range(5))
 
 
-def test_a_commit_that_arrives_during_another_try_is_found_before_the_next_try(
+def test_a_commit_that_succeeded_during_a_retry_is_found_before_the_next_retry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, killed = table_in(tmp_path), table_in(tmp_path)
@@ -127,7 +127,9 @@ def test_a_commit_that_arrives_during_another_try_is_found_before_the_next_try(
     assert offsets_of(tmp_path) == list(range(5))
 
 
-def test_a_commit_without_an_answer_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_commit_without_a_response_the_snapshot_is_searched_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = table_in(tmp_path)
 
     def unheard(commit: Callable[[], Any]) -> Any:
@@ -140,7 +142,9 @@ def test_a_commit_without_an_answer_is_looked_for(tmp_path: Path, monkeypatch: p
     assert len(reloaded(table).snapshots()) == 1
 
 
-def test_a_commit_behind_one_of_somebody_else_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_that_conflicts_with_another_writer_is_retried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table, other = table_in(tmp_path), table_in(tmp_path)
 
     def late(commit: Callable[[], Any]) -> Any:
@@ -153,7 +157,7 @@ def test_a_commit_behind_one_of_somebody_else_is_tried_again(tmp_path: Path, mon
     assert commit_batch(table, "q", 1, written(table, rows(range(5, 6))))
 
 
-def test_tries_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commit_retries_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = table_in(tmp_path)
 
     def refuse(commit: Callable[[], Any]) -> Any:
@@ -164,7 +168,7 @@ def test_tries_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         commit_batch(table, "q", 0, [])
 
 
-def test_a_table_that_was_set_back_or_made_anew_is_refused(tmp_path: Path) -> None:
+def test_a_rolled_back_or_recreated_table_is_refused(tmp_path: Path) -> None:
     table = table_in(tmp_path)
     for number in range(3):
         commit_batch(table, "q", number, written(table, rows(range(number, number + 1)), run=str(number)))
@@ -175,7 +179,7 @@ def test_a_table_that_was_set_back_or_made_anew_is_refused(tmp_path: Path) -> No
         commit_batch(table, "another", 3, [])
 
 
-def test_the_last_batch_is_known_when_its_snapshot_is_expired(tmp_path: Path) -> None:
+def test_the_last_batch_is_known_after_its_snapshot_has_expired(tmp_path: Path) -> None:
     table = table_in(tmp_path)
     commit_batch(table, "q", 0, written(table, rows(range(5))))
     commit_batch(table, "other", 0, written(table, rows(range(100, 101)), run="other"))
@@ -183,7 +187,7 @@ def test_the_last_batch_is_known_when_its_snapshot_is_expired(tmp_path: Path) ->
     assert last_batch(reloaded(table), "q") == 0
 
 
-def test_files_that_no_snapshot_has_are_removed_and_others_stay(tmp_path: Path) -> None:
+def test_only_files_without_a_snapshot_are_removed(tmp_path: Path) -> None:
     table = table_in(tmp_path)
     commit_batch(table, "q", 0, written(table, rows(range(5))))
     written(table, rows(range(5)), rows(range(5), partition=1))
@@ -193,7 +197,7 @@ def test_files_that_no_snapshot_has_are_removed_and_others_stay(tmp_path: Path) 
     assert offsets_of(tmp_path) == list(range(5))
 
 
-def test_a_file_that_is_not_whole_is_told(tmp_path: Path) -> None:
+def test_a_damaged_file_is_reported(tmp_path: Path) -> None:
     table = table_in(tmp_path)
     layout = table_layout(table, "run", "day", "snappy")
     files = layout.files()
@@ -208,7 +212,7 @@ def test_a_file_that_is_not_whole_is_told(tmp_path: Path) -> None:
         data_files(table, layout, [told])
 
 
-def test_statistics_tell_offsets_and_are_left_out_for_what_python_cannot_say(tmp_path: Path) -> None:
+def test_file_statistics_include_offsets_and_omit_values_python_cannot_represent(tmp_path: Path) -> None:
     table = table_in(tmp_path, ("identity(partition)",))
     far_us = 250_000 * 365 * DAY_US
     found = written(table, rows(range(7, 9), time_us=far_us, value=b"v" * 10_000), by=("identity(partition)",))
@@ -227,7 +231,7 @@ def test_statistics_tell_offsets_and_are_left_out_for_what_python_cannot_say(tmp
         (("identity(topic)",), [("orders",)]),
     ],
 )
-def test_a_file_has_records_of_one_partition_of_the_table(
+def test_a_data_file_has_records_of_one_table_partition(
     tmp_path: Path, by: tuple[str, ...], values: list[tuple[Any, ...]]
 ) -> None:
     table = table_in(tmp_path, by)
@@ -260,7 +264,7 @@ def test_partitions_are_parsed_and_others_refused(tmp_path: Path) -> None:
         check_table(name_in(tmp_path), table, COLUMNS, partition_parts(("hour(timestamp)",)))
 
 
-def test_a_catalog_that_cannot_be_used_and_a_table_that_is_not_there_are_told(tmp_path: Path) -> None:
+def test_an_unusable_catalog_and_a_missing_table_are_reported(tmp_path: Path) -> None:
     with pytest.raises(JobFailed, match="the catalog nowhere cannot be used"):
         require_table(TableName(table="a.b", catalog="nowhere", properties={"type": "no such"}))
     with pytest.raises(JobNotFound, match=r"table test.shop.orders does not exist"):
@@ -270,11 +274,11 @@ def test_a_catalog_that_cannot_be_used_and_a_table_that_is_not_there_are_told(tm
 @pytest.mark.parametrize(
     ("number", "unit", "time_us"), [(-1, "month", -31 * DAY_US), (2, "hour", DAY_US // 12), (7, "", 0)]
 )
-def test_the_beginning_of_a_unit(number: int, unit: str, time_us: int) -> None:
+def test_the_start_of_a_partition_interval_is_computed(number: int, unit: str, time_us: int) -> None:
     assert begun_at(number, unit) == time_us
 
 
-def test_snapshots_expire_with_the_files_that_no_other_has(tmp_path: Path) -> None:
+def test_snapshots_expire_together_with_files_no_other_snapshot_uses(tmp_path: Path) -> None:
     table = table_in(tmp_path)
     commit_batch(table, "q", 0, written(table, rows(range(5)), run="0"))
     commit_batch(table, "q", 1, written(table, rows(range(5, 8)), run="1"))
@@ -303,7 +307,7 @@ def merged_once(table: Table, bytes_max: int = 1 << 30) -> None:
     committed(table, "the merged files", lambda transaction: stage(transaction, table, base, old, new))
 
 
-def test_files_of_one_partition_become_one_in_order_of_offsets_and_batches_go_on(tmp_path: Path) -> None:
+def test_files_of_one_partition_are_merged_in_offset_order_and_batches_continue(tmp_path: Path) -> None:
     table = table_in(tmp_path)
     commit_batch(table, "q", 0, written(table, rows(range(3)), rows(range(3), 1), run="0"))
     commit_batch(table, "q", 1, written(table, rows(range(3, 5)), rows(range(3, 5), time_us=DAY_US), run="1"))
@@ -318,7 +322,7 @@ def test_files_of_one_partition_become_one_in_order_of_offsets_and_batches_go_on
     assert commit_batch(table, "q", 2, [])
 
 
-def test_merging_keeps_what_others_append_and_ends_where_they_delete(
+def test_merging_keeps_concurrent_appends_and_stops_at_concurrent_deletes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, other = table_in(tmp_path), table_in(tmp_path)
@@ -344,7 +348,7 @@ def test_merging_keeps_what_others_append_and_ends_where_they_delete(
     assert offsets_of(tmp_path) == [0, 1, 2]
 
 
-def test_a_merged_file_has_as_many_records_as_those_it_is_made_of(tmp_path: Path) -> None:
+def test_a_merged_file_has_as_many_records_as_its_sources(tmp_path: Path) -> None:
     table = table_in(tmp_path)
     for number in range(2):
         commit_batch(table, "q", number, written(table, rows(range(number, number + 1)), run=str(number)))
@@ -353,7 +357,7 @@ def test_a_merged_file_has_as_many_records_as_those_it_is_made_of(tmp_path: Path
         check_counts(groups, [{"merge": 0, "records": 1}])
 
 
-def test_records_without_headers_stay_so_when_they_are_read_and_merged(tmp_path: Path) -> None:
+def test_null_headers_stay_null_when_files_are_read_and_merged(tmp_path: Path) -> None:
     table = table_in(tmp_path)
     for number in range(2):
         commit_batch(table, "q", number, written(table, rows(range(number, number + 1)), run=str(number)))

@@ -25,7 +25,7 @@ OURS = "micro-batch 3 of kraft-spark/q/t/ was committed before its driver ended"
 
 
 @pytest.mark.parametrize("is_whole", [False, True])
-def test_logs_are_left_out_and_kept_and_what_jobs_say_is_passed_on(is_whole: bool) -> None:
+def test_java_log_lines_are_suppressed_but_kept_and_job_output_is_passed_on(is_whole: bool) -> None:
     told: list[str] = []
     output = JavaOutput(told.append, is_whole=is_whole)
     for line in [*LOGS.splitlines(), OURS]:
@@ -35,7 +35,7 @@ def test_logs_are_left_out_and_kept_and_what_jobs_say_is_passed_on(is_whole: boo
     output.close_writer()
 
 
-def test_lines_come_through_the_pipe_until_it_ends() -> None:
+def test_lines_are_read_from_the_pipe_until_it_closes() -> None:
     told: list[str] = []
     output = JavaOutput(told.append, is_whole=False)
     os.write(output.writer, f"{OURS}\n\xff".encode("latin-1"))

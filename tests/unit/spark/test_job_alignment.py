@@ -57,15 +57,13 @@ RECORDS = st.lists(st.sampled_from("aab"), min_size=1, max_size=12)
 
 
 @given(RECORDS, st.data())
-def test_copies_agree_wherever_retention_has_come_as_long_as_they_share_a_record(
-    log: list[str], data: st.DataObject
-) -> None:
+def test_copies_agree_at_any_retention_progress_if_they_share_a_record(log: list[str], data: st.DataObject) -> None:
     left, right = (data.draw(st.integers(0, len(log) - 1)) for _ in range(2))
     assert agree(log[left:], left, log[right:], right)
 
 
 @given(RECORDS, st.integers(0, 11), st.integers(1, 12))
-def test_a_copy_that_is_behind_or_has_lost_its_beginning_without_retention_never_agrees(
+def test_a_copy_that_lags_or_lost_its_first_records_without_retention_never_agrees(
     log: list[str], start: int, missing: int
 ) -> None:
     start, missing = min(start, len(log) - 1), min(missing, len(log))
@@ -76,7 +74,7 @@ def test_a_copy_that_is_behind_or_has_lost_its_beginning_without_retention_never
 
 
 @given(RECORDS, st.integers(0, 11), st.integers(0, 11))
-def test_a_record_that_differs_is_always_found(log: list[str], start: int, at: int) -> None:
+def test_a_differing_record_is_always_found(log: list[str], start: int, at: int) -> None:
     start = min(start, len(log) - 1)
     copy = log[start:]
     copy[min(at, len(copy) - 1)] = "other"
@@ -84,14 +82,14 @@ def test_a_record_that_differs_is_always_found(log: list[str], start: int, at: i
     assert not agree(copy, start, log, 0)
 
 
-def test_without_retention_records_are_compared_from_the_first_on() -> None:
+def test_without_retention_records_are_compared_from_the_first_record() -> None:
     assert shifts(Held(10, 0, 3), Held(5, 0, 3)) == (0,)
     assert moved({0: 0, 1: 0}, {0: 0}) == frozenset()
     assert moved({0: 0, 1: 2}, {2: 1}) == {1, 2}
     assert by_partition({}, {}, {2, 0}) == [(0, 0), (2, 0)]
 
 
-def test_a_copy_that_is_behind_after_retention_is_told_where_it_ends() -> None:
+def test_a_copy_that_lags_after_retention_is_reported_with_its_end() -> None:
     log = [str(each) for each in range(20)]
     chosen = judged(log[8:], 8, log[:15], 0)
     assert (chosen[0].shift, differing(chosen)) == (-8, 5)
@@ -101,7 +99,7 @@ def test_a_copy_that_is_behind_after_retention_is_told_where_it_ends() -> None:
     assert verdict(chosen, "place", aligned=True)["left_out_count"] == 8
 
 
-def test_no_more_is_left_out_than_the_log_can_have_held() -> None:
+def test_no_more_records_are_skipped_than_the_log_can_have_held() -> None:
     assert shifts(Held(10, 0), Held(5, 4)) == (0,)
     assert shifts(Held(10, 0), Held(5, 5)) == (0, 5)
     assert shifts(Held(10, 0, None), Held(5, 7, 3)) == (0, 2, 5)

@@ -25,12 +25,12 @@ from kraft.spark.jobs.running import JobFailed
 MB = 1 << 20
 
 
-def test_large_files_are_limited_by_bytes_alone() -> None:
+def test_batches_of_large_files_are_limited_by_bytes_alone() -> None:
     assert limit_of([10 * MB] * 50, 64 * MB, 100, is_endless=False) == Limit(BY_BYTES, 64 * MB)
     assert list(counts([10 * MB] * 50, Limit(BY_BYTES, 64 * MB))) == [6] * 8 + [2]
 
 
-def test_a_few_small_files_beside_large_ones_do_not_make_each_file_a_batch() -> None:
+def test_a_few_small_files_beside_large_ones_are_not_split_into_one_batch_each() -> None:
     sizes = [1] * 101 + [MB] * 1000
     limit = limit_of(sizes, 64 * MB, 100, is_endless=False)
     assert limit == Limit(BY_FILES, 64)
@@ -43,12 +43,12 @@ def test_small_files_beside_a_huge_one_still_share_batches() -> None:
     assert sum(1 for _ in counts(sizes, limit)) <= 12
 
 
-def test_nothing_to_read_is_limited_as_files_that_come_are() -> None:
+def test_an_empty_directory_gets_a_limit_by_bytes() -> None:
     assert limit_of([], 64 * MB, 100, is_endless=False) == Limit(BY_BYTES, 64 * MB)
 
 
 @given(st.lists(st.integers(0, 50), max_size=40), st.integers(1, 120), st.integers(1, 10), st.booleans(), st.randoms())
-def test_no_batch_is_above_either_bound(
+def test_no_batch_exceeds_the_file_or_byte_limit(
     sizes: list[int], bytes_max: int, files_max: int, is_endless: bool, chance: object
 ) -> None:
     limit = limit_of(sizes, bytes_max, files_max, is_endless=is_endless)
@@ -65,7 +65,7 @@ def file_of(size: int, name: str = "a.json") -> FileSize:
     return FileSize(Path(name), size, 0)
 
 
-def test_a_transaction_has_the_usual_time_unless_a_file_is_larger_than_that() -> None:
+def test_the_transaction_timeout_grows_only_for_larger_files() -> None:
     assert needed_ms([file_of(10 * MB)], 64 * MB) == 300_000
     assert needed_ms([file_of(2_000_000_000)], 64 * MB) == 500_000
     assert needed_ms([file_of(250_000_000, "a.json.gz")], 64 * MB) == 500_000
@@ -73,12 +73,12 @@ def test_a_transaction_has_the_usual_time_unless_a_file_is_larger_than_that() ->
     assert transaction_ms([file_of(8_000_000_000)], 64 * MB, 900_000) == 900_000
 
 
-def test_a_file_for_which_brokers_grant_no_time_is_refused_by_name() -> None:
+def test_a_file_that_exceeds_the_brokers_transaction_timeout_is_refused_by_name() -> None:
     with pytest.raises(JobFailed, match=r"huge\.json has 20,000,000,000 bytes.*1,250 s; brokers grant 900 s"):
         transaction_ms([file_of(1), file_of(20_000_000_000, "huge.json")], 64 * MB, 900_000)
 
 
-def test_files_are_taken_by_their_times_and_those_that_are_gone_are_left_out(tmp_path: Path) -> None:
+def test_files_are_taken_in_time_order_and_deleted_files_skipped(tmp_path: Path) -> None:
     for number, name in enumerate(("new", "old")):
         (tmp_path / name).write_text("x" * (number + 1))
         os.utime(tmp_path / name, (1000 - number, 1000 - number))

@@ -98,7 +98,7 @@ SIDES = st.lists(st.tuples(st.integers(-3, 25), VALUES), max_size=30)
     below=st.tuples(*2 * [st.integers(-4, 12)]),
     size=st.integers(1, 7),
 )
-def test_digests_find_what_all_records_tell_whatever_the_sides(
+def test_digests_find_the_same_differences_as_full_records_whichever_side_changed(
     left: dict[int, bytes], right: list[Row], below: tuple[int, int], size: int
 ) -> None:
     ours, explained = sorted(left.items()), Explained(*below)
@@ -111,7 +111,7 @@ def test_digests_find_what_all_records_tell_whatever_the_sides(
     at=st.integers(0, 39),
     size=st.integers(1, 7),
 )
-def test_digests_find_a_copy_that_was_altered_in_one_place(rows: list[bytes], change: str, at: int, size: int) -> None:
+def test_digests_find_a_copy_changed_at_one_offset(rows: list[bytes], change: str, at: int, size: int) -> None:
     left = list(enumerate(rows, 1))
     right = changed(left, change, at % len(left))
     explained = Explained(1, 1)
@@ -137,7 +137,7 @@ def changed(rows: list[Row], change: str, at: int) -> list[Row]:
     ("left", "right"),
     [("abba", "baab"), ("abbabaab", "baababba"), ("a--a", "-aa-")],
 )
-def test_equal_records_in_other_places_are_a_difference(left: str, right: str) -> None:
+def test_equal_records_at_other_offsets_are_a_difference(left: str, right: str) -> None:
     ours, theirs = (
         [(position, value.encode()) for position, value in enumerate(side, 8) if value != "-"] for side in (left, right)
     )
@@ -151,7 +151,7 @@ def numbers(left: Iterable[Prints], right: Iterable[Prints], explained: Explaine
     return compared(0, 0, ours, theirs, explained).unclear
 
 
-def test_a_record_that_a_copy_has_twice_is_a_difference() -> None:
+def test_a_duplicate_record_in_a_copy_is_a_difference() -> None:
     rows = [(position, b"%d" % position) for position in range(6)]
     met = {each.kind: (each.cases, each.place) for each in by_digests(rows, [*rows, rows[2]], Explained(0, 0), 3)}
     assert met == {Kind.SAME: (6, 0), Kind.RIGHT_ONLY: (1, 2)}
@@ -159,7 +159,7 @@ def test_a_record_that_a_copy_has_twice_is_a_difference() -> None:
     assert {each.kind: each.cases for each in altered} == {Kind.SAME: 6, Kind.RIGHT_ONLY: 1}
 
 
-def test_only_ranges_that_differ_are_looked_at() -> None:
+def test_only_ranges_with_different_digests_are_read() -> None:
     left = [(position, b"%d" % position) for position in range(40)]
     right = [(position, b"altered" if position == 17 else value) for position, value in left]
     assert numbers(parts(left, 40), parts(left[::-1], 3), Explained(0, 0)) == []
@@ -182,7 +182,7 @@ def test_only_ranges_that_differ_are_looked_at() -> None:
         {"timestamp": datetime(2024, 1, 1, 0, 0, 0, 1000, tzinfo=UTC)},
     ],
 )
-def test_whatever_a_record_has_is_in_its_print(other: dict[str, Any]) -> None:
+def test_every_field_of_a_record_is_part_of_its_digest(other: dict[str, Any]) -> None:
     one = {"key": b"k", "value": b"v", "headers": [{"key": "a", "value": b"1"}, {"key": "b", "value": b"2"}]}
     rows = batch([one, {**one, **other}, {**one, "offset": 7}, one])
     found = prints(rows, np.array([5, 5, 5, 6]), KEY, timestamps=True).tolist()
@@ -193,13 +193,13 @@ def test_whatever_a_record_has_is_in_its_print(other: dict[str, Any]) -> None:
     assert (untimed[0] == untimed[1]) == ("timestamp" in other)
 
 
-def test_neighbours_are_compared_together_but_not_too_many() -> None:
+def test_adjacent_ranges_are_compared_together_within_a_limit() -> None:
     assert runs([]) == []
     assert runs([1, 2, 5]) == [(1, 2), (5, 5)]
     assert runs(range(RUN_RANGES_MAX + 2)) == [(0, RUN_RANGES_MAX - 1), (RUN_RANGES_MAX, RUN_RANGES_MAX + 1)]
 
 
-def test_a_record_has_the_same_print_whatever_is_read_with_it() -> None:
+def test_the_digest_of_a_record_does_not_depend_on_adjacent_records() -> None:
     rows = [{"value": b"a"}, {"value": b"b", "headers": [{"key": "n", "value": b"1"}]}, {"headers": []}]
     positions = np.arange(len(rows))
     whole = prints(batch(rows), positions, KEY, timestamps=True)

@@ -39,7 +39,7 @@ def held_elsewhere(place: Path) -> subprocess.Popen[str]:
     return holder
 
 
-def test_a_second_run_is_refused_and_told_who_is_there_and_a_killed_one_leaves_nothing_to_clean(tmp_path: Path) -> None:
+def test_a_second_run_is_refused_with_the_owner_and_a_killed_run_leaves_no_lock(tmp_path: Path) -> None:
     place, said = tmp_path / "state" / "job", list[Any]()
     with held_elsewhere(place) as holder:
         who = rf"process {holder.pid} on {socket.gethostname()}, since 20\d\d-.*\+00:00"
@@ -56,7 +56,7 @@ def test_a_second_run_is_refused_and_told_who_is_there_and_a_killed_one_leaves_n
     assert said == []
 
 
-def test_a_run_that_fails_gives_the_checkpoint_back(tmp_path: Path) -> None:
+def test_a_failed_run_releases_its_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="it"), sole_run(tmp_path, None, print):
         raise ValueError("it")
     with (
@@ -72,7 +72,7 @@ def left_behind(place: Path, **record: Any) -> None:
     (place / NAME).write_text(json.dumps({"host": socket.gethostname(), "pid": 1, "since": "then", **record}))
 
 
-def test_the_jvm_of_a_run_that_was_killed_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_waits_for_the_jvm_of_a_killed_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[Any] = []
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as java:
         waits: list[float] = []
@@ -90,7 +90,7 @@ def test_the_jvm_of_a_run_that_was_killed_is_waited_for(tmp_path: Path, monkeypa
         assert [f"process {java.pid}, the JVM of a run that was cut off" in each.text for each in said] == [True]
 
 
-def test_a_jvm_that_does_not_end_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_jvm_that_does_not_exit_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock, "JAVA_SECONDS_MAX", -1.0)
     left_behind(tmp_path, java=os.getpid(), java_began=began(os.getpid()))
     with (
@@ -108,19 +108,19 @@ def test_a_jvm_that_does_not_end_is_told(tmp_path: Path, monkeypatch: pytest.Mon
         {"host": "another", "java": os.getpid()},
     ],
 )
-def test_another_process_of_that_number_is_not_waited_for(tmp_path: Path, record: dict[str, Any]) -> None:
+def test_another_process_with_a_reused_process_id_is_not_waited_for(tmp_path: Path, record: dict[str, Any]) -> None:
     left_behind(tmp_path, **record)
     with sole_run(tmp_path, None, print):
         pass
 
 
-def test_a_record_that_was_cut_off_says_nothing(tmp_path: Path) -> None:
+def test_a_truncated_lock_record_is_ignored(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text('{"host": "h", "pi')
     with sole_run(tmp_path, None, print):
         pass
 
 
-def test_a_file_system_without_locks_is_told_and_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_system_without_locks_is_reported_and_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def flock(*_: Any) -> None:
         raise OSError(95, "Operation not supported")
 
@@ -131,16 +131,14 @@ def test_a_file_system_without_locks_is_told_and_used(tmp_path: Path, monkeypatc
     assert [isinstance(each, Notice) and each.is_warning and "cannot be locked" in each.text for each in said] == [True]
 
 
-def test_a_checkpoint_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+def test_a_checkpoint_directory_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(JobFailed, match="cannot be written"), sole_run(tmp_path / "file", None, print):
         pass
 
 
 @pytest.mark.parametrize(("uri", "is_locked"), [("file:/{0}", True), ("hdfs://names/{0}", False)])
-def test_a_checkpoint_is_locked_where_it_is_a_directory_of_this_machine(
-    tmp_path: Path, uri: str, is_locked: bool
-) -> None:
+def test_a_checkpoint_is_locked_when_it_is_a_local_directory(tmp_path: Path, uri: str, is_locked: bool) -> None:
     place = tmp_path / "job"
     scheme = uri.partition(":")[0]
     found = SimpleNamespace(getScheme=lambda: scheme, getPath=lambda: str(place))

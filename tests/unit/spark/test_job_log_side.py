@@ -12,7 +12,7 @@ from kraft.spark.jobs.reading import Reading
 from kraft.spark.source.options import SpecificOffsets, batch_options
 
 
-def test_a_comparison_reads_what_the_log_held_when_it_began() -> None:
+def test_a_comparison_reads_the_log_up_to_its_end_at_the_start() -> None:
     reading = Reading(committed=True, replace_names=True)
     side = LogSide(
         topic="t", at=Access("h:1"), reading=reading, starts={0: 5, 1: 0}, ends={0: 9, 1: 0}, compacted=False
@@ -30,7 +30,7 @@ def test_a_comparison_reads_what_the_log_held_when_it_began() -> None:
     )
 
 
-def test_an_archive_of_nothing_is_one_and_a_directory_is_none(tmp_path: Path) -> None:
+def test_an_empty_archive_is_an_archive_and_a_plain_directory_is_not(tmp_path: Path) -> None:
     assert not is_archive(tmp_path)
     (tmp_path / "_checkpoint").mkdir()
     assert not is_archive(tmp_path)

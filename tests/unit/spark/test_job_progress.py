@@ -5,7 +5,7 @@ from __future__ import annotations
 from kraft.spark.jobs.running import behind
 
 
-def test_what_topics_have_beyond_a_batch_is_counted_and_files_are_not() -> None:
+def test_progress_counts_topic_records_beyond_the_batch_and_no_files() -> None:
     assert behind([]) is None
     assert behind([{"latestOffset": None, "endOffset": {"logOffset": 3}}]) is None
     latest = {"a": {"0": 10, "1": 5}, "new": {"0": 3}}

@@ -18,13 +18,13 @@ from tests.unit.spark.fake_cluster import FakeCluster
 AT = Access("h:1")
 
 
-def test_a_job_keeps_all_that_a_record_has_or_ends() -> None:
+def test_a_job_keeps_every_part_of_a_record_or_fails() -> None:
     asked = stream_options(AS_IT_IS.stream_options(AT, "t", 7))
     assert (asked.starting, asked.offsets_per_trigger_max, asked.include_headers) == (Everywhere(-2), 7, True)
     assert (asked.fail_on_data_loss, asked.refuse_names, asked.direct) == (True, True, True)
 
 
-def test_a_batch_that_is_tried_again_begins_where_the_first_run_began_whatever_the_log_has_lost_since() -> None:
+def test_a_retried_batch_starts_where_its_first_run_started_despite_lost_records() -> None:
     known = json.loads(json.dumps({"starts": {0: 5, 10: 7}}))
     asked = stream_options(AS_IT_IS.stream_options(AT, "t", 7, starts_of(known, 12)))
     added = {TopicPartition("t", each): EARLIEST for each in range(12)}
@@ -33,7 +33,7 @@ def test_a_batch_that_is_tried_again_begins_where_the_first_run_began_whatever_t
     assert starts_of({"job": "mirror", "starts": None}, 12) is None
 
 
-def test_where_a_log_begins_is_asked_of_its_leaders(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_start_offsets_are_requested_from_the_leaders(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = FakeCluster(monkeypatch, t=3)
     cluster.topics["t"][1].low = 9
     assert log_starts(AT, "t") == {0: 0, 1: 9, 2: 0}
@@ -41,18 +41,18 @@ def test_where_a_log_begins_is_asked_of_its_leaders(monkeypatch: pytest.MonkeyPa
         log_starts(AT, "u")
 
 
-def test_what_was_lost_and_what_cannot_be_carried_over_is_passed_when_it_is_asked_for() -> None:
+def test_lost_records_and_values_that_cannot_be_copied_are_skipped_on_request() -> None:
     asked = stream_options(Reading(skip_lost=True, replace_names=True).stream_options(AT, "t", 7))
     assert (asked.fail_on_data_loss, asked.refuse_names) == (False, False)
 
 
-def test_committed_records_alone_are_read_by_the_built_in_client() -> None:
+def test_only_the_built_in_client_reads_committed_records_alone() -> None:
     asked = batch_options(Reading(committed=True).options(AT, "t"))
     assert asked.kafka["isolation.level"] == "read_committed"
     assert (asked.direct, asked.committed) == (True, True)
 
 
-def test_which_records_are_read_stays_the_same_from_run_to_run() -> None:
+def test_the_isolation_level_stays_the_same_between_runs() -> None:
     check_same(AS_IT_IS.remembered, AS_IT_IS.remembered, "here")
     check_same({}, AS_IT_IS.remembered, "here")
     with pytest.raises(
@@ -75,7 +75,7 @@ def test_which_records_are_read_stays_the_same_from_run_to_run() -> None:
         (True, {"reads": "all records"}, True, True),
     ],
 )
-def test_committed_records_are_read_unless_this_run_or_the_first_one_chose_otherwise(
+def test_committed_records_are_read_unless_this_or_the_first_run_chose_otherwise(
     asked: bool | None, known: dict[str, str] | None, is_begun: bool, expected: bool
 ) -> None:
     assert Reading(committed=asked).settled(known, is_begun=is_begun).committed is expected

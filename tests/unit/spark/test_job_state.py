@@ -27,7 +27,7 @@ Caused by: java.lang.NumberFormatException: For input string: "x"
 """
 
 
-def test_a_checkpoint_is_where_it_was_said_or_where_an_earlier_version_had_it_or_goes_by_names(
+def test_the_checkpoint_is_the_given_path_or_an_earlier_versions_path_or_derived_from_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -45,7 +45,7 @@ def test_a_checkpoint_is_where_it_was_said_or_where_an_earlier_version_had_it_or
     assert state_directory(None, "mirror", NAMES, BEFORE).startswith("/home/somebody/.local/state/kraft/spark/mirror-")
 
 
-def test_what_is_asked_and_which_topics_there_are_must_stay_the_same() -> None:
+def test_the_arguments_and_topics_of_a_job_must_not_change_between_runs() -> None:
     known = {"job": "ingest", "topic": "t", "id of topic t": "1", "key": ""}
     check_same(known, dict(known), "here")
     check_same({**known, "id of topic t": None}, known, "here")
@@ -58,7 +58,7 @@ def test_what_is_asked_and_which_topics_there_are_must_stay_the_same() -> None:
         check_same(known, {**known, "key": "carrier"}, "here")
 
 
-def test_a_file_that_cannot_be_read_is_named_with_its_causes() -> None:
+def test_an_unreadable_file_is_named_with_its_causes() -> None:
     told = reason(RuntimeError(UNREADABLE))
     assert (
         told
@@ -104,11 +104,11 @@ Caused by: java.lang.OutOfMemoryError: not this
         ("cimpl.KafkaException: KafkaError{code=_TRANSPORT}", "cimpl.KafkaException: KafkaError{code=_TRANSPORT}"),
     ],
 )
-def test_what_ended_a_task_is_told_and_not_that_a_stage_failed(last: str, told: str) -> None:
+def test_the_cause_of_a_failed_task_is_reported_instead_of_the_stage_failure(last: str, told: str) -> None:
     assert reason(RuntimeError(FAILED_TASK.format(last))) == told
 
 
-def test_a_loss_says_what_of_the_command_goes_on_behind_it() -> None:
+def test_a_data_loss_error_names_the_option_to_continue() -> None:
     loss = DataLoss("COULD_NOT_READ_OFFSET_RANGE", "Could not read records in offset [3, 5).")
     told = reason(RuntimeError(FAILED_TASK.format(f"RuntimeError: {loss}")))
     assert "set the source option" not in told
@@ -118,7 +118,7 @@ def test_a_loss_says_what_of_the_command_goes_on_behind_it() -> None:
     )
 
 
-def test_names_are_quoted_and_what_spark_leaves_out_is_refused(tmp_path: Path) -> None:
+def test_names_are_quoted_and_names_spark_would_drop_are_refused(tmp_path: Path) -> None:
     assert literal(Path("/a,b/{c}[d]*?\\")) == "/a,b/\\{c\\}\\[d\\]\\*\\?\\\\"
     for name in ("_a", ".a", "a._COPYING_"):
         (tmp_path / name).touch()
@@ -133,7 +133,7 @@ def test_names_are_quoted_and_what_spark_leaves_out_is_refused(tmp_path: Path) -
         source_files("csv", tmp_path)
 
 
-def test_a_batch_that_is_archived_whole_is_left_alone(tmp_path: Path) -> None:
+def test_a_completely_archived_batch_is_not_changed(tmp_path: Path) -> None:
     """Overwriting begins with deleting, and what the log has lost meanwhile would be lost here, too."""
     frame: Any = None  # Nothing may be done with it.
     whole = tmp_path / "batch=00000003"

@@ -22,11 +22,11 @@ def done(directory: Path, batch: int, offset: int) -> None:
     (directory / f"offsets/{batch}").write_text(f'v1\n{{"batchWatermarkMs":0}}\n{{"logOffset":{offset}}}')
 
 
-def test_a_checkpoint_that_is_not_there_has_taken_nothing(tmp_path: Path) -> None:
+def test_a_missing_checkpoint_has_no_processed_files(tmp_path: Path) -> None:
     assert TakenFiles(tmp_path / "none").paths() == set()
 
 
-def test_files_of_batches_that_are_done_are_taken_and_a_batch_under_way_is_not(tmp_path: Path) -> None:
+def test_files_of_completed_batches_count_as_processed_and_those_of_a_running_batch_do_not(tmp_path: Path) -> None:
     log(tmp_path, "9.compact", ("/in/a%20b", 0), ("/in/c", 9))
     log(tmp_path, "10", ("/in/d", 10))
     (tmp_path / "sources/0/.10.crc").write_bytes(b"\x00")

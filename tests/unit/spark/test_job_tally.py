@@ -15,7 +15,7 @@ def tally(
     )
 
 
-def test_two_empty_sides_agree_and_say_that_there_was_nothing() -> None:
+def test_two_empty_sides_agree_and_the_report_says_that_both_are_empty() -> None:
     for aligned in (False, True):
         found = verdict([], "place", aligned=aligned)
         assert (found["agree"], found["records"], found["other_records"], found["compared"], found["note"]) == (
@@ -27,7 +27,7 @@ def test_two_empty_sides_agree_and_say_that_there_was_nothing() -> None:
         )
 
 
-def test_what_retention_and_compaction_removed_is_counted_and_is_no_difference() -> None:
+def test_records_removed_by_retention_and_compaction_are_counted_and_are_no_difference() -> None:
     tallies = [
         tally(Kind.SAME, 10, 7, 7, 7),
         tally(Kind.GONE_LEFT, 5, 0, None, 0),
@@ -53,7 +53,7 @@ def test_what_retention_and_compaction_removed_is_counted_and_is_no_difference()
     ]
 
 
-def test_the_first_difference_of_a_partition_is_told_whatever_its_kind() -> None:
+def test_the_first_difference_of_a_partition_is_reported_whatever_its_kind() -> None:
     tallies = [tally(Kind.SAME, 4, 1, 0, 0), tally(Kind.UNEQUAL, 2, 9, 8, 7), tally(Kind.LEFT_ONLY, 3, 6, 5, None)]
     tallies.append(tally(Kind.RIGHT_ONLY, 1, 2, None, 1, partition=3))
     found = verdict(tallies, "place", aligned=True)
@@ -65,7 +65,7 @@ def test_the_first_difference_of_a_partition_is_told_whatever_its_kind() -> None
     ]
 
 
-def test_lists_are_bounded_and_counts_are_whole() -> None:
+def test_lists_of_differences_are_bounded_and_counts_are_complete() -> None:
     many = range(LISTED_MAX + 5)
     tallies = [tally(Kind.UNEQUAL, 2, 1, 0, 0, partition=each) for each in many] + [
         tally(Kind.GONE_LEFT, 3, 0, None, 0, partition=each) for each in many
@@ -75,7 +75,7 @@ def test_lists_are_bounded_and_counts_are_whole() -> None:
     assert (found["unequal"], found["left_out_count"], found["partitions"]) == (2 * len(many), 3 * len(many), len(many))
 
 
-def test_topics_of_which_nothing_in_common_is_left_are_not_said_to_agree() -> None:
+def test_topics_without_records_in_common_are_not_reported_as_equal() -> None:
     """Offsets of an archive prove what is which; two topics have only the records that both still hold."""
     emptied = [tally(Kind.GONE_RIGHT, 9, 1, 0, None, shift=9)]
     found = verdict(emptied, "place", aligned=True)
@@ -88,7 +88,7 @@ def test_topics_of_which_nothing_in_common_is_left_are_not_said_to_agree() -> No
     assert (beside["agree"], beside["note"]) == (True, None)
 
 
-def test_of_each_partition_the_shift_with_the_fewest_differences_counts_then_the_nearest() -> None:
+def test_a_partition_is_compared_at_the_shift_with_fewest_differences_then_the_nearest() -> None:
     none = [tally(Kind.UNEQUAL, 5, 1, 0, 100), tally(Kind.LEFT_ONLY, 5, 6, 5, None)]
     four = [
         tally(Kind.GONE_RIGHT, 4, 1, 0, None, shift=4),

@@ -28,7 +28,7 @@ def configs(**values: str | None) -> Configs:
     return {name.replace("_", "."): TopicConfig(value, True) for name, value in values.items()}
 
 
-def test_what_was_set_for_the_source_is_carried_over_and_defaults_are_not() -> None:
+def test_explicit_topic_configs_of_the_source_are_copied_and_defaults_are_not() -> None:
     source = {
         **configs(retention_ms="-1", max_message_bytes="9000000", cleanup_policy="compact,delete"),
         "segment.bytes": TopicConfig("1073741824", False),
@@ -45,7 +45,7 @@ def test_what_was_set_for_the_source_is_carried_over_and_defaults_are_not() -> N
     )
 
 
-def test_what_belongs_to_the_cluster_or_touches_timestamps_stays_behind() -> None:
+def test_cluster_specific_and_timestamp_configs_are_not_copied() -> None:
     source = configs(
         min_insync_replicas="2",
         unclean_leader_election_enable="true",
@@ -63,7 +63,7 @@ def test_what_belongs_to_the_cluster_or_touches_timestamps_stays_behind() -> Non
     assert carried(source) == {"compression.type": "zstd", "message.timestamp.type": "CreateTime"}
 
 
-def test_a_target_that_keeps_less_than_the_source_is_told() -> None:
+def test_a_target_with_shorter_retention_than_the_source_is_reported() -> None:
     week = configs(retention_ms="604800000", retention_bytes="-1")
     assert dangers(configs(retention_ms="-1"), week) == [
         "keeps 604800000 ms (retention.ms), and the source all: the rest is deleted there, however lately it was copied"
@@ -81,7 +81,7 @@ def test_a_target_that_keeps_less_than_the_source_is_told() -> None:
         assert dangers({**week, **configs(cleanup_policy="compact,delete")}, target) == []
 
 
-def test_a_target_that_changes_records_in_other_ways_is_told() -> None:
+def test_a_target_whose_configs_change_records_is_reported() -> None:
     assert dangers(configs(), configs(cleanup_policy="compact")) == [
         "is compacted (cleanup.policy), and the source is not: only the last value of each key stays there"
     ]
@@ -116,7 +116,7 @@ class ConfiguredCluster(FakeCluster):
         return DescribeConfigsResponse(results=[whole])
 
 
-def test_configurations_are_asked_of_a_broker_and_a_refusal_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_topic_configs_are_requested_from_a_broker_and_a_refusal_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = ConfiguredCluster(monkeypatch, t=1)
     assert describe(Access("h:1"), "t") == {
         "retention.ms": TopicConfig("5", True),
@@ -154,7 +154,9 @@ class Preparing:
         return prepared_target(wanted, SOURCE, target, self.said.append)
 
 
-def test_a_target_that_is_created_takes_over_what_was_set_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_created_target_gets_the_sources_explicit_configs_and_this_is_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     preparing = Preparing(monkeypatch, configs(retention_ms="-1"), configs(retention_ms="-1"))
     whole = {"retention.ms": "-1", "message.timestamp.type": "CreateTime"}
     assert preparing.run(ABSENT) == (THERE, whole)
@@ -162,7 +164,7 @@ def test_a_target_that_is_created_takes_over_what_was_set_and_that_is_said(monke
     assert preparing.said == [Notice("created topic t at b:1 with retention.ms=-1, message.timestamp.type=CreateTime")]
 
 
-def test_without_configurations_it_has_the_defaults_and_what_they_delete_is_said(
+def test_a_target_created_without_configs_has_defaults_and_their_retention_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     preparing = Preparing(monkeypatch, configs(retention_ms="-1"), configs(retention_ms="6"))
@@ -175,14 +177,14 @@ def test_without_configurations_it_has_the_defaults_and_what_they_delete_is_said
     assert danger.text.startswith("topic t at b:1 keeps 6 ms (retention.ms), and the source all")
 
 
-def test_a_target_that_is_there_stays_as_it_is_and_what_it_deletes_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_existing_target_is_not_changed_and_its_retention_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     preparing = Preparing(monkeypatch, configs(retention_ms="9"), configs(retention_ms="8"))
     assert preparing.run(THERE) == (THERE, {})
     assert preparing.created == []
     assert [isinstance(each, Notice) and each.is_warning for each in preparing.said] == [True]
 
 
-def test_a_configuration_that_the_target_refuses_is_named_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_config_refused_by_the_target_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     preparing = Preparing(monkeypatch, configs(odd="1"), configs())
     preparing.refusal = JobFailed("topic t cannot be created with odd=1: Unknown topic config name: odd")
     with pytest.raises(

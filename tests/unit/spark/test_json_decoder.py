@@ -96,7 +96,7 @@ def one_by_one(texts: list[bytes | None], kind: Any) -> tuple[list[Any], dict[in
 @example([b'{"f":1.00000017881393432617187499}', b'{"i":1}{}'], 0)
 @example([b'{"unknown":"\xff"}'], 0)
 @example([b'{"i":1,"i":null}', b'{"unknown":NaN,"d":Infinity}'], 0)
-def test_many_texts_are_what_each_is_by_itself(texts: list[bytes | None], skipped: int) -> None:
+def test_many_json_texts_decode_as_each_alone(texts: list[bytes | None], skipped: int) -> None:
     kind = parse_fields(DDL)
     array = pa.array(texts, pa.binary()).slice(skipped)
     found = JsonDecoder(kind).decode(array)
@@ -135,7 +135,7 @@ def as_json(value: Any) -> Any:
 
 
 @given(st.lists(FITTING, max_size=20))
-def test_what_fits_comes_out_as_it_went_in(rows: list[dict[str, Any]]) -> None:
+def test_valid_json_values_survive_encoding_and_decoding(rows: list[dict[str, Any]]) -> None:
     kind = parse_fields(DDL)
     found = JsonDecoder(kind).decode(pa.array([json.dumps(row, default=as_json).encode() for row in rows], pa.binary()))
     assert not found.bad
@@ -146,12 +146,12 @@ def decoded(ddl: str, text: str) -> Any:
     return value_of(text.encode(), parse_fields(ddl))
 
 
-def test_what_is_not_a_string_becomes_its_json_as_from_json_has_it() -> None:
+def test_a_non_string_value_in_a_string_column_becomes_json_text_as_in_from_json() -> None:
     assert decoded("a STRING", '{"a": 1.10}') == {"a": "1.10"}
     assert decoded("a STRING", '{"a": {"b": [1e3, null, true, "x"]}}') == {"a": '{"b":[1e3,null,true,"x"]}'}
 
 
-def test_maps_and_binary_values_are_read() -> None:
+def test_maps_and_binary_values_are_decoded() -> None:
     assert decoded("a MAP<STRING, INT>", '{"a": {"x": 1, "y": null}}') == {"a": [("x", 1), ("y", None)]}
     assert decoded("a BINARY", json.dumps({"a": base64.b64encode(b"\xff").decode()})) == {"a": b"\xff"}
     assert json_problem(parse_fields("a ARRAY<MAP<INT, INT>>")) == "keys of a map in JSON are strings, not int32"
@@ -159,7 +159,7 @@ def test_maps_and_binary_values_are_read() -> None:
     assert found.rows.to_pylist() == [{"a": [("x", 1)]}]
 
 
-def test_decimals_are_rounded_half_up_and_seconds_are_times() -> None:
+def test_decimals_are_rounded_half_up_and_numeric_seconds_are_timestamps() -> None:
     assert decoded("a DECIMAL(4,2)", '{"a": 1.555}') == {"a": Decimal("1.56")}
     assert decoded("a TIMESTAMP", '{"a": 12}') == {"a": datetime(1970, 1, 1, 0, 0, 12, tzinfo=UTC)}
 
@@ -178,12 +178,12 @@ def test_decimals_are_rounded_half_up_and_seconds_are_times() -> None:
         ("a INT", "[" * 100_000, "it is not JSON"),
     ],
 )
-def test_why_a_text_is_bad(ddl: str, text: str, reason: str) -> None:
+def test_the_reason_why_a_json_text_is_bad_is_reported(ddl: str, text: str, reason: str) -> None:
     with pytest.raises(BadValue, match=reason):
         decoded(ddl, text)
 
 
-def test_one_bad_text_does_not_make_its_neighbours_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_bad_json_text_does_not_slow_down_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [b'{"i":%d}' % index for index in range(5000)]
     texts[1234] = b"{"
     asked: list[bytes] = []
@@ -195,7 +195,7 @@ def test_one_bad_text_does_not_make_its_neighbours_slow(monkeypatch: pytest.Monk
     assert len(asked) <= json_decoder.ONE_BY_ONE_MAX
 
 
-def test_a_block_is_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_json_block_has_a_limited_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_decoder, "BLOCK_BYTES_MAX", 1000)
     sizes: list[int] = []
     decoder = JsonDecoder(parse_fields("i INT"))

@@ -35,7 +35,7 @@ def parcels(places: list[Place | Span]) -> list[StagedBatch]:
     return [StagedBatch("topic", 0, 1, 0, None, place) for place in places]
 
 
-def test_batches_come_back_in_any_order_from_the_files_of_several_attempts(tmp_path: Path) -> None:
+def test_staged_batches_are_read_in_any_order_from_files_of_several_attempts(tmp_path: Path) -> None:
     sent = [[batch(b"%d" % (10 * writer + number)) for number in range(3)] for writer in range(2)]
     places: list[tuple[Place | Span, bytes]] = []
     for each in sent:
@@ -50,7 +50,7 @@ def test_batches_come_back_in_any_order_from_the_files_of_several_attempts(tmp_p
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "kraft-sink").iterdir()} == {0o600}
 
 
-def test_rows_that_are_gone_cut_off_or_of_another_attempt_are_told(tmp_path: Path) -> None:
+def test_missing_truncated_or_foreign_staged_rows_are_reported(tmp_path: Path) -> None:
     data, files = batch(b"a"), LocalFiles()
     (place,) = staging(tmp_path).put(0, [data])
     assert isinstance(place, Span)
@@ -63,7 +63,7 @@ def test_rows_that_are_gone_cut_off_or_of_another_attempt_are_told(tmp_path: Pat
         files.get(place, crc_of(data))
 
 
-def test_a_disk_that_takes_nothing_leaves_rows_to_the_cluster(tmp_path: Path) -> None:
+def test_a_full_local_disk_stages_rows_in_the_cluster_instead(tmp_path: Path) -> None:
     (tmp_path / "kraft-sink").write_text("in the way")
     writer = staging(tmp_path)
     assert writer.put(7, [batch(b"a")]) == [Place(7, 0)]
@@ -71,7 +71,7 @@ def test_a_disk_that_takes_nothing_leaves_rows_to_the_cluster(tmp_path: Path) ->
     assert writer.put(7, [batch(b"a"), batch(b"b")]) == [Place(7, 0), Place(7, 1)]
 
 
-def test_files_of_a_batch_and_of_earlier_ones_are_forgotten_and_no_others(tmp_path: Path) -> None:
+def test_staged_files_of_this_and_earlier_batches_are_deleted_and_no_others(tmp_path: Path) -> None:
     kept = [
         Path(place.path)
         for writer in (staging(tmp_path, 4), staging(tmp_path, 3, "kraft-spark/query/other/"))
@@ -87,7 +87,7 @@ def test_files_of_a_batch_and_of_earlier_ones_are_forgotten_and_no_others(tmp_pa
     assert sorted((tmp_path / "kraft-sink").iterdir()) == sorted(kept)
 
 
-def test_what_the_cluster_does_not_take_either_is_raised(tmp_path: Path) -> None:
+def test_a_staging_error_of_the_cluster_is_raised(tmp_path: Path) -> None:
     class Refusing(Cluster):
         def put(self, task: int, parcels: list[bytes]) -> list[Place]:
             raise WireError(1, "no")
@@ -97,7 +97,7 @@ def test_what_the_cluster_does_not_take_either_is_raised(tmp_path: Path) -> None
         LocalStaging(str(tmp_path / "kraft-sink"), SINK, 0, Refusing()).put(0, [batch(b"a")])  # type: ignore[arg-type]
 
 
-def test_the_directory_is_the_first_that_spark_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_staging_directory_is_the_first_local_directory_of_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "/tmp/blockmgr-1,/other/blockmgr-2")
     assert local_directory() == "/tmp/blockmgr-1/kraft-sink"
     monkeypatch.delenv(VARIABLE)

@@ -14,12 +14,12 @@ FIRST = "Could not read records in offset [100, 250) for topic partition a-b.c-0
 SECOND = "Partition a-b.c-1 offset was changed from 9 to 7. The partition was deleted and created again, or"
 
 
-def test_the_ranges_of_both_kinds_of_report_are_found() -> None:
+def test_the_ranges_of_both_kinds_of_loss_report_are_parsed() -> None:
     assert reported(f"WARN {FIRST}\nWARN {SECOND}") == LOST
     assert reported("[KAFKA_DATA_LOSS] all is well") == frozenset()
 
 
-def test_what_the_source_says_is_understood() -> None:
+def test_the_loss_messages_of_the_source_are_parsed() -> None:
     from kraft.spark.source.ranges import OffsetRange
 
     fetcher = pytest.importorskip("kraft.spark.source.direct_fetcher").DirectFetcher(
@@ -49,7 +49,7 @@ def test_what_the_source_says_is_understood() -> None:
         (f"{FIRST} {SECOND.replace('from 9', 'from 10')}", False),
     ],
 )
-def test_a_query_that_must_fail_names_what_is_lost_and_nothing_else(failed: str | None, ok: bool) -> None:
+def test_a_query_that_must_fail_names_exactly_the_lost_ranges(failed: str | None, ok: bool) -> None:
     verdict = Verdict("kraft")
     judge_failure(verdict, "query", failed, LOST)
     assert verdict.ok == ok
@@ -71,13 +71,13 @@ def test_the_official_connector_must_fail_and_may_name_another_range() -> None:
     ("failed", "warned", "ok"),
     [(None, FIRST + SECOND, True), (None, FIRST, False), (None, "", False), ("no", FIRST + SECOND, False)],
 )
-def test_a_query_that_must_go_on_names_all_that_is_lost(failed: str | None, warned: str, ok: bool) -> None:
+def test_a_query_that_must_continue_names_all_lost_ranges(failed: str | None, warned: str, ok: bool) -> None:
     verdict = Verdict("kraft")
     judge_warning(verdict, "query", failed, warned, LOST)
     assert verdict.ok == ok
 
 
-def test_what_was_not_lost_must_be_there_once() -> None:
+def test_records_that_were_not_lost_must_be_read_once() -> None:
     rows = [Seen(0, 0, "a"), Seen(0, 1, "b"), Seen(1, 0, "c")]
     for found, ok in (
         (rows, True),

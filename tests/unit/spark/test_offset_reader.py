@@ -51,7 +51,7 @@ def told(made: Any, *ends: int) -> list[int]:
     return looks
 
 
-def test_an_end_that_went_back_is_asked_of_other_brokers_until_it_is_there(clock: SimpleNamespace) -> None:
+def test_an_end_offset_that_moved_back_is_requested_from_other_brokers_until_it_returns(clock: SimpleNamespace) -> None:
     made = reader()
     looks = told(made, 900, 900, 900, 900, 1000)
     assert made.latest({T0: 1000}) == {T0: 1000}
@@ -59,7 +59,7 @@ def test_an_end_that_went_back_is_asked_of_other_brokers_until_it_is_there(clock
 
 
 @pytest.mark.parametrize("attempts", ["0", "3"])
-def test_an_end_that_stays_back_is_believed_after_some_seconds(clock: SimpleNamespace, attempts: str) -> None:
+def test_an_end_offset_that_stays_lower_is_trusted_after_some_seconds(clock: SimpleNamespace, attempts: str) -> None:
     made = reader(**{"fetchOffset.numRetries": attempts})
     told(made, 900)
     assert made.latest({T0: 1000}) == {T0: 900}
@@ -79,12 +79,12 @@ def identified(made: Any, *ids: bytes) -> list[bytes]:
 ONE, TWO = b"1" * 16, b"2" * 16
 
 
-def test_librdkafkas_ids_are_those_of_the_wire() -> None:
+def test_the_topic_ids_of_librdkafka_equal_those_of_the_protocol() -> None:
     assert admin.bytes_of(Uuid(-1, 2)) == b"\xff" * 8 + bytes(7) + b"\x02"
     assert admin.bytes_of(NO_ID) is None
 
 
-def test_a_topic_that_was_made_anew_is_told_once_and_then_taken(clock: SimpleNamespace) -> None:
+def test_a_recreated_topic_is_reported_once_and_then_read(clock: SimpleNamespace) -> None:
     made = reader(failOnDataLoss="false")
     identified(made, ONE)
     assert made.partitions() == {T0}
@@ -101,7 +101,7 @@ def test_a_topic_that_was_made_anew_is_told_once_and_then_taken(clock: SimpleNam
     assert made.topic_ids == {"t": TWO}
 
 
-def test_a_topic_that_was_made_anew_is_data_loss(clock: SimpleNamespace) -> None:
+def test_a_recreated_topic_is_data_loss(clock: SimpleNamespace) -> None:
     made = reader()
     identified(made, ONE)
     made.partitions()
@@ -112,7 +112,7 @@ def test_a_topic_that_was_made_anew_is_data_loss(clock: SimpleNamespace) -> None
         made.made_anew()
 
 
-def test_another_id_that_only_one_broker_tells_is_not_believed(clock: SimpleNamespace) -> None:
+def test_a_different_topic_id_reported_by_only_one_broker_is_not_trusted(clock: SimpleNamespace) -> None:
     """One that lags tells of the topic that was there before the query began."""
     made = reader()
     identified(made, TWO)
@@ -124,7 +124,7 @@ def test_another_id_that_only_one_broker_tells_is_not_believed(clock: SimpleName
     assert made.topic_ids == {"t": TWO}
 
 
-def test_each_range_names_the_topic_that_it_was_planned_of() -> None:
+def test_each_range_contains_the_topic_id_of_its_plan() -> None:
     made = reader()
     identified(made, ONE)
     made.partitions()
@@ -133,7 +133,7 @@ def test_each_range_names_the_topic_that_it_was_planned_of() -> None:
     assert planned == OffsetRange("t", 0, 3, 7, ONE)
 
 
-def test_an_end_that_did_not_go_back_is_asked_once(clock: SimpleNamespace) -> None:
+def test_an_end_offset_that_did_not_move_back_is_requested_once(clock: SimpleNamespace) -> None:
     made = reader()
     looks = told(made, 1000)
     assert made.latest({T0: 1000}) == {T0: 1000}
@@ -155,7 +155,7 @@ def knowing(made: Any, *looks: int) -> None:
     )
 
 
-def test_a_partition_that_the_node_asked_has_not_heard_of_yet_is_not_taken_for_deleted(clock: SimpleNamespace) -> None:
+def test_a_partition_unknown_to_the_asked_node_is_not_treated_as_deleted(clock: SimpleNamespace) -> None:
     """Else it is read again from its start once it is back, or ends the query."""
     made = reader(failOnDataLoss="false")
     knowing(made, 1, 1, 2)
@@ -165,7 +165,7 @@ def test_a_partition_that_the_node_asked_has_not_heard_of_yet_is_not_taken_for_d
     assert clock.now >= 1010
 
 
-def test_a_new_partition_that_the_node_asked_has_not_heard_of_yet_is_read_from_its_start(
+def test_a_new_partition_unknown_to_the_asked_node_is_read_from_its_start(
     clock: SimpleNamespace,
 ) -> None:
     """Else the offsets up to the batch's end count as read."""
@@ -174,7 +174,7 @@ def test_a_new_partition_that_the_node_asked_has_not_heard_of_yet_is_read_from_i
     assert [each.start for each in made.resolved_ranges({T0: 3}, {T0: 7, T1: 7})] == [3, 0]
 
 
-def test_the_first_offset_at_a_filters_time_is_asked_for_again_after_an_error(clock: SimpleNamespace) -> None:
+def test_the_offset_lookup_for_a_timestamp_filter_is_retried_after_an_error(clock: SimpleNamespace) -> None:
     from kraft.spark.source.batch_reader import KafkaBatchReader
 
     options = batch_options({"kafka.bootstrap.servers": "h:1", "subscribe": "t"})
@@ -224,7 +224,7 @@ def with_one_topic_gone(monkeypatch: pytest.MonkeyPatch, code: int | None = None
     return made
 
 
-def test_a_query_that_may_lose_data_goes_on_without_a_topic_that_is_deleted(
+def test_with_fail_on_data_loss_false_a_query_continues_without_a_deleted_topic(
     clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = with_one_topic_gone(monkeypatch, failOnDataLoss="false")
@@ -236,14 +236,14 @@ def test_a_query_that_may_lose_data_goes_on_without_a_topic_that_is_deleted(
     assert made.earliest(begin) == {T0: 0}
 
 
-def test_a_query_that_may_not_lose_data_ends_with_its_topic(
+def test_with_fail_on_data_loss_true_a_query_fails_when_its_topic_is_deleted(
     clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(NotYetKnown):
         with_one_topic_gone(monkeypatch).latest({T0: 3})
 
 
-def test_a_query_does_not_begin_without_one_of_its_topics(
+def test_a_query_does_not_start_when_one_of_its_topics_is_missing(
     clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = with_one_topic_gone(monkeypatch, failOnDataLoss="false")
@@ -251,7 +251,7 @@ def test_a_query_does_not_begin_without_one_of_its_topics(
         made.resolve(made.options.starting, starting=True)
 
 
-def test_a_topic_that_may_not_be_described_is_not_taken_for_deleted(
+def test_a_topic_without_describe_permission_is_not_treated_as_deleted(
     clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = with_one_topic_gone(monkeypatch, admin.KafkaError.TOPIC_AUTHORIZATION_FAILED, failOnDataLoss="false")
@@ -259,7 +259,7 @@ def test_a_topic_that_may_not_be_described_is_not_taken_for_deleted(
         made.latest({T0: 3})
 
 
-def test_a_group_is_not_told_nothing() -> None:
+def test_empty_offsets_are_not_committed_to_the_group() -> None:
     reader().tell_group("g", {})  # The client would raise ValueError, or connect.
 
 
@@ -304,7 +304,7 @@ def planned(batch: Any) -> list[OffsetRange]:
     return [each for part in batch.partitions() for each in part.value]
 
 
-def test_a_plan_holds_a_partition_whose_offsets_were_asked_for_over_a_lost_connection(
+def test_a_plan_includes_a_partition_whose_offset_lookup_lost_its_connection(
     clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """librdkafka answers -1001 for its start and its end: an empty range, as it seems."""
@@ -313,14 +313,12 @@ def test_a_plan_holds_a_partition_whose_offsets_were_asked_for_over_a_lost_conne
 
 
 @pytest.mark.parametrize("spec", [EARLIEST, LATEST])
-def test_a_read_fails_whose_offsets_stay_unknown(
-    clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, spec: int
-) -> None:
+def test_a_read_with_unknown_offsets_fails(clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, spec: int) -> None:
     with pytest.raises(OffsetNotKnown, match=r"of partition t-1 is not known: the answer is -1001"):
         planned(with_lost_connections(monkeypatch, [(1, spec)] * 9))
 
 
-def test_a_time_that_no_record_reaches_is_not_mistaken_for_a_lost_connection() -> None:
+def test_a_timestamp_beyond_all_records_is_not_treated_as_a_lost_connection() -> None:
     assert module.checked_offsets({T0: 5}, {T0: -1}) == {T0: -1}
     with pytest.raises(OffsetNotKnown, match="first offset at time 5 of partition t-0 is not known"):
         module.checked_offsets({T0: 5}, {T0: -1001})
@@ -328,7 +326,7 @@ def test_a_time_that_no_record_reaches_is_not_mistaken_for_a_lost_connection() -
         module.checked_offsets({T0: LATEST}, {})
 
 
-def test_an_assigned_partition_that_is_not_there_fails_the_read_unless_losses_are_allowed(
+def test_a_missing_assigned_partition_fails_the_read_unless_data_loss_is_allowed(
     clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     assign = {"assign": '{"t":[0,3]}'}
@@ -339,12 +337,12 @@ def test_an_assigned_partition_that_is_not_there_fails_the_read_unless_losses_ar
 
 
 @pytest.mark.parametrize("told", [(), (0, 2)])
-def test_a_topic_that_is_told_of_without_all_its_partitions_is_not_planned(told: tuple[int, ...]) -> None:
+def test_a_topic_with_incomplete_partition_metadata_is_not_planned(told: tuple[int, ...]) -> None:
     with pytest.raises(PlanIncomplete, match="would leave out partitions of topic t"):
         module.whole_topic(SeenTopic("t", told))
 
 
-def test_a_topic_that_is_not_told_of_is_not_left_out_of_the_plan() -> None:
+def test_a_topic_missing_from_a_metadata_response_is_not_left_out_of_the_plan() -> None:
     made = reader(subscribe="t,u")
     made._client = SimpleNamespace(describe=lambda topics, skip_missing: [SeenTopic("t", (0,))])
     with pytest.raises(PlanIncomplete, match="would leave out topics u"):
@@ -352,7 +350,7 @@ def test_a_topic_that_is_not_told_of_is_not_left_out_of_the_plan() -> None:
     assert made.partitions(skip_missing=True) == {T0}
 
 
-def test_a_stream_does_not_begin_where_a_lost_connection_says(
+def test_a_stream_does_not_start_at_an_offset_of_a_lost_connection(
     clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from kraft.spark.source.stream_reader import KafkaStreamReader
@@ -372,12 +370,14 @@ def test_a_stream_does_not_begin_where_a_lost_connection_says(
         ({"kafka.security.protocol": "SASL_PLAINTEXT", "kafka.sasl.mechanism": "OAUTHBEARER"}, False),
     ],
 )
-def test_the_built_in_client_looks_up_unless_only_librdkafka_can_connect(options: dict[str, str], own: bool) -> None:
+def test_the_built_in_client_does_lookups_unless_only_librdkafka_can_connect(
+    options: dict[str, str], own: bool
+) -> None:
     made = module.look_ups(reader(**options).options)
     assert type(made).__name__ == ("WireLookUps" if own else "AdminLookUps")
 
 
-def test_look_ups_keep_to_the_timeouts_of_the_options() -> None:
+def test_lookups_use_the_timeouts_of_the_options() -> None:
     made = module.look_ups(
         reader(**{"kafka.default.api.timeout.ms": "7000", "kafka.request.timeout.ms": "3000"}).options
     )
@@ -394,7 +394,7 @@ def test_look_ups_keep_to_the_timeouts_of_the_options() -> None:
         ("startingOffsetsByTimestamp", "KAFKA_TIMESTAMP_OFFSET_DOES_NOT_MATCH_ASSIGNED"),
     ],
 )
-def test_limits_that_name_other_partitions_than_there_are_are_refused(
+def test_offset_limits_that_name_unknown_partitions_are_refused(
     option: str, condition: str, partitions: tuple[int, ...]
 ) -> None:
     named = json.dumps({"t": {str(each): 5 for each in partitions}})

@@ -24,7 +24,7 @@ from kraft.spark.source.options import (
 BASE = {"kafka.bootstrap.servers": "h:1", "subscribe": "t"}
 
 
-def test_defaults_read_a_whole_topic_once_and_a_stream_from_now_on() -> None:
+def test_by_default_a_batch_query_reads_the_whole_topic_and_a_stream_starts_at_the_end() -> None:
     batch, stream = batch_options(BASE), stream_options(BASE)
     assert (batch.starting, batch.ending) == (Everywhere(EARLIEST), Everywhere(LATEST))
     assert (stream.starting, stream.ending) == (Everywhere(LATEST), None)
@@ -39,7 +39,7 @@ def test_defaults_read_a_whole_topic_once_and_a_stream_from_now_on() -> None:
     assert (batch.group_id_prefix, stream.group_id_prefix) == ("spark-kafka-relation", "spark-kafka-source")
 
 
-def test_names_do_not_care_about_case() -> None:
+def test_option_names_are_case_insensitive() -> None:
     options = batch_options(
         {"KAFKA.Bootstrap.Servers": "h:1", "SubScribe": "a, b,,a", "MINPARTITIONS": "3", "includeheaders": "TRUE"}
     )
@@ -58,7 +58,7 @@ def test_names_do_not_care_about_case() -> None:
         ),
     ],
 )
-def test_topics_are_chosen_by_one_of_three_ways(given: dict[str, str], selection: object) -> None:
+def test_topics_are_selected_by_exactly_one_of_three_options(given: dict[str, str], selection: object) -> None:
     assert batch_options({"kafka.bootstrap.servers": "h:1", **given}).selection == selection
 
 
@@ -80,7 +80,7 @@ def test_topics_are_chosen_by_one_of_three_ways(given: dict[str, str], selection
         ({"startingOffsets": "EARLIEST"}, Everywhere(EARLIEST)),
     ],
 )
-def test_the_first_way_to_say_where_to_start_wins(given: dict[str, str], limit: object) -> None:
+def test_the_first_starting_option_in_order_of_precedence_applies(given: dict[str, str], limit: object) -> None:
     assert batch_options({**BASE, **given}).starting == limit
 
 
@@ -125,20 +125,20 @@ def test_the_first_way_to_say_where_to_start_wins(given: dict[str, str], limit: 
         ({"kafka.interceptor.classes": "x"}, "'interceptor.classes' is not supported"),
     ],
 )
-def test_what_is_mistaken_is_refused_with_a_reason(given: dict[str, str], text: str) -> None:
+def test_invalid_options_are_refused_with_a_reason(given: dict[str, str], text: str) -> None:
     with pytest.raises(ValueError) as caught:
         batch_options({**BASE, **given})
     assert text in str(caught.value)
 
 
-def test_header_names_are_replaced_as_java_does_unless_they_are_to_be_refused() -> None:
+def test_invalid_header_names_are_replaced_as_in_java_unless_an_option_refuses_them() -> None:
     assert not batch_options(BASE).refuse_names
     assert batch_options({**BASE, "headerNames": "refuse"}).refuse_names
     with pytest.raises(ValueError, match="headerNames must be one of replace, refuse"):
         batch_options({**BASE, "headerNames": "keep"})
 
 
-def test_a_source_needs_servers_and_topics() -> None:
+def test_a_source_needs_bootstrap_servers_and_topics() -> None:
     with pytest.raises(ValueError, match=r"'kafka\.bootstrap\.servers' must be specified"):
         batch_options({"subscribe": "t"})
     with pytest.raises(ValueError, match="One of the following options must be specified"):
@@ -146,12 +146,12 @@ def test_a_source_needs_servers_and_topics() -> None:
 
 
 @pytest.mark.parametrize("name", ["endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"])
-def test_a_stream_has_no_end(name: str) -> None:
+def test_a_stream_refuses_ending_offsets(name: str) -> None:
     with pytest.raises(ValueError, match="not valid in streaming queries"):
         stream_options({**BASE, name: "latest"})
 
 
-def test_offsets_have_the_shape_of_the_official_checkpoint_in_a_fixed_order() -> None:
+def test_offsets_have_the_format_of_the_official_checkpoint_in_a_fixed_order() -> None:
     offsets = {TopicPartition("b", 10): 1, TopicPartition("b", 2): 7, TopicPartition("a", 0): 23}
     shaped = offsets_to_json(offsets)
     assert str(shaped) == "{'a': {'0': 23}, 'b': {'2': 7, '10': 1}}"
@@ -162,16 +162,16 @@ def test_offsets_have_the_shape_of_the_official_checkpoint_in_a_fixed_order() ->
     ("text", "expected"),
     [("15m", 900_000), ("100 ms", 100), ("2h", 7_200_000), ("250", 250), ("1d", 86_400_000), ("1500us", 1)],
 )
-def test_times_are_read_as_spark_reads_them(text: str, expected: int) -> None:
+def test_timestamps_are_parsed_as_spark_parses_them(text: str, expected: int) -> None:
     assert parse_duration_ms(text) == expected
 
 
-def test_a_time_without_sense_is_refused() -> None:
+def test_an_invalid_timestamp_is_refused() -> None:
     with pytest.raises(ValueError, match="soon"):
         parse_duration_ms("soon")
 
 
-def test_a_table_of_the_catalog_whose_options_spark_keeps_is_told_by_what_to_do() -> None:
+def test_a_catalog_table_whose_options_spark_keeps_is_refused_with_the_remedy() -> None:
     """What Spark 4.2 does with CREATE TABLE ... USING kraft OPTIONS (...), then SELECT."""
     data_source = pytest.importorskip("kraft.spark.data_source")
     with pytest.raises(ValueError, match="CREATE TEMPORARY VIEW"):

@@ -56,7 +56,7 @@ def written(layout: Layout, *batches: Any) -> list[dict[str, Any]]:
     return files.end().to_pylist()
 
 
-def test_rows_go_to_the_file_of_their_day_and_partition_in_order_of_offsets(tmp_path: Path) -> None:
+def test_rows_go_to_the_file_of_their_day_and_partition_in_offset_order(tmp_path: Path) -> None:
     first = rows(range(4), [DAY_US, 0, DAY_US + 1, -1])
     found = written(layout_at(tmp_path), first, rows(range(4, 6), [0, 0]), rows(range(2), [0, 1], partition=1))
     told = {(each["partition"], each["day"]): (each["first"], each["records"], each["hour"]) for each in found}
@@ -74,13 +74,13 @@ def test_rows_go_to_the_file_of_their_day_and_partition_in_order_of_offsets(tmp_
     assert (tmp_path / one["name"]).stat().st_size == one["bytes"]
 
 
-def test_hours_have_files_of_their_own(tmp_path: Path) -> None:
+def test_each_hour_has_its_own_file(tmp_path: Path) -> None:
     found = written(layout_at(tmp_path, "topic", "day", "hour"), rows(range(2), [DAY_US - 1, -HOUR_US]))
     assert sorted((each["day"], each["hour"]) for each in found) == [("1969-12-31", 23), ("1970-01-01", 23)]
     assert "partition" in parquet.read_schema(tmp_path / found[0]["name"]).names
 
 
-def test_what_is_held_and_open_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_buffered_rows_and_open_files_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet_files, "HELD_BYTES_MAX", 1)
     monkeypatch.setattr(parquet_files, "OPEN_MAX", 3)
     batches = [rows(range(at * 10, at * 10 + 10), [day * DAY_US for day in range(10)]) for at in range(3)]
@@ -112,11 +112,11 @@ def test_a_task_without_records_writes_nothing(tmp_path: Path) -> None:
         (-719528, "0000-01-01"),
     ],
 )
-def test_days_are_written_as_spark_writes_them(number: int, day: str) -> None:
+def test_days_are_formatted_as_spark_formats_them(number: int, day: str) -> None:
     assert day_of(number) == day
 
 
-def test_only_files_that_are_told_of_are_put_in_place(tmp_path: Path) -> None:
+def test_only_files_of_committed_tasks_are_moved_into_place(tmp_path: Path) -> None:
     with staging(tmp_path) as hidden:
         layout = layout_at(hidden)
         told = written(layout, rows(range(2), [0, 0]))
@@ -128,7 +128,7 @@ def test_only_files_that_are_told_of_are_put_in_place(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_is_not_here_is_told(tmp_path: Path) -> None:
+def test_a_file_missing_on_this_machine_is_reported(tmp_path: Path) -> None:
     with staging(tmp_path) as hidden:
         layout = layout_at(hidden)
         (told,) = written(layout, rows(range(2), [0, 0]))
@@ -139,7 +139,7 @@ def test_a_file_that_is_not_here_is_told(tmp_path: Path) -> None:
             put([told], layout, hidden / "batch")
 
 
-def test_a_late_task_of_a_run_that_is_over_writes_nothing(tmp_path: Path) -> None:
+def test_a_late_task_of_a_finished_run_writes_nothing(tmp_path: Path) -> None:
     with staging(tmp_path) as hidden:
         layout = layout_at(hidden)
     with pytest.raises(FileNotFoundError):
@@ -147,7 +147,7 @@ def test_a_late_task_of_a_run_that_is_over_writes_nothing(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_killed_run_was_writing_is_removed(tmp_path: Path) -> None:
+def test_unfinished_files_of_a_killed_run_are_removed(tmp_path: Path) -> None:
     left = tmp_path / f"{WRITING}x"
     left.mkdir()
     written(layout_at(left), rows(range(2), [0, 0]))
@@ -172,7 +172,7 @@ def store(path: Path, offsets: list[int], *, int96: bool = False, per_group: int
 @pytest.mark.parametrize("int96", [True, False])
 @pytest.mark.parametrize("held", [1, 1 << 20])
 @pytest.mark.parametrize("statistics", [True, False])
-def test_files_are_merged_in_order_of_offsets(
+def test_files_are_merged_in_offset_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, int96: bool, held: int, statistics: bool
 ) -> None:
     monkeypatch.setattr(parquet_files, "HELD_BYTES_MAX", held)
@@ -196,7 +196,7 @@ def test_files_are_merged_in_order_of_offsets(
     assert physical == ("INT96" if int96 else "INT64")
 
 
-def test_a_column_that_one_file_lacks_is_null_there(tmp_path: Path) -> None:
+def test_a_column_missing_in_one_merged_file_is_null(tmp_path: Path) -> None:
     one = store(tmp_path / "a", [0])
     table = parquet.read_table(store(tmp_path / "b", [1])).append_column("more", pa.array([7]))
     parquet.write_table(table, tmp_path / "b", store_schema=False)

@@ -72,34 +72,34 @@ def offsets(records: list[Any]) -> list[int]:
     return [record.offset() for record in records]
 
 
-def test_records_before_an_error_in_the_same_answer_are_delivered() -> None:
+def test_records_before_an_error_in_the_same_fetch_are_delivered() -> None:
     made, told = fetcher(5, 200), consumer((100, 300))
     assert offsets(made.records_of(told, [event(5), event(6), event(7, KafkaError._AUTO_OFFSET_RESET)])) == [5, 6]
     assert (made.position, told.assigned) == (100, [100])
 
 
-def test_what_is_lost_begins_behind_the_records_that_came() -> None:
+def test_the_lost_range_starts_behind_the_delivered_records() -> None:
     with pytest.raises(DataLoss, match=r"\[7, 100\)"):
         fetcher(5, 200, fail_on_data_loss=True).records_of(
             consumer((100, 300)), [event(5), event(6), event(7, KafkaError._AUTO_OFFSET_RESET)]
         )
 
 
-def test_a_batch_does_not_take_the_position_back() -> None:
+def test_a_batch_does_not_move_the_position_backwards() -> None:
     made = fetcher(5, 200)
     records = made.records_of(consumer((100, 300)), [event(5), event(6), event(7, KafkaError._AUTO_OFFSET_RESET)])
     assert [batch.num_rows for batch in made.take(records)] == [2]
     assert made.position == 100
 
 
-def test_a_group_that_is_not_ours_is_no_reason_to_end_a_read_that_commits_nothing() -> None:
+def test_a_missing_group_permission_does_not_fail_a_read_that_commits_nothing() -> None:
     made = fetcher(5, 200)
     assert offsets(
         made.records_of(consumer((0, 300)), [event(5, KafkaError.GROUP_AUTHORIZATION_FAILED), event(5)])
     ) == [5]
 
 
-def test_an_error_behind_the_last_record_of_the_range_means_nothing() -> None:
+def test_an_error_behind_the_last_record_of_the_range_is_ignored() -> None:
     made = fetcher(5, 7, fail_on_data_loss=True)
     assert offsets(
         made.records_of(consumer((100, 300)), [event(5), event(6), event(7, KafkaError._AUTO_OFFSET_RESET)])
@@ -108,7 +108,7 @@ def test_an_error_behind_the_last_record_of_the_range_means_nothing() -> None:
 
 
 @pytest.mark.parametrize("code", [KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET])
-def test_an_end_that_a_leader_does_not_know_yet_is_waited_for(code: int, clock: SimpleNamespace) -> None:
+def test_an_end_offset_unknown_to_the_leader_is_waited_for(code: int, clock: SimpleNamespace) -> None:
     unknown = module.KafkaException(KafkaError(KafkaError._TRANSPORT))
     made = fetcher(90, 100, fail_on_data_loss=True)
     made.records_of(consumer((0, 90), unknown, (0, 100)), [event(90, code)])
@@ -117,13 +117,13 @@ def test_an_end_that_a_leader_does_not_know_yet_is_waited_for(code: int, clock: 
 
 
 @pytest.mark.parametrize("code", [KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET])
-def test_an_end_that_stays_short_is_loss(code: int, clock: SimpleNamespace) -> None:
+def test_an_end_offset_that_is_never_reached_is_data_loss(code: int, clock: SimpleNamespace) -> None:
     with pytest.raises(DataLoss, match=r"\[90, 100\)"):
         fetcher(90, 100, fail_on_data_loss=True).records_of(consumer((0, 90)), [event(90, code)])
     assert 1020 <= clock.now < 1030
 
 
-def test_a_topic_that_another_node_knows_is_not_gone(clock: SimpleNamespace) -> None:
+def test_a_topic_known_to_another_node_is_not_deleted(clock: SimpleNamespace) -> None:
     made, told = fetcher(90, 100, fail_on_data_loss=True), consumer(topics=(False, False, True))
     made.records_of(told, [event(90, KafkaError.UNKNOWN_TOPIC_OR_PART)])
     assert told.assigned == [90]
@@ -132,12 +132,12 @@ def test_a_topic_that_another_node_knows_is_not_gone(clock: SimpleNamespace) -> 
 
 
 @pytest.mark.parametrize("timestamp", [2**62, -(2**62)])
-def test_a_time_that_spark_cannot_hold_is_refused(timestamp: int) -> None:
+def test_a_timestamp_out_of_sparks_range_is_refused(timestamp: int) -> None:
     with pytest.raises(SourceError, match=f"timestamp value {timestamp} that overflows"):
         list(fetcher(0, 10).take([event(0, timestamp=timestamp)]))
 
 
-def test_the_end_of_a_partition_counts_behind_records_that_never_arrive(clock: SimpleNamespace) -> None:
+def test_the_partition_end_counts_behind_records_that_are_never_delivered(clock: SimpleNamespace) -> None:
     """Control records end the log: the end is at 95, and nothing is waited for but offsets from there on."""
     made = fetcher(90, 100, fail_on_data_loss=True)
     with pytest.raises(DataLoss, match=r"\[95, 100\)"):
@@ -145,7 +145,7 @@ def test_the_end_of_a_partition_counts_behind_records_that_never_arrive(clock: S
     assert clock.now >= 1020
 
 
-def test_a_header_name_that_librdkafka_cannot_tell_is_refused_by_its_offset() -> None:
+def test_a_header_name_that_librdkafka_cannot_decode_is_refused_with_its_offset() -> None:
     """Its Python binding gives bytes that are not UTF-8 out as a SystemError, whatever record is at fault."""
 
     def headers() -> Any:
@@ -159,7 +159,7 @@ def test_a_header_name_that_librdkafka_cannot_tell_is_refused_by_its_offset() ->
 
 
 @pytest.mark.parametrize("lost", [(-1001, -1001), (0, -1001), None])
-def test_watermarks_over_a_lost_connection_are_asked_for_again(lost: Any) -> None:
+def test_watermarks_over_a_lost_connection_are_requested_again(lost: Any) -> None:
     """Taken as they are, they would say that the log ends below the position: a loss that is none."""
     made = fetcher(5, 9, fail_on_data_loss=True)
     assert made.watermarks(consumer(lost, lost, (0, 9))) == (0, 9)

@@ -54,7 +54,7 @@ def cut_off(monkeypatch: pytest.MonkeyPatch, calls_left: int) -> None:
     monkeypatch.setattr(shutil, "rmtree", cutting(shutil.rmtree))
 
 
-def test_wherever_it_is_cut_off_nothing_is_twice_and_the_next_run_has_all(tmp_path: Path) -> None:
+def test_after_an_interruption_at_any_step_the_next_run_renames_every_file_once(tmp_path: Path) -> None:
     for calls in range(20):
         place = tmp_path / str(calls)
         merged = archive(place)
@@ -77,14 +77,14 @@ def test_wherever_it_is_cut_off_nothing_is_twice_and_the_next_run_has_all(tmp_pa
     raise AssertionError("it never came to its end")
 
 
-def test_what_was_written_and_not_noted_is_removed(tmp_path: Path) -> None:
+def test_files_written_without_a_rename_note_are_removed(tmp_path: Path) -> None:
     archive(tmp_path)
     carry_out(tmp_path)
     assert seen(tmp_path) == [0, 1, 2, 3]
     assert len(list(tmp_path.iterdir())) == 4
 
 
-def test_a_note_that_nobody_wrote_is_refused(tmp_path: Path) -> None:
+def test_a_malformed_rename_note_is_refused(tmp_path: Path) -> None:
     archive(tmp_path)
     for text in ("{", "{}", "[]"):
         (tmp_path / pending_renames.JOURNAL).write_text(text)

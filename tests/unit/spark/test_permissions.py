@@ -45,13 +45,13 @@ def refusal(operation: int) -> str:
     return str(pickle.loads(pickle.dumps(problem.value)))
 
 
-def test_a_right_that_is_there_or_not_told_of_refuses_nothing(guarded: GuardedCluster) -> None:
+def test_a_granted_or_unknown_permission_refuses_nothing(guarded: GuardedCluster) -> None:
     require_right("h:1", ALICE, ("t",), Operation.READ)
     guarded.operations = 1 << Operation.READ
     require_right("h:1", ALICE, ("t", "not-there"), Operation.READ)
 
 
-def test_a_right_that_is_missing_is_named_with_topic_user_and_remedy(guarded: GuardedCluster) -> None:
+def test_a_missing_permission_is_named_with_topic_user_and_remedy(guarded: GuardedCluster) -> None:
     guarded.operations = 1 << Operation.DESCRIBE
     told = refusal(Operation.WRITE)
     assert told.startswith("[KAFKA_NOT_AUTHORIZED] User:alice lacks the right Write on topic t")
@@ -59,12 +59,12 @@ def test_a_right_that_is_missing_is_named_with_topic_user_and_remedy(guarded: Gu
     assert "secret" not in told
 
 
-def test_a_topic_that_is_hidden_is_one_that_may_not_be_read(guarded: GuardedCluster) -> None:
+def test_a_hidden_topic_counts_as_one_without_read_permission(guarded: GuardedCluster) -> None:
     guarded.code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     assert "User:alice lacks the right Read on topic t" in refusal(Operation.READ)
 
 
-def test_nodes_that_cannot_be_reached_are_left_to_who_asks_again(
+def test_unreachable_nodes_leave_the_permission_check_to_the_next_request(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def unreachable(*_: Any) -> Any:

@@ -165,7 +165,7 @@ def flights(draw: st.DrawFn) -> Any:
 
 
 @given(flights())
-def test_a_record_is_what_the_library_says_that_it_is(flight: Any) -> None:
+def test_protobuf_records_decode_as_in_the_library(flight: Any) -> None:
     ((row,), bad) = rows_of(flight.SerializeToString())
     assert bad == {}
     expected = json_format.MessageToDict(
@@ -183,7 +183,7 @@ def test_a_record_is_what_the_library_says_that_it_is(flight: Any) -> None:
     assert said == expected
 
 
-def test_types_hold_all_that_their_numbers_do() -> None:
+def test_spark_types_hold_the_whole_range_of_protobuf_numbers() -> None:
     assert KIND.field("a_uint32").type == pa.int64()
     assert KIND.field("a_uint64").type == pa.decimal128(20, 0)
     assert KIND.field("at").type == pa.timestamp("us", tz="UTC")
@@ -191,7 +191,7 @@ def test_types_hold_all_that_their_numbers_do() -> None:
     assert KIND.field("stops").type.value_type.field("delays").type.value_type == pa.int32()
 
 
-def test_null_empty_and_unknown_are_read_and_what_is_no_message_is_bad() -> None:
+def test_null_empty_and_unknown_fields_are_decoded_and_invalid_messages_are_bad() -> None:
     rows, bad = rows_of(None, b"", b"\x98\x7d\x01", b"\x08", b"\xff" * 12)
     assert rows[0] is None
     assert rows[1] == rows[2]
@@ -200,12 +200,12 @@ def test_null_empty_and_unknown_are_read_and_what_is_no_message_is_bad() -> None
     assert rows[3:] == [None, None]
 
 
-def test_an_enum_that_the_schema_does_not_know_is_its_number() -> None:
+def test_an_unknown_enum_value_decodes_to_its_number() -> None:
     ((row,), _) = rows_of(FLIGHT(an_enum=7, many_an_enum=[1, 9]).SerializeToString())
     assert (row["an_enum"], row["many_an_enum"]) == ("7", ["CARGO", "9"])
 
 
-def test_a_time_in_no_calendar_is_bad() -> None:
+def test_a_timestamp_outside_the_calendar_is_bad() -> None:
     for seconds, nanos in ((253_402_300_800, 0), (-62_135_596_801, 0), (2**62, 0), (0, -1), (0, 10**9)):
         flight = FLIGHT()
         flight.at.seconds, flight.at.nanos = seconds, nanos
@@ -214,7 +214,7 @@ def test_a_time_in_no_calendar_is_bad() -> None:
         assert "years 1 to 9999" in bad[0]
 
 
-def test_empty_messages_and_items_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_messages_and_items_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protobuf_decoder, "VALUES_MAX", 200)
     few, many, numbers, names = FLIGHT(), FLIGHT(), FLIGHT(many_an_int32=range(300)), FLIGHT()
     few.stops.add()
@@ -230,12 +230,12 @@ def nested(levels: int) -> bytes:
     return b"\xa3\x3f" * levels
 
 
-def test_groups_within_one_another_are_bounded() -> None:
+def test_the_nesting_of_groups_is_limited() -> None:
     _, bad = rows_of(nested(1_000_000))
     assert list(bad) == [0]
 
 
-def test_text_of_proto2_that_is_not_utf_8_is_bad() -> None:
+def test_proto2_text_that_is_not_utf_8_is_bad() -> None:
     file = descriptor_pb2.FileDescriptorProto(name="old.proto", package="old", syntax="proto2")
     old = file.message_type.add(name="Old")
     old.field.add(name="text", number=1, type=STRING, label=1)
@@ -246,7 +246,7 @@ def test_text_of_proto2_that_is_not_utf_8_is_bad() -> None:
     assert sorted(bad) == [1, 2]
 
 
-def test_only_fields_that_are_shown_are_read() -> None:
+def test_only_selected_fields_are_decoded() -> None:
     flight = FLIGHT(an_int32=5)
     flight.at.seconds = 2**62
     kind = pa.struct([KIND.field("an_int32")])
@@ -260,7 +260,7 @@ def refused(schema: ProtobufSchema) -> str:
     return str(problem.value)
 
 
-def test_schemas_that_cannot_be_read_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_schemas_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     loop = descriptor_pb2.FileDescriptorProto(name="loop.proto", package="loop", syntax="proto3")
     loop.message_type.add(name="A").field.add(name="b", number=1, type=MESSAGE, label=1, type_name=".loop.B")
     loop.message_type.add(name="B").field.add(name="a", number=1, type=MESSAGE, label=1, type_name=".loop.A")
@@ -275,7 +275,7 @@ def test_schemas_that_cannot_be_read_are_refused(monkeypatch: pytest.MonkeyPatch
     assert "10 fields in all" in refused(SCHEMA)
 
 
-def test_the_option_names_a_file_and_a_message(tmp_path: Path) -> None:
+def test_the_protobuf_option_names_a_file_and_a_message(tmp_path: Path) -> None:
     path = tmp_path / "shop.desc"
     path.write_bytes(SCHEMA.descriptors)
     shape = shape_options(

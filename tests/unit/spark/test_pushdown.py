@@ -35,17 +35,17 @@ def left(*filters: Any) -> list[OffsetRange]:
         ("Not", 12, (10, 20)),
     ],
 )
-def test_offsets_are_narrowed(kind: str, value: Any, expected: tuple[int, int]) -> None:
+def test_offset_filters_narrow_the_ranges(kind: str, value: Any, expected: tuple[int, int]) -> None:
     assert left(made(kind, "offset", value)) == [each._replace(start=expected[0], end=expected[1]) for each in RANGES]
 
 
-def test_topics_and_partitions_are_chosen() -> None:
+def test_topic_and_partition_filters_select_the_ranges() -> None:
     assert left(made("EqualTo", "topic", "a"), made("In", "partition", (0, 2))) == [RANGES[0], RANGES[2]]
     assert left(made("In", "topic", ("b", "c")), made("GreaterThan", "partition", 1)) == [RANGES[5]]
     assert left(made("EqualTo", "offset", 9)) == left(made("GreaterThan", "offset", 19)) == []
 
 
-def test_only_lower_bounds_of_time_are_used() -> None:
+def test_only_lower_bounds_of_timestamps_are_pushed_down() -> None:
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     assert bounds_of([made("GreaterThanOrEqual", "timestamp", moment)]).timestamp_ms_low == int(
         moment.timestamp() * 1000
@@ -55,12 +55,12 @@ def test_only_lower_bounds_of_time_are_used() -> None:
 
 
 @pytest.mark.parametrize("ms", [-315_619_200_000, -2, -1, 0])
-def test_a_time_that_would_mean_something_else_to_a_broker_narrows_nothing(ms: int) -> None:
+def test_a_timestamp_that_brokers_would_interpret_differently_narrows_nothing(ms: int) -> None:
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
     assert bounds_of([made("GreaterThanOrEqual", "timestamp", moment)]).timestamp_ms_low is None
 
 
-def test_what_is_not_understood_narrows_nothing() -> None:
+def test_unsupported_filters_narrow_nothing() -> None:
     assert (
         left(made("EqualTo", "key", b"k"), made("StringContains", "topic", "zzz"), made("EqualTo", "offset", True))
         == RANGES

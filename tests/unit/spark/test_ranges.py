@@ -49,7 +49,7 @@ SMALL_AND_LARGE = st.lists(st.integers(1, 2 * TASK_OFFSETS_MIN), max_size=12).ma
 
 
 @given(ranges=SMALL_AND_LARGE)
-def test_tasks_of_a_micro_batch_share_small_ranges_and_no_other(ranges: list[OffsetRange]) -> None:
+def test_tasks_of_a_micro_batch_combine_only_small_ranges(ranges: list[OffsetRange]) -> None:
     tasks = group_ranges(ranges)
     assert [each for task in tasks for each in task] == ranges, "all of them, in order"
     assert all(len(task) == 1 or sum(each.size for each in task) <= TASK_OFFSETS_MIN for task in tasks)
@@ -57,13 +57,13 @@ def test_tasks_of_a_micro_batch_share_small_ranges_and_no_other(ranges: list[Off
         assert sum(each.size for each in left) + right[0].size > TASK_OFFSETS_MIN, "there was room"
 
 
-def test_without_a_wish_each_partition_is_one_task() -> None:
+def test_without_min_partitions_each_partition_is_one_task() -> None:
     assert split_ranges([OffsetRange("t", 0, 0, 10), OffsetRange("t", 1, 5, 5)], None, None) == [
         OffsetRange("t", 0, 0, 10)
     ]
 
 
-def test_large_ranges_are_cut_and_small_ones_left() -> None:
+def test_only_large_ranges_are_split() -> None:
     tasks = split_ranges([OffsetRange("t", 0, 0, 90), OffsetRange("t", 1, 0, 10)], 4, None)
     assert [(task.partition, task.start, task.end) for task in tasks] == [
         (0, 0, 30),
@@ -73,14 +73,14 @@ def test_large_ranges_are_cut_and_small_ones_left() -> None:
     ]
 
 
-def test_a_range_survives_the_way_to_a_worker() -> None:
+def test_a_range_survives_serialization_to_a_worker() -> None:
     whole = OffsetRange("t", 3, 5, 8)
     assert pickle.loads(pickle.dumps(whole)) == whole
     assert (whole.size, whole.topic_partition) == (3, TopicPartition("t", 3))
 
 
 @given(limit=st.integers(1, 10_000), lags=st.lists(st.integers(0, 5000), min_size=1, max_size=10))
-def test_a_limit_starves_nobody_and_passes_no_end(limit: int, lags: list[int]) -> None:
+def test_an_offset_limit_starves_no_partition_and_never_exceeds_the_end(limit: int, lags: list[int]) -> None:
     start = {TopicPartition("t", index): index * 7 for index in range(len(lags))}
     latest = {TopicPartition("t", index): index * 7 + lag for index, lag in enumerate(lags)}
     ends = rate_limit(limit, start, latest, lambda partitions: {})
@@ -90,11 +90,11 @@ def test_a_limit_starves_nobody_and_passes_no_end(limit: int, lags: list[int]) -
     assert sum(end - start[partition] for partition, end in ends.items()) <= limit + len(lags)
 
 
-def test_a_limit_is_shared_in_proportion_to_lag() -> None:
+def test_an_offset_limit_is_shared_in_proportion_to_lag() -> None:
     assert rate_limit(10, {T0: 0, T1: 0}, {T0: 80, T1: 20}, lambda partitions: {}) == {T0: 8, T1: 2}
 
 
-def test_a_partition_that_is_new_counts_from_its_start() -> None:
+def test_the_lag_of_a_new_partition_counts_from_its_start() -> None:
     assert rate_limit(10, {T0: 0}, {T0: 10, T1: 110}, lambda partitions: dict.fromkeys(partitions, 100)) == {
         T0: 5,
         T1: 105,
@@ -102,11 +102,11 @@ def test_a_partition_that_is_new_counts_from_its_start() -> None:
 
 
 @pytest.mark.parametrize("latest", [{T0: 5}, {T0: 3}])
-def test_without_lag_the_end_stands(latest: dict[TopicPartition, int]) -> None:
+def test_without_lag_the_end_offset_stays(latest: dict[TopicPartition, int]) -> None:
     assert rate_limit(10, {T0: 5}, latest, lambda partitions: {}) == latest
 
 
-def test_a_plan_has_every_assigned_partition_an_empty_one_too() -> None:
+def test_a_plan_has_every_assigned_partition_even_an_empty_one() -> None:
     assert whole_ranges([T1, T0], {T0: 5, T1: 0}, {T0: 5, T1: 3}) == [
         OffsetRange("t", 0, 5, 5),
         OffsetRange("t", 1, 0, 3),
@@ -123,7 +123,7 @@ def test_a_plan_has_every_assigned_partition_an_empty_one_too() -> None:
         ({T0: 0, T1: 0, T2: 0}, {T0: 5, T1: 5}, "t-2: only their start offsets are known"),
     ],
 )
-def test_a_plan_that_would_leave_out_a_partition_is_refused(
+def test_a_plan_that_would_omit_a_partition_is_refused(
     starts: dict[TopicPartition, int], ends: dict[TopicPartition, int], told: str
 ) -> None:
     with pytest.raises(PlanIncomplete, match=told):

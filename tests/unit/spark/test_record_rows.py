@@ -24,11 +24,11 @@ def rows(
     return [row for batch in made.rows(found, 0) for row in batch.to_pylist()]
 
 
-def test_a_header_name_that_is_not_utf_8_is_shown_as_java_shows_it() -> None:
+def test_a_header_name_that_is_not_utf_8_is_shown_as_in_java() -> None:
     assert record_rows.headers_at(b"\x04\xff\xfe\x02x", 0, 1) == [{"key": "\ufffd\ufffd", "value": b"x"}]
 
 
-def test_a_header_name_that_is_not_utf_8_is_refused_where_it_is_to_stay_what_it_is() -> None:
+def test_a_header_name_that_is_not_utf_8_is_refused_where_it_must_stay_unchanged() -> None:
     records = (
         Record(4, 0, None, b"v", (("fine", b"1"),)),
         Record(5, 0, None, b"v", ((b"\xff".decode("utf-8", "surrogateescape"), b"2"),)),
@@ -58,12 +58,12 @@ def test_headers_keep_their_order() -> None:
 
 
 @pytest.mark.parametrize("timestamp", [2**62, -(2**62)])
-def test_a_time_that_spark_cannot_hold_is_refused(timestamp: int) -> None:
+def test_a_timestamp_out_of_sparks_range_is_refused(timestamp: int) -> None:
     with pytest.raises(SourceError, match=f"timestamp value {timestamp} that overflows"):
         rows(Record(0, timestamp, None, b"v"))
 
 
-def test_compressed_batches_are_decoded_a_bounded_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compressed_batches_are_decoded_in_bounded_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kraft.spark.decode.arrow_decoder.GROUP_BYTES", 1000)
     from kraft.spark.decode.arrow_decoder import decode
 

@@ -36,7 +36,7 @@ def session(**context: str) -> Any:
         ("spark://master:7077", None, "python3"),  # This path may mean nothing there.
     ],
 )
-def test_local_workers_get_the_interpreter_of_the_program(
+def test_local_workers_use_the_interpreter_of_the_driver(
     monkeypatch: pytest.MonkeyPatch, master: str, named: str | None, interpreter: str
 ) -> None:
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
@@ -48,7 +48,7 @@ def test_local_workers_get_the_interpreter_of_the_program(
     assert [source.__name__ for source in spark.registered] == ["KraftDataSource"]
 
 
-def test_a_session_of_spark_connect_has_no_workers_here() -> None:
+def test_a_spark_connect_session_has_no_local_workers() -> None:
     spark = session(master="local")
     del spark._sc
     kraft.spark.register(spark)
@@ -56,7 +56,7 @@ def test_a_session_of_spark_connect_has_no_workers_here() -> None:
 
 
 @pytest.mark.parametrize(("said", "found"), [(None, "true"), ("false", "false")])
-def test_filters_are_handed_over_unless_the_session_says_otherwise(said: str | None, found: str) -> None:
+def test_filters_are_pushed_down_unless_the_session_disables_it(said: str | None, found: str) -> None:
     spark = session(master="local")
     if said is not None:
         spark.conf.set(PUSHDOWN, said)

@@ -35,7 +35,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return answers
 
 
-def test_all_versions_of_the_subject_are_asked_for_and_the_latest_is_what_rows_look_like(
+def test_all_schema_versions_are_requested_and_rows_have_the_latest_one(
     registry: dict[str, Any],
 ) -> None:
     registry["/subjects/t-value/versions"] = [1, 3]
@@ -46,7 +46,7 @@ def test_all_versions_of_the_subject_are_asked_for_and_the_latest_is_what_rows_l
     assert schemas_of(f"{HOST}/subjects/t-value", None) == found
 
 
-def test_a_subject_may_have_any_name(registry: dict[str, Any]) -> None:
+def test_a_subject_name_may_contain_any_characters(registry: dict[str, Any]) -> None:
     registry["/subjects/a%2Fb/versions"] = [1]
     registry["/subjects/a%2Fb/versions/1"] = {"id": 7, "schema": "first"}
     assert schemas_of(f"{HOST}/subjects/a%2Fb", None).subject == "a/b"
@@ -64,7 +64,9 @@ def test_a_subject_may_have_any_name(registry: dict[str, Any]) -> None:
         (f"{HOST}/subjects/down", "cannot be asked for .*: .*refused"),
     ],
 )
-def test_what_is_said_if_there_is_no_schema(registry: dict[str, Any], url: str, problem: str) -> None:
+def test_the_reason_for_a_missing_schema_is_reported_without_the_secret(
+    registry: dict[str, Any], url: str, problem: str
+) -> None:
     registry["/subjects/empty/versions"] = []
     registry["/subjects/proto/versions"] = [1]
     registry["/subjects/proto/versions/1"] = {"id": 7, "schema": "x", "schemaType": "PROTOBUF"}
@@ -74,13 +76,13 @@ def test_what_is_said_if_there_is_no_schema(registry: dict[str, Any], url: str, 
     assert "secret" not in str(told.value)
 
 
-def test_answers_are_of_bounded_size(registry: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_registry_responses_have_a_size_limit(registry: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schema_registry, "ANSWER_BYTES_MAX", 10)
     registry["/subjects/t/versions"] = list(range(100))
     with pytest.raises(ValueError, match="more than 10 bytes"):
         schemas_of(f"{HOST}/subjects/t", None)
 
 
-def test_a_url_is_a_registrys() -> None:
+def test_an_http_url_is_a_registry_and_any_other_text_a_file() -> None:
     assert is_registry(" HTTPS://registry")
     assert not is_registry("flight.avsc")

@@ -45,7 +45,7 @@ def shaped(options: dict[str, str], *records: tuple[bytes | None, bytes | None])
     return list(Shaper(shape(**options)).shaped(rows_of(*records)).to_pylist())
 
 
-def test_without_these_options_rows_stay_as_they_are() -> None:
+def test_without_value_options_rows_are_unchanged() -> None:
     assert shape(subscribe="t") is None
 
 
@@ -56,7 +56,7 @@ def test_values_become_structs_beside_the_other_columns() -> None:
     assert (row["key"], row["topic"], row["offset"]) == (b"k", "t", 10)
 
 
-def test_columns_are_those_that_are_named_in_their_order() -> None:
+def test_the_selected_columns_appear_in_the_selected_order() -> None:
     options = {**JSON, "keyFormat": "json", "keySchema": "id INT", "columns": "offset, value.b, key.*"}
     assert shaped(options, (b'{"id":7}', b'{"b":"x"}'), (None, None)) == [
         {"offset": 10, "b": "x", "id": 7},
@@ -65,12 +65,12 @@ def test_columns_are_those_that_are_named_in_their_order() -> None:
     assert shaped({"columns": "topic,value"}, (b"k", b"v")) == [{"topic": "t", "value": b"v"}]
 
 
-def test_a_field_that_no_column_shows_is_not_decoded() -> None:
+def test_a_field_in_no_selected_column_is_not_decoded() -> None:
     assert shaped({**JSON, "columns": "value.a"}, (None, b'{"a":1,"b":{}}')) == [{"a": 1}]
     assert not shape(**JSON, columns="offset").sides
 
 
-def test_filters_narrow_what_is_read_by_the_records_own_columns_alone() -> None:
+def test_only_filters_on_record_columns_narrow_the_read() -> None:
     found = shape(valueFormat="json", valueSchema="offset INT, x INT", columns="value.offset,partition")
     assert [name for name in ("offset", "partition", "timestamp", "x") if found.keeps((name,))] == ["partition"]
     assert shape(**JSON).keeps(("Offset",))
@@ -110,14 +110,14 @@ def models(records: list[Any]) -> list[tuple[Any, Any]]:
 
 
 @given(RECORDS)
-def test_bad_records_as_null_are_null_and_the_rest_is_whole(records: list[Any]) -> None:
+def test_with_the_null_option_bad_records_are_null_and_others_complete(records: list[Any]) -> None:
     rows = shaped({**BOTH, "badRecords": "null"}, *records)
     assert [(row["key"], row["value"]) for row in rows] == [(key, value) for (key, _), (value, _) in models(records)]
     assert [row["offset"] for row in rows] == list(range(10, 10 + len(records)))
 
 
 @given(RECORDS)
-def test_bad_records_in_a_column_keep_their_bytes_and_tell_why(records: list[Any]) -> None:
+def test_with_a_bad_record_column_bad_records_keep_their_bytes_and_the_reason(records: list[Any]) -> None:
     rows = shaped({**BOTH, "badRecords": "column"}, *records)
     for row, record, ((key, is_key_bad), (value, is_value_bad)) in zip(rows, records, models(records), strict=True):
         assert (row["key"], row["value"]) == (key, value)
@@ -131,7 +131,7 @@ def test_bad_records_in_a_column_keep_their_bytes_and_tell_why(records: list[Any
 
 
 @given(RECORDS)
-def test_the_first_bad_record_ends_a_read_by_its_place(records: list[Any]) -> None:
+def test_the_first_bad_record_fails_the_read_with_its_offset(records: list[Any]) -> None:
     bad = [
         (index, "key" if key[1] else "value")
         for index, (key, value) in enumerate(models(records))
@@ -166,7 +166,7 @@ def test_the_first_bad_record_ends_a_read_by_its_place(records: list[Any]) -> No
         ({"columns": "headers"}, "Option 'columns': headers needs includeHeaders=true"),
     ],
 )
-def test_options_that_are_wrong_or_contradict_are_refused_by_name(options: dict[str, str], problem: str) -> None:
+def test_invalid_or_contradictory_options_are_refused_by_name(options: dict[str, str], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         shape(**options)
 
@@ -175,7 +175,7 @@ def test_headers_may_be_among_the_columns() -> None:
     assert shape(include_headers=True, columns="headers").schema.names == ["headers"]
 
 
-def test_a_name_that_is_nearly_an_option_is_refused() -> None:
+def test_a_misspelled_option_is_refused() -> None:
     for name, meant in (("valuefromat", "valueFormat"), ("colums", "columns"), ("badrecord", "badRecords")):
         with pytest.raises(ValueError, match=f"did you mean '{meant}'"):
             refuse_misspelt(name)

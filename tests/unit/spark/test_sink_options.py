@@ -25,7 +25,7 @@ def checked(streaming: bool = False, **kafka: str) -> SinkOptions:
         {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN", "sasl_username": "u", "sasl_password": "p"},
     ],
 )
-def test_the_built_in_producer_writes_where_it_does_all_that_is_asked_for(kafka: dict[str, str]) -> None:
+def test_the_built_in_producer_is_used_when_it_supports_all_options(kafka: dict[str, str]) -> None:
     assert checked(**kafka).is_built_in
 
 
@@ -41,23 +41,23 @@ def test_the_built_in_producer_writes_where_it_does_all_that_is_asked_for(kafka:
         {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "OAUTHBEARER"},
     ],
 )
-def test_librdkafka_writes_where_something_else_is_asked_for(kafka: dict[str, str]) -> None:
+def test_librdkafka_is_used_when_an_option_needs_it(kafka: dict[str, str]) -> None:
     assert not checked(**kafka).is_built_in
 
 
-def test_codec_and_client_id_are_those_of_the_properties() -> None:
+def test_codec_and_client_id_follow_the_kafka_properties() -> None:
     found = checked(compression_type="lz4", client_id="mine")
     assert (found.is_built_in, found.codec, found.client_id) == (True, 3, "mine")
     assert not checked(streaming=True).is_built_in
 
 
-def test_a_sink_that_spark_has_handed_no_rows_does_not_say_that_they_are_written() -> None:
+def test_a_sink_without_rows_from_spark_does_not_report_them_as_written() -> None:
     """In continuous mode: Spark would count the epoch as committed."""
     with pytest.raises(SourceError, match=r"KAFKA_SINK_NOT_CONTINUOUS.* format\(\"kafka\"\)"):
         object.__new__(KafkaStreamWriter).commit([None], 0)
 
 
 @pytest.mark.parametrize("name", ["key_serializer", "value_serializer"])
-def test_rows_are_bytes_or_text_whatever_a_serializer_says(name: str) -> None:
+def test_rows_must_be_binary_or_text_whatever_the_serializer_option(name: str) -> None:
     with pytest.raises(ValueError, match=r"is not supported as (keys|values) are serialized with ByteArraySerializer"):
         checked(**{name: "foo"})

@@ -27,7 +27,7 @@ def begun(wires: WireCluster | None = None) -> SinkTransaction:
     return transaction
 
 
-def test_rows_are_written_in_order_under_one_producer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_written_in_order_by_one_producer(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = FakeCluster(monkeypatch, a=2, b=1)
     sent = [Outgoing("a", 0, batch(b"1", b"2")), Outgoing("b", 0, batch(b"3")), Outgoing("a", 0, batch(b"4"))]
     transaction = begun()
@@ -41,7 +41,7 @@ def test_rows_are_written_in_order_under_one_producer(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("code", [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_ENOUGH_REPLICAS])
-def test_what_passes_is_waited_for(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+def test_retriable_errors_are_retried(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     cluster = FakeCluster(monkeypatch, a=1, b=1)
     cluster.refuse["a", 1] = code
     cluster.coordinator_codes[-3:] = [0, ErrorCode.NOT_COORDINATOR, ErrorCode.CONCURRENT_TRANSACTIONS]
@@ -49,7 +49,7 @@ def test_what_passes_is_waited_for(monkeypatch: pytest.MonkeyPatch, code: int) -
     assert [cluster.topics[name][0].values() for name in ("a", "b")] == [[b"1"], [b"2"]]
 
 
-def test_a_connection_that_breaks_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_connection_is_reopened(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = FakeCluster(monkeypatch, a=1)
     transaction = begun()
     transaction.write([Outgoing("a", 0, batch(b"1"))])
@@ -61,7 +61,7 @@ def test_a_connection_that_breaks_is_made_anew(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("code", sorted(batch_sender.FENCED))
-def test_one_that_was_taken_over_is_told(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+def test_a_fenced_transaction_is_reported(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     cluster = FakeCluster(monkeypatch, a=1)
     cluster.refuse["a", 1] = code
     transaction = begun()
@@ -72,7 +72,7 @@ def test_one_that_was_taken_over_is_told(monkeypatch: pytest.MonkeyPatch, code: 
         transaction.end(is_commit=True)
 
 
-def test_what_does_not_pass_is_told_and_an_abort_that_fails_is_left_to_the_coordinator(
+def test_a_permanent_error_is_raised_and_a_failed_abort_is_left_to_the_coordinator(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     cluster = FakeCluster(monkeypatch, a=1)
@@ -86,14 +86,14 @@ def test_what_does_not_pass_is_told_and_an_abort_that_fails_is_left_to_the_coord
     assert not any(cluster.ended)
 
 
-def test_a_partition_that_never_answers_ends_the_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partition_that_never_responds_fails_the_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = FakeCluster(monkeypatch, a=1)
     cluster.refuse = {("a", number): ErrorCode.NOT_ENOUGH_REPLICAS for number in range(5000)}
     with pytest.raises(TimeoutError, match="took nothing within 120 s"):
         begun().write([Outgoing("a", 0, batch(b"1"))])
 
 
-def test_partitions_that_are_refused_are_told_and_not_those_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_refused_partitions_are_named_in_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = FakeCluster(monkeypatch, a=1)
     transaction = begun()
     cluster.coordinator_codes[-1:] = [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
@@ -101,7 +101,7 @@ def test_partitions_that_are_refused_are_told_and_not_those_beside_them(monkeypa
         transaction.add([("a", 0)])
 
 
-def test_a_topic_that_takes_only_small_batches_gets_them_after_one_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_topic_with_a_small_batch_limit_gets_small_batches_after_one_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = FakeCluster(monkeypatch, a=1)
     cluster.message_bytes_max = 5_000
     values = [b"%03d" % number * 30 for number in range(100)]
@@ -115,21 +115,21 @@ def test_a_topic_that_takes_only_small_batches_gets_them_after_one_refusal(monke
         transaction.write([Outgoing("a", 0, batch(b"x" * 6_000))])
 
 
-def test_a_cluster_without_transactions_is_known_by_what_it_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_without_transactions_is_detected_by_its_api_versions(monkeypatch: pytest.MonkeyPatch) -> None:
     FakeCluster(monkeypatch)
     assert missing_api(WireCluster("h:1")) is None
     monkeypatch.setattr("tests.unit.spark.memory_broker.SERVED", (0, 1, 2, 3, 18, 22))
     assert missing_api(WireCluster("h:1")) == "AddPartitionsToTxn"
 
 
-def test_rows_are_taken_in_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_written_in_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_sender, "ROUND_BYTES", 5)
     sent = [Outgoing("a", 0, b"xyz") for _ in range(5)]
     assert [len(chunk) for chunk in rounds(sent)] == [2, 2, 1]
 
 
 @pytest.mark.parametrize("codec", range(len(CODEC_NAMES)))
-def test_a_batch_keeps_its_rows_when_it_is_stamped_and_split(codec: int) -> None:
+def test_a_batch_keeps_its_rows_when_stamped_and_split(codec: int) -> None:
     rows = [Row(1000 + n, None if n == 1 else b"k", b"%d" % n, (("h", None),)) for n in range(5)]
     data = packed(rows, codec)
     found = RecordBatch(stamped(data, 7, 3, 9))

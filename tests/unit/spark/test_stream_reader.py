@@ -52,7 +52,7 @@ def offset(first: int, second: int) -> dict[str, dict[str, int]]:
     return {"t": {"0": first, "1": second}}
 
 
-def test_a_limit_is_chosen_from_the_options() -> None:
+def test_the_read_limit_is_chosen_from_the_options() -> None:
     assert isinstance(reader({}).getDefaultReadLimit(), datasource.ReadAllAvailable)
     assert reader({}, maxOffsetsPerTrigger="7").getDefaultReadLimit() == datasource.ReadMaxRows(7)
     assert reader({}, minOffsetsPerTrigger="3").getDefaultReadLimit() == datasource.ReadMinRows(3)
@@ -61,13 +61,13 @@ def test_a_limit_is_chosen_from_the_options() -> None:
     ).getDefaultReadLimit() == datasource.ReadMaxRows(7)
 
 
-def test_a_trigger_takes_no_more_than_its_most() -> None:
+def test_a_trigger_reads_at_most_max_offsets_per_trigger() -> None:
     assert reader({T0: 80, T1: 20}, maxOffsetsPerTrigger="10").latestOffset(
         offset(0, 0), datasource.ReadMaxRows(10)
     ) == offset(8, 2)
 
 
-def test_all_that_is_available_overrules_the_options() -> None:
+def test_available_now_overrides_the_limit_options() -> None:
     made = reader({T0: 80, T1: 20}, maxOffsetsPerTrigger="10", minOffsetsPerTrigger="5")
     assert made.latestOffset(offset(0, 0), datasource.ReadAllAvailable()) == offset(80, 20)
 
@@ -81,7 +81,7 @@ def planned(made: Any, start: Any, end: Any) -> list[tuple[int, int, int]]:
     ]
 
 
-def test_a_topic_that_was_made_anew_is_read_from_its_begin() -> None:
+def test_a_recreated_topic_is_read_from_its_start() -> None:
     made = reader({T0: 80, T1: 20}, failOnDataLoss="false")
     limit = made.getDefaultReadLimit()
     assert made.latestOffset(offset(0, 0), limit) == offset(80, 20)
@@ -95,7 +95,7 @@ def test_a_topic_that_was_made_anew_is_read_from_its_begin() -> None:
     assert planned(made, offset(200, 5), offset(300, 6)) == [(0, 200, 300), (1, 5, 6)]
 
 
-def test_a_limit_counts_from_the_begin_of_a_topic_that_was_made_anew() -> None:
+def test_a_limit_counts_from_the_start_of_a_recreated_topic() -> None:
     made = reader({T0: 80, T1: 20}, failOnDataLoss="false", maxOffsetsPerTrigger="10")
     limit = datasource.ReadMaxRows(10)
     made._offsets.now, made._offsets.anew = {T0: 50, T1: 50}, {"t"}
@@ -103,7 +103,7 @@ def test_a_limit_counts_from_the_begin_of_a_topic_that_was_made_anew() -> None:
     assert planned(made, offset(80, 20), offset(5, 5)) == [(0, 0, 5), (1, 0, 5)]
 
 
-def test_a_trigger_waits_for_its_least_after_the_first() -> None:
+def test_a_trigger_after_the_first_waits_for_min_offsets_per_trigger() -> None:
     made = reader({T0: 1, T1: 0}, minOffsetsPerTrigger="5")
     limit = made.getDefaultReadLimit()
     assert made.latestOffset(offset(0, 0), limit) == offset(1, 0)
@@ -113,14 +113,14 @@ def test_a_trigger_waits_for_its_least_after_the_first() -> None:
     assert made.latestOffset(offset(1, 0), limit) == offset(4, 2)
 
 
-def test_no_trigger_waits_longer_than_its_delay() -> None:
+def test_no_trigger_waits_longer_than_max_trigger_delay() -> None:
     made = reader({T0: 1, T1: 0}, minOffsetsPerTrigger="5", maxTriggerDelay="0ms")
     assert made.latestOffset(offset(0, 0), made.getDefaultReadLimit()) == offset(1, 0)
     made._offsets.now = {T0: 2, T1: 0}
     assert made.latestOffset(offset(1, 0), made.getDefaultReadLimit()) == offset(2, 0)
 
 
-def test_available_now_ends_where_the_topic_ended_at_the_start_of_the_query() -> None:
+def test_available_now_ends_at_the_topic_end_when_the_query_started() -> None:
     made = reader({T0: 5, T1: 5}, minOffsetsPerTrigger="100")
     made.prepareForTriggerAvailableNow()
     made._offsets.now = {T0: 9, T1: 9}
@@ -137,7 +137,7 @@ def test_available_now_ends_where_the_topic_ended_at_the_start_of_the_query() ->
         ({T0: 5, T1: 3}, offset(5, 5), "THAN_LATEST"),
     ],
 )
-def test_under_available_now_partitions_neither_go_nor_shrink_unless_losses_are_allowed(
+def test_under_available_now_missing_or_shorter_partitions_fail_unless_data_loss_is_allowed(
     now: dict[TopicPartition, int], until: dict[str, Any], condition: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     made = reader({T0: 5, T1: 5})
@@ -153,7 +153,7 @@ def test_under_available_now_partitions_neither_go_nor_shrink_unless_losses_are_
     assert condition in caplog.text
 
 
-def test_a_batch_that_was_planned_before_partitions_were_added_is_resumed_under_available_now() -> None:
+def test_a_batch_planned_before_partitions_were_added_resumes_under_available_now() -> None:
     made = reader({T0: 5, T1: 5})
     made.prepareForTriggerAvailableNow()
     made._offsets.resolved_ranges = lambda begin, until: []
@@ -161,14 +161,14 @@ def test_a_batch_that_was_planned_before_partitions_were_added_is_resumed_under_
     assert made.latestOffset({"t": {"0": 5}}, made.getDefaultReadLimit()) == offset(5, 5)
 
 
-def test_partitions_that_were_missing_when_the_end_was_frozen_are_looked_for_again() -> None:
+def test_partitions_missing_when_the_end_was_fixed_are_looked_up_again() -> None:
     made = reader({T0: 5})
     made.prepareForTriggerAvailableNow()
     made._offsets.now = {T0: 9, T1: 9}
     assert made.latestOffset(offset(3, 5), made.getDefaultReadLimit()) == offset(9, 9)
 
 
-def test_where_a_query_begins_stays_the_same_while_producers_go_on() -> None:
+def test_the_start_of_a_query_stays_fixed_while_records_are_produced() -> None:
     """Spark asks again until the first batch is done: a start beyond the end that was planned would be a loss, or
     lose what is between."""
     made = reader({})
@@ -177,7 +177,7 @@ def test_where_a_query_begins_stays_the_same_while_producers_go_on() -> None:
     assert [made.initialOffset(), made.initialOffset()] == [offset(5, 5)] * 2
 
 
-def test_a_query_whose_first_batch_failed_goes_on_from_its_first_start() -> None:
+def test_a_query_whose_first_batch_failed_resumes_from_its_first_start() -> None:
     """Spark keeps the end of a micro-batch and asks a restarted query for its start anew."""
     first = reader({T0: 9, T1: 5})
     first._offsets.resolve = lambda limit, starting: {T0: 5, T1: 5}
@@ -193,7 +193,7 @@ def test_a_query_whose_first_batch_failed_goes_on_from_its_first_start() -> None
     assert later.latestOffset(kept, later.getDefaultReadLimit()) == offset(20, 20)
 
 
-def test_a_first_batch_after_which_nothing_came_is_not_followed_by_an_empty_one() -> None:
+def test_a_first_batch_without_later_records_is_not_followed_by_an_empty_batch() -> None:
     made = reader({T0: 9, T1: 5})
     made._offsets.resolve = lambda limit, starting: {T0: 9, T1: 5}
     kept = made.latestOffset(made.initialOffset(), made.getDefaultReadLimit())
@@ -202,7 +202,7 @@ def test_a_first_batch_after_which_nothing_came_is_not_followed_by_an_empty_one(
     assert made.latestOffset(kept, made.getDefaultReadLimit()) == offset(10, 5)
 
 
-def test_an_end_frozen_below_what_was_read_is_asked_for_again() -> None:
+def test_a_fixed_end_below_the_read_position_is_looked_up_again() -> None:
     made = reader({T0: 5, T1: 5})
     made.prepareForTriggerAvailableNow()
     made._offsets.now = {T0: 9, T1: 9}
@@ -214,9 +214,7 @@ def test_an_end_frozen_below_what_was_read_is_asked_for_again() -> None:
     ("options", "tasks"),
     [({}, 1), ({"minPartitions": "1"}, 3), ({"maxRecordsPerPartition": "100"}, 3), ({"minPartitions": "6"}, 6)],
 )
-def test_small_ranges_share_a_task_unless_the_options_say_how_work_is_split(
-    options: dict[str, str], tasks: int
-) -> None:
+def test_small_ranges_share_a_task_unless_options_set_the_split(options: dict[str, str], tasks: int) -> None:
     from kraft.spark.source.ranges import OffsetRange
 
     ranges = [OffsetRange("t", partition, 0, 100) for partition in range(3)]
@@ -225,13 +223,13 @@ def test_small_ranges_share_a_task_unless_the_options_say_how_work_is_split(
     assert sum(each.size for task in planned for each in task) == 300
 
 
-def test_offsets_reported_are_plain_json() -> None:
+def test_reported_offsets_are_plain_json() -> None:
     made = reader({T0: 80, T1: 20})
     made.latestOffset(offset(0, 0), datasource.ReadAllAvailable())
     assert json.loads(json.dumps(made.reportLatestOffset())) == offset(80, 20)
 
 
-def test_a_group_is_told_once_where_each_batch_begins() -> None:
+def test_the_group_gets_the_start_of_each_batch_once() -> None:
     made = reader({T0: 10}, commitGroup="dashboard")
     told: list[tuple[str, dict[TopicPartition, int]]] = []
     made._offsets.tell_group = lambda group, offsets: told.append((group, offsets))

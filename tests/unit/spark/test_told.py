@@ -54,18 +54,18 @@ def is_hidden(raising: Callable[[], object]) -> bool:
         (lambda: os.close(10**6), False),
     ],
 )
-def test_only_an_error_that_was_raised_on_purpose_is_told_alone(
+def test_only_deliberately_raised_errors_are_shown_without_a_traceback(
     worker: None, raising: Callable[[], object], hidden: bool
 ) -> None:
     assert is_hidden(raising) == hidden
 
 
-def test_the_traceback_can_be_kept(worker: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_option_keeps_the_traceback(worker: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEEP, "1")
     assert not is_hidden(look_up)
 
 
-def test_a_process_that_is_no_worker_of_spark_keeps_its_tracebacks(
+def test_a_process_other_than_a_spark_worker_keeps_its_tracebacks(
     worker: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.modules["__main__"], "__spec__", None)

@@ -67,20 +67,20 @@ def fields_ddl(kind: Any) -> str:
 
 
 @given(structs(TYPES))
-def test_ddl_and_sparks_json_say_what_spark_means(kind: Any) -> None:
+def test_ddl_and_spark_json_schemas_parse_as_in_spark(kind: Any) -> None:
     found = schema_of(fields_ddl(kind))
     assert spark_type(found) == kind
     assert schema_of(kind.json()) == found
     assert to_arrow_type(kind, timezone="UTC") == found, "Spark compares the first batch's types with its own"
 
 
-def test_ddl_may_say_what_changes_nothing() -> None:
+def test_ddl_clauses_without_effect_are_accepted() -> None:
     assert schema_of("a: INT NOT NULL COMMENT 'the \\' first', b dec(4)") == pa.struct(
         [pa.field("a", pa.int32()), pa.field("b", pa.decimal128(4, 0))]
     )
 
 
-def test_json_schema_gives_types_and_passes_over_rules() -> None:
+def test_json_schema_gives_types_and_its_validation_rules_are_ignored() -> None:
     document = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",
@@ -97,7 +97,7 @@ def test_json_schema_gives_types_and_passes_over_rules() -> None:
     assert schema_of(json.dumps(document)) == schema_of(said)
 
 
-def test_a_schema_may_be_in_a_file(tmp_path: Path) -> None:
+def test_a_value_schema_may_be_in_a_file(tmp_path: Path) -> None:
     (tmp_path / "flight.ddl").write_text("a INT")
     assert schema_of(str(tmp_path / "flight.ddl")) == schema_of("a INT")
     with pytest.raises(ValueError, match="file cannot be read"):
@@ -129,6 +129,6 @@ def test_a_schema_may_be_in_a_file(tmp_path: Path) -> None:
         ('{"type": "object", "properties": {}}', "at least one field"),
     ],
 )
-def test_what_is_no_schema_is_refused(text: str, problem: str) -> None:
+def test_an_invalid_schema_is_refused(text: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         schema_of(text)

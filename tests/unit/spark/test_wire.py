@@ -12,7 +12,7 @@ from tests.unit.spark.many_nodes import ManyNodes, Node
 OLD, NEW = Leader(1, 4), Leader(2, 5)
 
 
-def test_a_pooled_connection_that_died_unseen_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pooled_connection_that_died_unnoticed_is_reopened(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(OLD))
     cluster = nodes.cluster()
     cluster.partitions("t")
@@ -21,7 +21,7 @@ def test_a_pooled_connection_that_died_unseen_is_made_anew(monkeypatch: pytest.M
     assert len(nodes.opened) == 2
 
 
-def test_the_same_node_answers_until_its_answer_was_of_no_use(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_stay_on_one_node_until_its_response_is_unusable(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(OLD), n2=Node(OLD), n3=Node(OLD))
     cluster = nodes.cluster()
     for _ in range(3):
@@ -33,7 +33,7 @@ def test_the_same_node_answers_until_its_answer_was_of_no_use(monkeypatch: pytes
     assert [len(node.asked) for node in nodes.nodes.values()] == [4, 1, 1]
 
 
-def test_a_node_that_is_not_reached_stands_back_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_node_is_avoided_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(OLD, reachable=False), n2=Node(OLD), n3=Node(OLD))
     cluster = nodes.cluster()
     cluster.partitions("t")
@@ -48,7 +48,7 @@ def test_a_node_that_is_not_reached_stands_back_for_a_while(monkeypatch: pytest.
     assert nodes.nodes[1].asked == ["MetadataRequest"]
 
 
-def test_nobody_goes_back_to_the_leader_of_an_older_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metadata_with_an_older_leader_epoch_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(NEW), n2=Node(OLD), n3=Node(OLD))
     cluster = nodes.cluster()
     for _ in range(3):
@@ -57,7 +57,7 @@ def test_nobody_goes_back_to_the_leader_of_an_older_epoch(monkeypatch: pytest.Mo
         cluster.stale("t")
 
 
-def test_a_topic_made_anew_begins_its_epochs_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_leader_epochs_of_a_recreated_topic_start_again(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(NEW), n2=Node(OLD, topic_id=bytes(15) + b"\1"))
     cluster = nodes.cluster()
     cluster.partitions("t")
@@ -66,7 +66,7 @@ def test_a_topic_made_anew_begins_its_epochs_again(monkeypatch: pytest.MonkeyPat
     assert cluster.view.epoch("t", 0) == 4
 
 
-def test_offsets_are_asked_of_the_leader_that_the_others_know(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_offsets_are_requested_from_the_leader_that_other_nodes_report(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(OLD, high=900), n2=Node(NEW), n3=Node(NEW))
     cluster = nodes.cluster()
     assert cluster.offset("t", 0, -1, nodes.now) == 900
@@ -74,7 +74,7 @@ def test_offsets_are_asked_of_the_leader_that_the_others_know(monkeypatch: pytes
     assert cluster.offset("t", 0, -1, nodes.now) == 1000
 
 
-def test_a_leader_that_does_not_know_its_epoch_yet_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_leader_that_does_not_know_its_epoch_yet_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(Leader(1, 5)), n2=Node(Leader(1, 5)))
     cluster = nodes.cluster()
     cluster.partitions("t")
@@ -86,7 +86,7 @@ def test_a_leader_that_does_not_know_its_epoch_yet_is_asked_again(monkeypatch: p
     assert cluster.offset("t", 0, -1, nodes.now) == 1000
 
 
-def test_what_every_node_says_is_told_and_the_newest_is_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_metadata_of_every_node_is_returned_and_the_newest_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(OLD), n2=Node(NEW), n3=Node(None))
     cluster = nodes.cluster()
     cluster.partitions("t")
@@ -97,7 +97,7 @@ def test_what_every_node_says_is_told_and_the_newest_is_learnt(monkeypatch: pyte
     assert dict(cluster.views("t", 0).told) == {1: OLD, 2: NEW}
 
 
-def test_a_number_that_is_no_offset_is_not_taken_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_offset_value_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(OLD, high=-1))
     with pytest.raises(WireError, match="t-0: -1 is no offset") as refused:
         nodes.cluster().offset("t", 0, -1, nodes.now + 1)

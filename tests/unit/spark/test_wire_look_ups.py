@@ -45,7 +45,7 @@ def at(nodes: ManyNodes, seconds: float, change: Callable[[], Any]) -> None:
     nodes.pause = sleep_and_change
 
 
-def test_all_partitions_of_a_leader_are_asked_for_in_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_partitions_of_a_leader_are_looked_up_in_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = FakeCluster(monkeypatch, t=12)
     for number, each in enumerate(cluster.topics["t"]):
         each.end = number
@@ -57,7 +57,7 @@ def test_all_partitions_of_a_leader_are_asked_for_in_one_request(monkeypatch: py
     assert made.names() == ["t"]
 
 
-def test_a_leader_that_was_killed_is_looked_for_until_another_is_elected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lookup_at_a_killed_leader_is_retried_until_another_is_elected(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing waits for the dead one: its connection is refused, and others tell of the next leader."""
     nodes = ManyNodes(monkeypatch, n1=Node(OLD, reachable=False), n2=Node(OLD), n3=Node(OLD))
 
@@ -70,7 +70,7 @@ def test_a_leader_that_was_killed_is_looked_for_until_another_is_elected(monkeyp
     assert 1009 <= nodes.now < 1010.1
 
 
-def test_a_leader_that_is_frozen_is_left_for_the_one_that_others_tell_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_frozen_leader_is_replaced_by_the_one_that_other_nodes_report(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(OLD), n2=Node(OLD), n3=Node(OLD))
     made = look_ups(nodes)
     assert made.list_offsets({T0: LATEST}, committed=False) == {T0: 1000}
@@ -81,7 +81,7 @@ def test_a_leader_that_is_frozen_is_left_for_the_one_that_others_tell_of(monkeyp
 
 
 @pytest.mark.parametrize("leader", [NONE, Leader(7, 5)])
-def test_a_partition_without_a_leader_is_asked_for_until_the_deadline(
+def test_a_partition_without_a_leader_is_retried_until_the_deadline(
     monkeypatch: pytest.MonkeyPatch, leader: Leader
 ) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(leader))
@@ -90,7 +90,7 @@ def test_a_partition_without_a_leader_is_asked_for_until_the_deadline(
     assert 1004 <= nodes.now <= 1005
 
 
-def test_a_cluster_that_cannot_be_reached_is_asked_until_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_cluster_is_retried_until_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(OLD, reachable=False), n2=Node(OLD, reachable=False))
     with pytest.raises(LookUpFailed, match="no broker can be reached"):
         look_ups(nodes, 5).describe(["t"])
@@ -99,13 +99,13 @@ def test_a_cluster_that_cannot_be_reached_is_asked_until_the_deadline(monkeypatc
     assert look_ups(nodes, 5).describe(["t"])[0].partitions == (0,)
 
 
-def test_a_topic_that_one_broker_has_not_heard_of_yet_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_topic_unknown_to_one_broker_still_exists(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(None), n2=Node(NEW), n3=Node(NEW))
     assert [each.name for each in look_ups(nodes).describe(["t"])] == ["t"]
     assert look_ups(nodes).list_offsets({T0: EARLIEST}, committed=False) == {T0: 0}
 
 
-def test_a_topic_that_no_broker_knows_is_missing_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_topic_unknown_to_every_broker_is_missing_immediately(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(None), n2=Node(None), n3=Node(None))
     with pytest.raises(LookUpFailed, match="topic t: there is no such topic"):
         look_ups(nodes).describe(["t"])
@@ -122,7 +122,7 @@ def test_a_deposed_leader_that_lags_is_not_asked_again(monkeypatch: pytest.Monke
         assert made.list_offsets({T0: LATEST}, committed=False) == {T0: 1000}
 
 
-def test_a_partition_that_a_lagging_broker_does_not_tell_of_stays_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partition_missing_in_a_lagging_brokers_metadata_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = FakeCluster(monkeypatch, t=3)
     made = WireLookUps("h:1")
     made.describe(["t"])
@@ -130,7 +130,7 @@ def test_a_partition_that_a_lagging_broker_does_not_tell_of_stays_known(monkeypa
     assert made.describe(["t"])[0].partitions == (0, 1, 2)
 
 
-def test_an_answer_with_an_error_that_passes_is_asked_for_again_and_the_others_are_not() -> None:
+def test_only_partitions_with_a_retriable_error_are_looked_up_again() -> None:
     pending = PendingOffsets({T0: LATEST, T1: LATEST})
     pending.answered(T0, ErrorCode.NONE, 7)
     pending.answered(T1, ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
@@ -143,12 +143,12 @@ def test_an_answer_with_an_error_that_passes_is_asked_for_again_and_the_others_a
     )
 
 
-def test_a_refusal_that_does_not_pass_ends_the_look_up() -> None:
+def test_a_permanent_error_ends_the_lookup() -> None:
     with pytest.raises(WireError, match="TOPIC_AUTHORIZATION_FAILED"):
         PendingOffsets({T0: LATEST}).answered(T0, ErrorCode.TOPIC_AUTHORIZATION_FAILED, -1)
 
 
-def test_minus_one_answers_a_time_that_no_record_reaches() -> None:
+def test_a_timestamp_beyond_all_records_is_answered_with_minus_one() -> None:
     pending = PendingOffsets({T0: 5, T1: LATEST})
     pending.answered(T0, ErrorCode.NONE, -1)
     pending.answered(T1, ErrorCode.NONE, -1)
@@ -172,7 +172,7 @@ class Groups(FakeCluster):
         return OffsetCommitResponse(topics=[OffsetCommitResponseTopic(name="t", partitions=told)])
 
 
-def test_offsets_of_a_group_are_set_at_its_coordinator(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_group_offsets_are_committed_at_the_coordinator(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Groups(monkeypatch, t=2)
     cluster.codes = (ErrorCode.NOT_COORDINATOR, 0)
     WireLookUps("h:1").set_group_offsets("g", {T0: 5, T1: 7})
@@ -180,7 +180,7 @@ def test_offsets_of_a_group_are_set_at_its_coordinator(monkeypatch: pytest.Monke
     assert cluster.asked.count("FindCoordinatorRequest") == 2
 
 
-def test_a_group_that_cannot_be_told_keeps_a_micro_batch_for_some_seconds_only(
+def test_an_unreachable_group_delays_a_micro_batch_for_a_few_seconds_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cluster = Groups(monkeypatch, t=2)

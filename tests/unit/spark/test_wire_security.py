@@ -23,11 +23,11 @@ LOGIN = {
 }
 
 
-def test_without_a_protocol_nothing_is_encrypted() -> None:
+def test_without_a_security_protocol_nothing_is_encrypted() -> None:
     assert security_of({}) == security_of({"security.protocol": "plaintext"}) == PLAINTEXT
 
 
-def test_a_login_and_trust_in_what_the_system_trusts() -> None:
+def test_tls_with_a_login_uses_the_systems_trusted_authorities() -> None:
     found = security_of({**LOGIN, "security.protocol": "SASL_SSL"})
     assert found.login == Login(mechanism="PLAIN", username="u", password="secret")
     assert found.tls is not None
@@ -46,13 +46,13 @@ def test_a_login_and_trust_in_what_the_system_trusts() -> None:
         ({"sasl.mechanism": "SCRAM-SHA-256"}, "ScramLoginModule required .* is wanted for SCRAM-SHA-256"),
     ],
 )
-def test_what_cannot_be_used_is_told_without_the_secret(given: dict[str, str], told: str) -> None:
+def test_unusable_security_settings_are_reported_without_the_secret(given: dict[str, str], told: str) -> None:
     with pytest.raises(ValueError, match=told) as problem:
         security_of({**LOGIN, **given})
     assert "secret" not in str(problem.value)
 
 
-def test_a_certificate_of_our_own_is_shown_and_one_authority_trusted(tmp_path: Path) -> None:
+def test_a_client_certificate_is_presented_and_only_the_given_authority_trusted(tmp_path: Path) -> None:
     directory = certificates().write(tmp_path)
     stores = {"ssl.keystore.location": f"{directory}/node.pem", "ssl.truststore.location": f"{directory}/ca.pem"}
     tls = security_of({"security.protocol": "SSL", **stores}).tls
@@ -64,7 +64,7 @@ def test_a_certificate_of_our_own_is_shown_and_one_authority_trusted(tmp_path: P
         context_of(replace(tls, certificate_chain=tls.private_key))
 
 
-def test_names_of_librdkafka_say_the_same_as_those_of_java(tmp_path: Path) -> None:
+def test_librdkafka_and_java_security_option_names_are_equivalent(tmp_path: Path) -> None:
     directory = certificates().write(tmp_path)
     java = {
         "security.protocol": "SASL_SSL",
@@ -91,14 +91,14 @@ def test_names_of_librdkafka_say_the_same_as_those_of_java(tmp_path: Path) -> No
         security_of({**librdkafka, "ssl.key.location": "/no/such"})
 
 
-def test_suites_are_named_as_java_or_as_openssl_does() -> None:
+def test_cipher_suites_may_have_java_or_openssl_names() -> None:
     for name in ("TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "ECDHE-RSA-AES256-GCM-SHA384"):
         tls = security_of({"security.protocol": "SSL", "ssl.cipher.suites": name}).tls
         assert tls is not None
         assert tls.ciphers == ("ECDHE-RSA-AES256-GCM-SHA384",)
 
 
-def test_a_login_that_librdkafka_alone_knows_is_left_to_it() -> None:
+def test_a_login_mechanism_only_librdkafka_supports_is_left_to_librdkafka() -> None:
     kerberos = {"security.protocol": "SASL_SSL", "sasl.kerberos.service.name": "kafka", "client.id": "c"}
     assert only_librdkafka(kerberos) == "sasl.mechanism"
     assert parted(kerberos) == (WireSecurity(Tls()), kerberos)
@@ -112,7 +112,7 @@ def test_a_login_that_librdkafka_alone_knows_is_left_to_it() -> None:
         parted({name: value for name, value in LOGIN.items() if name != "sasl.mechanism"})
 
 
-def test_who_we_are_is_told_for_people() -> None:
+def test_the_clients_own_identity_is_described_readably() -> None:
     assert (security_of(LOGIN).principal, security_of(LOGIN).protocol) == ("User:u", "SASL_PLAINTEXT")
     assert (PLAINTEXT.principal, PLAINTEXT.protocol) == ("User:ANONYMOUS", "PLAINTEXT")
     assert PLAINTEXT.librdkafka() == {}
@@ -141,7 +141,7 @@ def served(directory: Path, *, asks: bool) -> tuple[str, int]:
 
 
 @pytest.mark.parametrize(("asks", "why"), [(False, "self-signed|unable to get local issuer"), (True, "CERTIFICATE")])
-def test_a_certificate_that_one_end_does_not_take_is_told_at_once(tmp_path: Path, asks: bool, why: str) -> None:
+def test_a_certificate_refused_by_either_end_fails_immediately(tmp_path: Path, asks: bool, why: str) -> None:
     address = served(certificates().write(tmp_path), asks=asks)
     trusted = certificates().trusted if asks else certificates().stranger
     with pytest.raises(TlsRefused, match=rf"do not agree on TLS \(.*({why}).*\): check kafka\.security") as problem:

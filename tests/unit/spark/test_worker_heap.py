@@ -21,7 +21,7 @@ def thawed() -> Iterator[None]:
     gc.unfreeze()
 
 
-def test_what_is_there_after_the_first_task_is_frozen_and_what_comes_later_is_not() -> None:
+def test_objects_present_after_the_first_task_are_frozen_and_later_ones_are_not() -> None:
     freeze_imports()
     frozen = gc.get_freeze_count()
     assert frozen > 10_000
@@ -31,7 +31,7 @@ def test_what_is_there_after_the_first_task_is_frozen_and_what_comes_later_is_no
     assert any(each is later for each in gc.get_objects())
 
 
-def test_processes_that_make_or_commit_a_sink_are_spared_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_that_create_or_commit_a_sink_are_frozen_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "require_writable", lambda _: None)
     for kind in (KafkaBatchWriter, KafkaStreamWriter):
         made = kind(sink("t"))

@@ -32,7 +32,7 @@ def talked() -> tuple[socket.socket, socket.socket]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="delayed acknowledgements can be turned off on Linux only")
 @pytest.mark.parametrize("kind", [KafkaBatchReader, KafkaFilteringBatchReader, KafkaStreamReader])
-def test_a_reader_that_arrives_in_a_worker_ends_the_delay(kind: type[ForWorkers]) -> None:
+def test_a_reader_created_in_a_worker_disables_the_socket_delay(kind: type[ForWorkers]) -> None:
     options = stream_options(OPTIONS) if kind is KafkaStreamReader else batch_options(OPTIONS)
     reader = kind(options)  # type: ignore[call-arg]
     asking, answering = talked()
@@ -43,12 +43,12 @@ def test_a_reader_that_arrives_in_a_worker_ends_the_delay(kind: type[ForWorkers]
     assert arrived.options == options
 
 
-def test_writers_are_sent_to_workers_too() -> None:
+def test_a_writer_created_in_a_worker_disables_the_socket_delay() -> None:
     assert issubclass(KafkaBatchWriter, ForWorkers)
     assert issubclass(KafkaStreamWriter, ForWorkers)
 
 
-def test_sockets_of_other_kinds_are_left_alone() -> None:
+def test_sockets_of_other_kinds_are_not_changed() -> None:
     one, other = socket.socketpair()
     with one, other, socket.socket(socket.AF_INET, socket.SOCK_DGRAM):
         acknowledge_at_once()
