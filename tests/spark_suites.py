@@ -124,7 +124,7 @@ MICRO_BATCH = (
             f"{OPTIONS}invalid_options_are_refused_with_a_reason",
         ),
     ),
-    Check("SPARK-56243: malformed record timestamp", (f"{ROWS}a_time_that_spark_cannot_hold_is_refused",)),
+    Check("SPARK-56243: malformed record timestamp", (f"{ROWS}a_timestamp_out_of_sparks_range_is_refused",)),
     Check("V1 and V2 source (two checks)", (f"{SPARK}sql_reads_a_topic_through_a_view",), ONE_WAY),
     Check(
         "default config of includeHeader doesn't break existing query",

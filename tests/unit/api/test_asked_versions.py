@@ -22,7 +22,7 @@ def asked_by_operations() -> dict[int, str]:
     return found
 
 
-def test_each_operation_has_a_version_that_nodes_serve() -> None:
+def test_each_admin_operation_has_a_version_that_nodes_serve() -> None:
     asked = asked_by_operations()
     assert len(asked) > 30
     assert [name for key, name in asked.items() if key not in VERSIONS] == []

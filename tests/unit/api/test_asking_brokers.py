@@ -61,7 +61,7 @@ class Port:
         return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=partitions)])
 
 
-def test_replicas_are_asked_side_by_side_and_one_that_is_silent_is_left_out() -> None:
+def test_replicas_are_queried_concurrently_and_a_silent_one_is_left_out() -> None:
     async def main() -> None:
         port: Any = Port()
         async with asyncio.timeout(30):
@@ -121,7 +121,9 @@ class SilentPort(Edges):
         (f"/v3/clusters/{CLUSTER}/topics/t/partitions/-/replica-status", "log_end_offset", [10, None]),
     ],
 )
-def test_a_list_tells_what_it_lacks_and_asks_a_silent_broker_once(path: str, key: str, found: list[Any]) -> None:
+def test_a_list_reports_its_missing_parts_and_queries_a_silent_broker_once(
+    path: str, key: str, found: list[Any]
+) -> None:
     port = SilentPort()
     answer, _ = asked(port, path)
     told = answer.json()
@@ -133,7 +135,7 @@ def test_a_list_tells_what_it_lacks_and_asks_a_silent_broker_once(path: str, key
     assert (asked_of.count(2), asked_of.count(3)) == (1, 0)
 
 
-def test_a_broker_that_could_not_be_asked_may_be_asked_again() -> None:
+def test_a_broker_that_could_not_be_queried_may_be_queried_again() -> None:
     class OnBrokerTwo(SilentPort):
         def answer(self, api_key: int, node_id: int | None) -> Any:
             if api_key == ApiKey.FIND_COORDINATOR:
@@ -144,7 +146,7 @@ def test_a_broker_that_could_not_be_asked_may_be_asked_again() -> None:
     assert (answer.status_code, answer.json()["kafka_error"]["retriable"]) == (503, True)
 
 
-def test_leaders_are_asked_side_by_side_and_one_failure_is_the_answer() -> None:
+def test_leaders_are_queried_concurrently_and_one_failure_fails_the_request() -> None:
     async def main() -> None:
         port: Any = Port()
         async with asyncio.timeout(30):
@@ -156,7 +158,7 @@ def test_leaders_are_asked_side_by_side_and_one_failure_is_the_answer() -> None:
     asyncio.run(main())
 
 
-def test_so_many_are_asked_at_a_time_and_their_answers_keep_the_order() -> None:
+def test_concurrent_queries_are_limited_and_responses_keep_their_order() -> None:
     async def main() -> None:
         under_way, most = 0, 0
 

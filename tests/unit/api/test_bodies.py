@@ -59,7 +59,7 @@ async def sent(method: str, path: str, chunk: bytes) -> tuple[int, dict[bytes, b
         ("PUT", "broker-configs/records"),
     ],
 )
-def test_a_body_without_end_is_refused_before_it_is_kept(method: str, path: str) -> None:
+def test_an_endless_request_body_is_refused_before_it_is_buffered(method: str, path: str) -> None:
     status, headers, taken = asyncio.run(sent(method, f"/v3/clusters/{CLUSTER}/{path}", CHUNK))
     assert (status, headers.get(b"connection")) == (413, b"close")
     assert taken == 17

@@ -70,7 +70,7 @@ def routes() -> Iterator[tuple[str, str]]:
     yield "GET", "/nothing"
 
 
-def test_every_route_asks_who_is_there() -> None:
+def test_every_route_requires_authentication() -> None:
     open_to_all = []
     for method, path in routes():
         answer = asked(Asking(), method, path)
@@ -81,7 +81,7 @@ def test_every_route_asks_who_is_there() -> None:
     assert sorted(set(open_to_all)) == sorted([*PROBES, "/logout"])
 
 
-def test_a_refusal_says_what_to_do() -> None:
+def test_a_refused_login_explains_the_remedy() -> None:
     answer = asked(Guarded(), "POST", "/v3/clusters", json={"a": 1})
     body = answer.json()
     assert (answer.status_code, body["error_code"], body["detail"]) == (401, 40101, "Log in.")
@@ -89,7 +89,7 @@ def test_a_refusal_says_what_to_do() -> None:
     assert "connection" not in asked(Guarded(), "GET", "/v3/clusters").headers
 
 
-def test_who_guesses_is_told_when_to_come_again() -> None:
+def test_a_client_that_guesses_passwords_gets_a_retry_after_header() -> None:
     port = Guarded()
     port.refusal = LoginRefused(429, "Too many.", 7)
     answer = asked(port, "GET", "/v1/node")
@@ -97,12 +97,12 @@ def test_who_guesses_is_told_when_to_come_again() -> None:
     assert "www-authenticate" not in answer.headers
 
 
-def test_routes_get_the_node_as_it_is_for_the_caller() -> None:
+def test_routes_use_the_permissions_of_the_caller() -> None:
     answer = asked(Guarded(), "GET", "/v1/events", headers={"Authorization": "Basic alice"})
     assert answer.json()["last_id"] == 4711
 
 
-def test_an_address_is_that_of_the_connection_whatever_the_request_claims() -> None:
+def test_the_client_address_is_that_of_the_connection_whatever_the_headers() -> None:
     port = Guarded()
     asked(
         port, "GET", "/v1/node", state={SOURCE: "10.0.0.7", CERTIFICATE: b"der"}, headers={"X-Forwarded-For": "9.9.9.9"}
@@ -111,20 +111,20 @@ def test_an_address_is_that_of_the_connection_whatever_the_request_claims() -> N
 
 
 @pytest.mark.parametrize("path", PROBES)
-def test_probes_are_answered_without_asking(path: str) -> None:
+def test_health_probes_are_answered_without_a_login(path: str) -> None:
     port = Guarded()
     assert asked(port, "GET", path).status_code == 200
     assert port.callers == []
 
 
-def test_a_browser_that_logs_out_is_asked_to_forget() -> None:
+def test_a_browser_logout_clears_its_credentials() -> None:
     answer = asked(Asking(), "GET", "/logout")
     assert (answer.status_code, answer.headers["clear-site-data"]) == (200, '"cookies"')
     assert 'href="/"' in answer.text
     assert asked(Port(), "GET", "/logout").status_code == 404
 
 
-def test_the_api_tells_how_to_log_in() -> None:
+def test_the_api_describes_its_login_methods() -> None:
     def document(port: Any) -> Any:
         return asked(port, "GET", "/openapi.json", headers={"Authorization": "Basic alice"}).json()
 

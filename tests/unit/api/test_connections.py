@@ -26,7 +26,7 @@ async def ended(reader: asyncio.StreamReader) -> bool:
         return True
 
 
-def test_a_connection_too_many_takes_the_place_of_the_one_that_was_idle_for_longest(
+def test_a_connection_over_the_limit_replaces_the_longest_idle_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(connections, "CONNECTIONS_MAX", 2)
@@ -45,7 +45,7 @@ def test_a_connection_too_many_takes_the_place_of_the_one_that_was_idle_for_long
 
 
 @pytest.mark.parametrize("before", [b"", HEAD, POST, STREAM])
-def test_300_that_never_ask_shut_nobody_out(before: bytes) -> None:
+def test_300_silent_connections_block_no_other_client(before: bytes) -> None:
     async def play(open_one: Open) -> None:
         for _ in range(300):
             _, writer = await open_one()
@@ -56,7 +56,7 @@ def test_300_that_never_ask_shut_nobody_out(before: bytes) -> None:
     served(play)
 
 
-def test_one_source_gets_no_more_than_its_part(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_source_address_gets_no_more_than_its_share_of_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "CONNECTIONS_PER_SOURCE_MAX", 1)
 
     async def play(open_one: Open) -> None:
@@ -72,7 +72,7 @@ def test_one_source_gets_no_more_than_its_part(monkeypatch: pytest.MonkeyPatch) 
     served(play)
 
 
-def test_where_all_are_being_served_the_new_one_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_connection_is_closed_while_all_others_are_being_served(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "CONNECTIONS_MAX", 1)
     asked, go_on = asyncio.Event(), asyncio.Event()
 
@@ -94,9 +94,7 @@ def test_where_all_are_being_served_the_new_one_is_closed(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("before", [b"", HEAD])
-def test_one_that_never_asks_or_never_ends_its_question_is_closed(
-    monkeypatch: pytest.MonkeyPatch, before: bytes
-) -> None:
+def test_a_connection_that_sends_no_complete_request_is_closed(monkeypatch: pytest.MonkeyPatch, before: bytes) -> None:
     monkeypatch.setattr(connections, "HEAD_SECONDS_MAX", 0.05)
 
     async def play(open_one: Open) -> None:
@@ -107,7 +105,7 @@ def test_one_that_never_asks_or_never_ends_its_question_is_closed(
     served(play)
 
 
-def test_one_that_begins_a_second_question_and_never_ends_it_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_with_an_incomplete_second_request_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "HEAD_SECONDS_MAX", 0.05)
 
     async def play(open_one: Open) -> None:
@@ -120,9 +118,7 @@ def test_one_that_begins_a_second_question_and_never_ends_it_is_closed(monkeypat
 
 
 @pytest.mark.parametrize(("head", "bound"), [(POST, "BODY_SECONDS_MAX"), (STREAM, "SILENCE_SECONDS_MAX")])
-def test_a_body_that_does_not_go_on_ends_its_connection(
-    monkeypatch: pytest.MonkeyPatch, head: bytes, bound: str
-) -> None:
+def test_a_stalled_request_body_closes_its_connection(monkeypatch: pytest.MonkeyPatch, head: bytes, bound: str) -> None:
     monkeypatch.setattr(connections, bound, 0.05)
 
     async def play(open_one: Open) -> None:
@@ -133,7 +129,7 @@ def test_a_body_that_does_not_go_on_ends_its_connection(
     served(play)
 
 
-def test_a_body_that_the_server_does_not_take_is_no_fault_of_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_that_the_server_stops_reading_is_not_blamed_on_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading is paused at 64 KiB; nothing tells the connection when it goes on."""
     monkeypatch.setattr(connections, "BODY_SECONDS_MAX", 0.05)
     monkeypatch.setattr(connections, "LOOK_SECONDS", 0.01)
@@ -153,7 +149,7 @@ def test_a_body_that_the_server_does_not_take_is_no_fault_of_the_client(monkeypa
     served(play, lazy)
 
 
-def test_an_answer_that_nobody_takes_ends_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_response_that_the_client_does_not_read_closes_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "TAKING_SECONDS_MAX", 0.05)
     over = asyncio.Event()
 

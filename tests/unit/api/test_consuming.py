@@ -37,7 +37,7 @@ def filled(records: int, size: int, start: int = 0) -> Log:
     return log
 
 
-def test_the_newest_records_are_the_last_ones_however_large_they_are() -> None:
+def test_the_newest_records_are_returned_whatever_their_size() -> None:
     port = Port(filled(201, 20_000))
     answer = consumed(port, "tail=100&limit=100&max_bytes=4194304&format=BINARY")
     assert offsets_of(answer) == [(0, offset) for offset in range(101, 201)]
@@ -48,13 +48,13 @@ def test_the_newest_records_are_the_last_ones_however_large_they_are() -> None:
     assert offsets_of(one) == [(0, 200)]
 
 
-def test_the_newest_of_every_partition_are_shown() -> None:
+def test_the_newest_records_of_every_partition_are_returned() -> None:
     answer = consumed(Port(filled(30, 10), filled(3, 10, start=7), Log()), "tail=20&limit=60")
     assert offsets_of(answer) == [(0, offset) for offset in range(10, 30)] + [(1, 7), (1, 8), (1, 9)]
     assert answer["next_offsets"] == {"0": 30, "1": 10, "2": 0}
 
 
-def test_the_newest_are_found_behind_markers() -> None:
+def test_the_newest_records_are_found_behind_markers() -> None:
     log = Log()
     log.append(b"a", b"b")
     for _ in range(40):
@@ -63,7 +63,7 @@ def test_the_newest_are_found_behind_markers() -> None:
     assert offsets_of(answer) == [(0, 0), (0, 1)]
 
 
-def test_an_offset_is_looked_for_in_every_partition_and_those_without_it_are_named() -> None:
+def test_an_offset_is_looked_up_in_every_partition_and_partitions_without_it_are_named() -> None:
     answer = consumed(Port(filled(9, 10), filled(3, 10), filled(2, 10, start=8), None, filled(5, 10)), "offset=5")
     assert offsets_of(answer) == [(0, 5), (0, 6), (0, 7), (0, 8)]
     assert [each["partition_id"] for each in answer["unread_partitions"]] == [1, 2, 3, 4]
@@ -73,7 +73,7 @@ def test_an_offset_is_looked_for_in_every_partition_and_those_without_it_are_nam
     assert consumed(Port(filled(3, 10)), "offset=5&partition=0")["error_code"] == 40002
 
 
-def test_partitions_go_on_where_they_were_left_in_the_order_that_is_asked_for() -> None:
+def test_partitions_continue_at_their_last_positions_in_the_requested_order() -> None:
     port = Port(filled(3, 10), filled(9, 10), filled(9, 10), filled(9, 10, start=4))
     answer = consumed(port, "positions=2:7,0:3,1:6,3:2&limit=3")
     assert offsets_of(answer) == [(2, 7), (2, 8), (1, 6)]
@@ -83,7 +83,7 @@ def test_partitions_go_on_where_they_were_left_in_the_order_that_is_asked_for() 
     assert consumed(port, "positions=7:0")["error_code"] == 40403
 
 
-def test_positions_in_a_topic_that_was_made_anew_begin_at_its_beginning_and_it_is_told() -> None:
+def test_positions_in_a_recreated_topic_restart_at_its_beginning_with_a_notice() -> None:
     port = Port(filled(9, 10), filled(9, 10), filled(9, 10))
     first = consumed(port, "limit=6")
     assert first["topic_recreated"] is False
@@ -103,7 +103,7 @@ def test_positions_in_a_topic_that_was_made_anew_begin_at_its_beginning_and_it_i
     assert consumed(port, "positions=0:8&topic_id=none")["error_code"] == 400
 
 
-def test_what_became_of_the_transaction_of_each_record_is_told() -> None:
+def test_the_transaction_outcome_of_each_record_is_returned() -> None:
     log = Log()
     log.append(b"plain")
     log.append(b"aborted", producer_id=1)
@@ -130,7 +130,7 @@ def test_what_became_of_the_transaction_of_each_record_is_told() -> None:
     assert told("tail=9") == {0: None, 1: "aborted", 3: "committed", 5: "open", 6: "aborted"}
 
 
-def test_records_without_a_transaction_cost_no_question_about_one() -> None:
+def test_records_without_a_transaction_trigger_no_transaction_lookup() -> None:
     port = Port(filled(3, 10))
     consumed(port, "limit=10")
     assert ApiKey.DESCRIBE_PRODUCERS not in port.asked

@@ -13,7 +13,7 @@ PLAN = LeavePlan(moves=((A, 2, 1), (B, 2, 1), (C, 4, 3)), blocked=("wide-0",))
 SIZES = {(1, A): 300, (1, B): 100, (3, C): 50, (2, C): 7}
 
 
-def test_bytes_are_those_of_the_leaders_and_told_by_target() -> None:
+def test_plan_bytes_are_the_leaders_sizes_summed_by_target() -> None:
     told = planned_data(1, PLAN, SIZES, None)
     assert (told.replicas_count, told.size_bytes, told.unsized_count) == (3, 450, 0)
     assert told.arrivals == [
@@ -23,19 +23,19 @@ def test_bytes_are_those_of_the_leaders_and_told_by_target() -> None:
     assert (told.blocked, told.blocked_count, told.estimated_seconds) == (["wide-0"], 1, None)
 
 
-def test_the_estimate_is_for_the_broker_with_most_to_send_or_take() -> None:
+def test_the_duration_estimate_is_for_the_broker_that_moves_the_most_bytes() -> None:
     assert planned_data(1, PLAN, SIZES, 100).estimated_seconds == 4
     one_sends_all = LeavePlan(moves=((A, 2, 1), (B, 3, 1), (C, 4, 1)), blocked=())
     assert planned_data(1, one_sends_all, {(1, each): 100 for each in (A, B, C)}, 100).estimated_seconds == 3
     assert planned_data(1, LeavePlan(moves=(), blocked=()), {}, 100).estimated_seconds == 0
 
 
-def test_without_a_size_there_is_no_estimate() -> None:
+def test_without_a_known_size_there_is_no_estimate() -> None:
     nobody_leads = LeavePlan(moves=((A, 2, -1), (B, 2, 1)), blocked=())
     told = planned_data(1, nobody_leads, SIZES, 100)
     assert (told.size_bytes, told.unsized_count, told.estimated_seconds) == (100, 1, None)
 
 
-def test_what_is_blocked_is_listed_up_to_a_bound() -> None:
+def test_blocked_partitions_are_listed_up_to_a_limit() -> None:
     told = planned_data(1, LeavePlan(moves=(), blocked=tuple(f"t-{n}" for n in range(LISTED_MAX + 1))), {}, None)
     assert (told.blocked_count, len(told.blocked)) == (LISTED_MAX + 1, LISTED_MAX)

@@ -10,7 +10,7 @@ from fastapi.routing import APIRoute
 from kraft_http.app import ROUTERS
 
 
-def test_no_dependency_is_a_hop_to_a_thread() -> None:
+def test_no_dependency_runs_in_a_thread() -> None:
     routes = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
     assert len(routes) > 50
     calls = [call for route in routes for call in _calls(route.dependant)]

@@ -18,14 +18,14 @@ DIRECTORY = "dHR0dHR0dHR0dHR0dHR0dA"
 
 
 @pytest.mark.parametrize("host", ["", "a b", "a..b", ".a", "-a", "a-", "a/b", "a:9093x", "ä", "a" * 64, "a\n", "[::1]"])
-def test_a_voter_at_a_host_that_can_be_none_is_refused(host: str) -> None:
+def test_a_voter_with_an_invalid_host_is_refused(host: str) -> None:
     assert posted(host) == 400
 
 
 @pytest.mark.parametrize(
     "host", ["a", "node-1.example.org", "node_1", "10.0.0.1", "::1", "fe80::1%eth0", "a.example.", "xn--4ca"]
 )
-def test_a_voter_at_any_other_is_asked_for(host: str) -> None:
+def test_a_voter_with_a_valid_host_is_requested(host: str) -> None:
     assert posted(host) == 503, "the cluster has to be asked"
 
 
@@ -39,7 +39,7 @@ def posted(host: str) -> int:
     return asyncio.run(post())
 
 
-def test_a_stream_of_events_counts_from_the_moment_in_which_it_is_granted_until_its_end() -> None:
+def test_an_event_stream_counts_towards_the_limit_from_its_grant_to_its_end() -> None:
     async def main() -> None:
         streams: list[int] = []
         request: Any = SimpleNamespace(

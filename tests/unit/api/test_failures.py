@@ -39,7 +39,7 @@ class Broken(Port):
 @pytest.mark.parametrize(
     ("path", "media_type"), [(TOPICS, "application/json"), ("/v1/brokers", "application/problem+json")]
 )
-def test_a_failure_is_answered_as_every_error_is_and_logged_once_with_its_traceback(path: str, media_type: str) -> None:
+def test_a_failure_has_the_usual_error_format_and_is_logged_once_with_its_traceback(path: str, media_type: str) -> None:
     answer, lines = asked(Broken(ZeroDivisionError("seven by zero")), path, headers={"x-request-id": "night-7"})
     assert (answer.status_code, answer.headers["content-type"]) == (500, media_type)
     problem = answer.json()
@@ -66,20 +66,20 @@ def test_a_failure_is_answered_as_every_error_is_and_logged_once_with_its_traceb
 
 
 @pytest.mark.parametrize("written", ["", "x" * 129, "a\tb", "ä"])
-def test_a_request_id_that_is_none_is_neither_repeated_nor_logged(written: str) -> None:
+def test_an_invalid_request_id_is_neither_returned_nor_logged(written: str) -> None:
     answer, [line] = asked(Broken(ZeroDivisionError()), TOPICS, headers=[(b"x-request-id", written.encode())])
     assert "request_id" not in answer.json()
     assert "request_id" not in line
 
 
-def test_a_node_that_has_stopped_is_no_failure() -> None:
+def test_a_stopped_node_is_not_a_failure() -> None:
     for path in (TOPICS, "/v1/brokers"):
         answer, lines = asked(Broken(ConnectionError("the node has stopped")), path)
         assert (answer.status_code, answer.headers["retry-after"], lines) == (503, "1", [])
         assert "the node has stopped" in answer.json()["detail"]
 
 
-def test_a_slash_in_a_name_is_shown_as_one() -> None:
+def test_a_slash_in_a_name_is_shown_unescaped() -> None:
     answer, _ = asked(Port(), "/v3/clusters/no%2Fslash/topics")
     assert answer.json()["detail"] == "Cluster no/slash does not exist."
     assert answer.json()["instance"] == "/v3/clusters/no/slash/topics"
@@ -116,7 +116,7 @@ async def sent(messages: list[Message], app: Any, path: str, method: str) -> lis
     return answers
 
 
-def test_a_failure_behind_the_beginning_of_an_answer_ends_the_connection_and_is_logged_once() -> None:
+def test_a_failure_after_the_response_started_closes_the_connection_and_is_logged_once() -> None:
     class Halfway(Port):
         async def events(self, after_id: int, wait_seconds: float) -> Any:
             if wait_seconds:  # The first look, before a stream begins, waits for nothing.
@@ -135,7 +135,7 @@ def test_a_failure_behind_the_beginning_of_an_answer_ends_the_connection_and_is_
     assert [line["path"] for line in lines] == ["/v1/events"]
 
 
-def test_a_client_that_leaves_while_it_sends_records_is_no_failure() -> None:
+def test_a_client_that_disconnects_while_it_sends_records_is_not_a_failure() -> None:
     class Topic(Port):
         async def call(self, *arguments: Any, **named: Any) -> Any:
             from kraft.protocol.messages.metadata_response import (

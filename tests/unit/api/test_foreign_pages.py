@@ -48,7 +48,7 @@ def asked(
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 @pytest.mark.parametrize("host", ["evil.example:8080", "localhost.evil.example", "10.0.0.9:8080", "a b", ""])
-def test_a_request_under_a_name_that_is_not_ours_is_refused_and_told_the_key(method: str, host: str) -> None:
+def test_a_request_with_an_unknown_host_name_is_refused_with_the_config_key(method: str, host: str) -> None:
     answer = asked(Bound(), method, TOPICS, {"host": host, **JSON}, b"{}" if method != "GET" else None)
     assert (answer.status_code, answer.json()["error_code"]) == (403, 40302)
     assert "kraft.admin.allowed.hosts" in answer.json()["message"]
@@ -68,11 +68,11 @@ def test_a_request_under_a_name_that_is_not_ours_is_refused_and_told_the_key(met
         (Bound("127.0.0.1", "Kafka.Example.org"), "kafka.example.org:443"),
     ],
 )
-def test_a_request_under_one_of_our_names_is_served(port: Port, host: str) -> None:
+def test_a_request_with_a_configured_host_name_is_served(port: Port, host: str) -> None:
     assert asked(port, "GET", "/openapi.json", {"host": host}).status_code == 200
 
 
-def test_the_address_that_a_connection_came_to_is_one_of_our_names() -> None:
+def test_the_local_address_of_a_connection_is_an_accepted_host_name() -> None:
     served = asked(Bound("kafka-1.example.org"), "GET", "/openapi.json", {"host": "10.0.0.7"}, server="10.0.0.7")
     assert served.status_code == 200
     refused = asked(Bound("kafka-1.example.org"), "GET", "/openapi.json", {"host": "10.0.0.8"}, server="10.0.0.7")
@@ -94,7 +94,7 @@ def test_the_address_that_a_connection_came_to_is_one_of_our_names() -> None:
         {"sec-fetch-site": "same-site", "origin": "http://localhost:8080"},
     ],
 )
-def test_a_change_that_a_page_of_another_origin_asks_for_is_refused(method: str, headers: dict[str, str]) -> None:
+def test_a_change_requested_by_a_page_of_another_origin_is_refused(method: str, headers: dict[str, str]) -> None:
     answer = asked(Bound(), method, TOPICS, {"host": "localhost:8080", **JSON, **headers}, b"{}")
     assert (answer.status_code, answer.json()["error_code"]) == (403, 40303)
 
@@ -109,14 +109,14 @@ def test_a_change_that_a_page_of_another_origin_asks_for_is_refused(method: str,
         {"origin": "https://admin.example.org"},
     ],
 )
-def test_a_change_that_our_own_page_or_no_page_asks_for_is_carried_out(headers: dict[str, str]) -> None:
+def test_a_change_requested_by_the_own_page_or_without_a_page_is_executed(headers: dict[str, str]) -> None:
     port = Bound("127.0.0.1", "admin.example.org")
     answer = asked(port, "POST", TOPICS, {"host": "localhost:8080", **JSON, **headers}, b'{"topic_name": "t"}')
     assert answer.status_code == 503, "the cluster has to be asked"
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_a_link_from_elsewhere_may_be_followed(method: str) -> None:
+def test_a_link_from_another_site_may_be_followed(method: str) -> None:
     headers = {"host": "localhost:8080", "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
     assert asked(Bound(), method, "/openapi.json", headers).status_code in (200, 405)
 
@@ -126,7 +126,7 @@ def test_a_link_from_elsewhere_may_be_followed(method: str) -> None:
     [(RECORDS, kind) for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", None)]
     + [(f"{RECORDS}:batch", "text/plain"), (TOPICS, "text/plain;charset=application/json"), (TOPICS, None)],
 )
-def test_a_body_that_is_not_called_json_is_refused(path: str, content_type: str | None) -> None:
+def test_a_body_without_a_json_content_type_is_refused(path: str, content_type: str | None) -> None:
     headers = {"host": "localhost:8080"} | ({} if content_type is None else {"content-type": content_type})
     answer = asked(Bound(), "POST", path, headers, b'{"value": {"type": "JSON", "data": 1}}')
     assert (answer.status_code, answer.json()["error_code"]) == (415, 415)
@@ -136,12 +136,12 @@ def test_a_body_that_is_not_called_json_is_refused(path: str, content_type: str 
 @pytest.mark.parametrize(
     "content_type", ["application/json", "Application/JSON; charset=utf-8", "application/vnd.a+json"]
 )
-def test_json_is_taken_by_any_of_its_names(content_type: str) -> None:
+def test_json_is_accepted_under_any_json_content_type(content_type: str) -> None:
     headers = {"host": "localhost:8080", "content-type": content_type}
     assert asked(Bound(), "POST", TOPICS, headers, b'{"topic_name": "t"}').status_code == 503
 
 
-def test_a_request_without_a_host_comes_from_no_browser() -> None:
+def test_a_request_without_a_host_header_is_not_from_a_browser() -> None:
     """HTTP/1.0, which load balancers' probes speak."""
     sent: list[Any] = []
 
@@ -170,13 +170,13 @@ def test_a_request_without_a_host_comes_from_no_browser() -> None:
 
 
 @given(st.text(max_size=60))
-def test_any_text_in_a_host_header_names_a_host_or_nothing(text: str) -> None:
+def test_any_host_header_is_parsed_or_rejected(text: str) -> None:
     host = host_of(text)
     assert host is None or host == host_of(host if ":" not in host else f"[{host}]")
 
 
 @given(st.one_of(st.ip_addresses(v=4), st.ip_addresses(v=6)), st.one_of(st.none(), st.integers(0, 65535)))
-def test_an_address_is_read_with_and_without_a_port(address: Any, port: int | None) -> None:
+def test_an_address_is_parsed_with_and_without_a_port(address: Any, port: int | None) -> None:
     shown = f"[{address}]" if address.version == 6 else str(address)
     host = host_of(shown if port is None else f"{shown}:{port}")
     assert host is not None

@@ -44,7 +44,7 @@ async def slow_to_answer(scope: Any, receive: Any, send: Any) -> None:
 
 
 @pytest.mark.parametrize("doubt", DOUBTFUL)
-def test_a_request_of_doubtful_form_is_refused_and_its_connection_closed(doubt: str) -> None:
+def test_an_ambiguous_http_request_is_refused_and_its_connection_closed(doubt: str) -> None:
     async def play(open_one: Open) -> None:
         reader, writer = await open_one()
         writer.write(DOUBTFUL[doubt] + NEXT)
@@ -55,7 +55,7 @@ def test_a_request_of_doubtful_form_is_refused_and_its_connection_closed(doubt: 
     served(play, slow_to_answer)
 
 
-def test_a_doubtful_request_is_refused_behind_a_good_one_too() -> None:
+def test_an_ambiguous_request_behind_a_valid_one_is_refused_too() -> None:
     async def play(open_one: Open) -> None:
         reader, writer = await open_one()
         writer.write(HEAD + b"\r\n" + DOUBTFUL["a length and a coding"] + NEXT)
@@ -67,7 +67,7 @@ def test_a_doubtful_request_is_refused_behind_a_good_one_too() -> None:
     served(play, slow_to_answer)
 
 
-def test_trailers_of_doubtful_form_behind_an_answer_end_the_connection() -> None:
+def test_ambiguous_trailers_behind_a_response_close_the_connection() -> None:
     async def eager(scope: Any, receive: Any, send: Any) -> None:
         await app({"method": "GET"}, receive, send)
         while (await receive()).get("more_body"):
@@ -94,7 +94,7 @@ def test_trailers_of_doubtful_form_behind_an_answer_end_the_connection() -> None
     ],
 )
 @pytest.mark.parametrize("piece", [1, 1000])
-def test_a_request_of_good_form_is_served_in_whatever_pieces_it_comes(good: bytes, piece: int) -> None:
+def test_a_valid_request_is_served_however_it_is_split(good: bytes, piece: int) -> None:
     async def play(open_one: Open) -> None:
         reader, writer = await open_one()
         for _ in range(2):

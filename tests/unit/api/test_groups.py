@@ -64,7 +64,7 @@ def places(told: list[dict[str, Any]]) -> list[tuple[str, int]]:
     return [(each["topic_name"], each["partition_id"]) for each in told]
 
 
-def test_epochs_protocols_and_what_is_on_its_way_are_told() -> None:
+def test_group_epochs_protocols_and_pending_revocations_are_shown() -> None:
     group = asked(Moving(), HERE)[0].json()
     told = (group["type"], group["state"], group["group_epoch"], group["assignment_epoch"])
     assert told == ("CONSUMER", "RECONCILING", 5, 5)

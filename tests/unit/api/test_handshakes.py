@@ -65,14 +65,14 @@ async def asked(port: int, tls: Tls) -> bytes:
     return answer
 
 
-def test_http_begins_once_keys_are_agreed_on_and_knows_its_scheme() -> None:
+def test_http_starts_after_the_tls_handshake_and_knows_its_scheme() -> None:
     async def play(port: int) -> None:
         assert (await asked(port, certificates().anybody)).endswith(b"\r\nhttps\r\n0\r\n\r\n")
 
     served(play)
 
 
-def test_a_request_that_comes_with_the_end_of_the_handshake_is_answered() -> None:
+def test_a_request_sent_with_the_end_of_the_handshake_is_answered() -> None:
     async def play(port: int) -> None:
         assert (await asyncio.to_thread(_ask_at_once, port)).startswith(b"HTTP/1.1 200 ")
 
@@ -100,7 +100,7 @@ def _ask_at_once(port: int) -> bytes:
                 incoming.write(connection.recv(65536))
 
 
-def test_plain_http_is_not_answered() -> None:
+def test_plain_http_on_a_tls_port_is_not_answered() -> None:
     async def play(port: int) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(REQUEST)
@@ -113,7 +113,7 @@ def test_plain_http_is_not_answered() -> None:
     assert "HTTP_REQUEST" in reason
 
 
-def test_who_never_agrees_gives_way_and_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unfinished_handshake_is_dropped_for_others_and_blocks_no_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handshakes, "HANDSHAKES_MAX", 2)
 
     async def play(port: int) -> None:
@@ -127,7 +127,7 @@ def test_who_never_agrees_gives_way_and_holds_up_nobody(monkeypatch: pytest.Monk
     served(play)
 
 
-def test_who_connects_without_end_shuts_out_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_opens_endless_handshakes_locks_out_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handshakes, "HANDSHAKES_MAX", 2)
 
     async def play(port: int) -> None:
@@ -151,7 +151,7 @@ async def _ended(reader: asyncio.StreamReader) -> bool:
         return True
 
 
-def test_a_handshake_has_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_handshake_has_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handshakes, "HANDSHAKE_SECONDS_MAX", 0.01)
 
     async def play(port: int) -> None:
@@ -162,7 +162,7 @@ def test_a_handshake_has_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     served(play)
 
 
-def test_each_connection_gets_the_newest_keys() -> None:
+def test_each_connection_uses_the_newest_tls_keys() -> None:
     key, chain = certificates().renewed()
     shown = [certificates().server]
 
@@ -183,7 +183,7 @@ async def _certificate(port: int) -> bytes | None:
     return shown
 
 
-def test_an_answer_that_nobody_takes_ends_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_response_that_the_client_does_not_read_closes_its_tls_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """What waits to be encrypted, and what is, counts as the connection's."""
     monkeypatch.setattr(connections, "TAKING_SECONDS_MAX", 0.05)
     sent = 0

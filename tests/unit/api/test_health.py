@@ -48,24 +48,24 @@ def test_a_cluster_without_faults_is_healthy() -> None:
         ),
     ],
 )
-def test_each_fault_is_told_with_what_to_do(facts: ClusterFacts, codes: list[str]) -> None:
+def test_each_fault_is_reported_with_its_remedy(facts: ClusterFacts, codes: list[str]) -> None:
     health = judge(facts)
     assert (health.is_healthy, [reason.code for reason in health.reasons]) == (False, codes)
     assert all(reason.summary.endswith((".", ")")) or ":" in reason.summary for reason in health.reasons)
     assert all(len(reason.remedy) > 20 for reason in health.reasons)
 
 
-def test_a_broker_that_shuts_down_on_purpose_is_not_down() -> None:
+def test_a_broker_in_controlled_shutdown_is_not_reported_as_down() -> None:
     leaving = BrokerFacts(node_id=3, host="c", port=1, fenced=True, shutting_down=True)
     assert judge(replace(FINE, brokers=(leaving,))).is_healthy
 
 
-def test_lists_are_cut_and_counts_are_whole() -> None:
+def test_lists_in_health_findings_are_truncated_and_counts_complete() -> None:
     health = judge(replace(FINE, impaired=tuple(partition(number, in_sync=(1,)) for number in range(LISTED_MAX + 50))))
     assert (health.under_replicated.count, len(health.under_replicated.partitions)) == (LISTED_MAX + 50, LISTED_MAX)
 
 
-def test_the_disks_of_every_node_count() -> None:
+def test_the_disks_of_every_node_are_checked() -> None:
     full = NodeStatus(node_id=2, disk_free_bytes=4, disk_total_bytes=100)
     failed = NodeStatus(node_id=3, offline_log_dirs=["/d"], disk_free_bytes=50, disk_total_bytes=100)
     reasons = judge(FINE, nodes=[NodeStatus(node_id=1), full, failed]).reasons
@@ -75,7 +75,7 @@ def test_the_disks_of_every_node_count() -> None:
     ]
 
 
-def test_a_store_that_does_not_answer_is_told_with_how_long_the_disk_lasts() -> None:
+def test_an_unreachable_store_is_reported_with_the_time_until_the_disk_is_full() -> None:
     away = NodeStatus(node_id=2, disk_free_bytes=7_200_000, disk_total_bytes=9_000_000)
     away.tiering_put_off_count, away.tiering_put_off_error, away.tiering_put_off_bytes_in = 3, "no answer", 1000.0
     (reason,) = judge(FINE, nodes=[away]).reasons
@@ -86,7 +86,7 @@ def test_a_store_that_does_not_answer_is_told_with_how_long_the_disk_lasts() -> 
     assert reason.summary.endswith("no answer.")
 
 
-def test_an_unknown_disk_is_no_fault() -> None:
+def test_an_unknown_disk_state_is_not_a_fault() -> None:
     assert judge(FINE, nodes=[NodeStatus(node_id=1)]).is_healthy
 
 
@@ -104,7 +104,7 @@ WAITING = WaitingElection(
 )
 
 
-def test_an_election_that_waits_is_told_with_whom_since_when_until_when_and_what_ends_it() -> None:
+def test_a_waiting_election_is_reported_with_replicas_times_and_the_remedy() -> None:
     [reason] = judge(FINE, elections=WaitingElections(count=1, partitions=[WAITING])).reasons
     assert (reason.code, reason.summary) == (
         "waiting_election",
@@ -119,14 +119,14 @@ def test_an_election_that_waits_is_told_with_whom_since_when_until_when_and_what
     )
 
 
-def test_a_broker_that_runs_without_a_registration_is_told_with_what_to_do() -> None:
+def test_a_broker_that_runs_unregistered_is_reported_with_the_remedy() -> None:
     [reason] = judge(FINE, elections=WaitingElections(refused_brokers=[3])).reasons
     assert reason.code == "broker_not_registered"
     assert reason.summary.startswith("Broker 3 runs, but its registration is no more")
     assert reason.remedy.startswith("Restart it")
 
 
-def test_of_many_waits_the_first_are_told_and_how_many_more() -> None:
+def test_of_many_waiting_elections_the_first_are_listed_and_the_rest_counted() -> None:
     many = [WAITING.model_copy(update={"partition": index}) for index in range(100)]
     reasons = judge(FINE, elections=WaitingElections(count=9_000, partitions=many)).reasons
     assert len(reasons) == WAITS_SAID_MAX + 1
@@ -159,7 +159,7 @@ UNREADABLE = UnreadableLog(
 )
 
 
-def test_a_replica_with_a_damaged_log_is_told_with_the_command_for_its_node() -> None:
+def test_a_replica_with_a_damaged_log_is_reported_with_the_command_for_its_node() -> None:
     node = NodeStatus(node_id=3, waiting_replicas_count=1, waiting_replicas=[DAMAGED])
     [reason] = judge(FINE, nodes=[node]).reasons
     assert (reason.code, "Node 3 waits with t-0" in reason.summary, "10 to 20" in reason.summary) == (
@@ -170,7 +170,7 @@ def test_a_replica_with_a_damaged_log_is_told_with_the_command_for_its_node() ->
     assert "run on node 3: kraft storage damaged --data-dir /d --accept t:0 shows" in reason.remedy
 
 
-def test_records_that_cannot_be_read_are_told_once_for_all_replicas() -> None:
+def test_unreadable_records_are_reported_once_for_all_replicas() -> None:
     nodes = [NodeStatus(node_id=each, unreadable_logs_count=1, unreadable_logs=[UNREADABLE]) for each in (1, 2)]
     [reason] = judge(FINE, nodes=nodes).reasons
     assert (reason.code, "nodes 1, 2" in reason.summary, "offsets 5 to 9" in reason.summary) == (
@@ -181,7 +181,7 @@ def test_records_that_cannot_be_read_are_told_once_for_all_replicas() -> None:
     assert UNREADABLE.command in reason.remedy
 
 
-def test_work_that_was_set_aside_is_told_by_its_item() -> None:
+def test_suspended_work_is_reported_by_its_item() -> None:
     item = SetAsideItem(work="transaction time-out", item="orders", since_ms=0, count=2, error="AssertionError: no")
     [reason] = judge(FINE, nodes=[NodeStatus(node_id=3, set_aside_count=1, set_aside=[item])]).reasons
     assert reason.code == "work_set_aside"
@@ -190,7 +190,7 @@ def test_work_that_was_set_aside_is_told_by_its_item() -> None:
     assert judge(FINE, nodes=[many]).reasons[-1].summary == "Node 3 has set 2 more items aside."
 
 
-def test_an_internal_topic_that_cannot_be_made_is_told_once() -> None:
+def test_an_internal_topic_that_cannot_be_created_is_reported_once() -> None:
     topic = UnmadeTopic(topic="__transaction_state", since_ms=0, reason="3 replicas, 2 brokers")
     [reason] = judge(FINE, nodes=[NodeStatus(node_id=each, unmade_topics=[topic]) for each in (1, 2)]).reasons
     assert reason.code == "internal_topic_missing"
@@ -198,7 +198,7 @@ def test_an_internal_topic_that_cannot_be_made_is_told_once() -> None:
     assert "3 replicas, 2 brokers" in reason.summary
 
 
-def test_coordinators_topics_with_fewer_copies_than_the_brokers_allow_are_told_with_the_command() -> None:
+def test_under_replicated_internal_topics_are_reported_with_the_command() -> None:
     offsets = InternalTopicFacts(
         topic="__consumer_offsets", replicas=1, replicas_wanted=3, min_in_sync=1, min_in_sync_wanted=1
     )
@@ -218,7 +218,7 @@ def voter(node_id: int, *, current: bool = True) -> VoterFacts:
     return VoterFacts(node_id=node_id, lag=0 if current else 9, behind_ms=0 if current else 60_000, is_current=current)
 
 
-def test_controllers_that_lag_are_told_with_how_many_more_may_fail() -> None:
+def test_lagging_controllers_are_reported_with_the_number_of_further_tolerable_failures() -> None:
     [reason] = judge(FINE, [voter(1), voter(2), voter(3, current=False)]).reasons
     assert (reason.code, reason.summary.startswith("Controller 3 does not keep up")) == ("lagging_voters", True)
     assert "one more that fails" in reason.summary
@@ -226,11 +226,11 @@ def test_controllers_that_lag_are_told_with_how_many_more_may_fail() -> None:
     assert "1 more may fail" in reason.summary
 
 
-def test_a_controller_that_does_not_answer_is_no_controller() -> None:
+def test_without_an_answer_of_the_controller_the_finding_is_no_controller() -> None:
     assert [reason.code for reason in judge(FINE, controller_answers=False).reasons] == ["no_controller"]
 
 
-def test_a_decommissioning_that_cannot_go_on_is_told() -> None:
+def test_a_blocked_decommission_is_reported() -> None:
     stuck = BrokerFacts(
         node_id=2,
         host="b",
@@ -243,7 +243,7 @@ def test_a_decommissioning_that_cannot_go_on_is_told() -> None:
     assert ([reason.code for reason in health.reasons], health.out_of_duty) == (["decommission_blocked"], [2])
 
 
-def test_nodes_that_judge_differently_who_may_do_what_are_named() -> None:
+def test_nodes_with_differing_authorization_settings_are_named() -> None:
     alike = [NodeStatus(node_id=1, authorizer="StandardAuthorizer"), NodeStatus(node_id=2)]
     assert judge(FINE, nodes=alike).reasons == []
     [reason] = judge(FINE, nodes=[*alike, NodeStatus(node_id=3, authorizer="none")]).reasons

@@ -51,7 +51,7 @@ def run(test: Callable[[Clock, IdempotencyKeys, Change], Awaitable[None]]) -> No
     asyncio.run(main())
 
 
-def test_the_second_gets_the_first_answer_though_the_first_client_has_gone() -> None:
+def test_a_repeated_request_gets_the_first_response_after_the_first_client_disconnected() -> None:
     async def test(clock: Clock, keys: IdempotencyKeys, change: Change) -> None:
         first = asyncio.create_task(keys.of("User:a", "k", b"body", change.make))
         await asyncio.sleep(0)
@@ -69,7 +69,7 @@ def test_the_second_gets_the_first_answer_though_the_first_client_has_gone() -> 
     run(test)
 
 
-def test_keys_are_their_callers_and_for_one_body() -> None:
+def test_an_idempotency_key_belongs_to_its_caller_and_one_body() -> None:
     async def test(clock: Clock, keys: IdempotencyKeys, change: Change) -> None:
         change.may_end.set()
         assert await keys.of("User:a", "k", b"body", change.make) == 1
@@ -81,7 +81,7 @@ def test_keys_are_their_callers_and_for_one_body() -> None:
     run(test)
 
 
-def test_a_failure_is_not_kept() -> None:
+def test_a_failed_response_is_not_cached() -> None:
     async def test(clock: Clock, keys: IdempotencyKeys, change: Change) -> None:
         change.may_end.set()
         change.failure = ConnectionError("no controller")
@@ -93,7 +93,7 @@ def test_a_failure_is_not_kept() -> None:
     run(test)
 
 
-def test_the_oldest_answers_are_forgotten_but_no_change_under_way() -> None:
+def test_the_oldest_responses_are_evicted_but_no_change_in_progress() -> None:
     async def test(clock: Clock, keys: IdempotencyKeys, change: Change) -> None:
         quick = Change()
         quick.may_end.set()
@@ -161,7 +161,7 @@ def posted(node: Creating, *requests: tuple[str, str | None, dict[str, Any]]) ->
     return asyncio.run(post())
 
 
-def test_a_topic_is_created_once_under_a_key() -> None:
+def test_a_topic_is_created_once_per_idempotency_key() -> None:
     node = Creating()
     first, again, other_body, other_caller = posted(
         node,
@@ -177,14 +177,14 @@ def test_a_topic_is_created_once_under_a_key() -> None:
     assert node.created == ["t", "u"]
 
 
-def test_without_a_key_each_request_is_carried_out() -> None:
+def test_without_an_idempotency_key_each_request_is_executed() -> None:
     node = Creating()
     first, second = posted(node, ("alice", None, {"topic_name": "t"}), ("alice", None, {"topic_name": "t"}))
     assert node.created == ["t", "t"]
     assert first.json()["topic_id"] != second.json()["topic_id"]
 
 
-def test_a_key_may_be_neither_empty_nor_long() -> None:
+def test_an_idempotency_key_may_be_neither_empty_nor_long() -> None:
     node = Creating()
     answers = posted(node, ("alice", "", {"topic_name": "t"}), ("alice", "k" * 256, {"topic_name": "t"}))
     assert [answer.status_code for answer in answers] == [400, 400]

@@ -58,7 +58,7 @@ def is_known_to(route: Any) -> bool:
     return isinstance(route, APIRoute) and tells_int64(route)
 
 
-def test_only_numbers_of_64_bits_become_strings() -> None:
+def test_only_64_bit_numbers_become_strings() -> None:
     [(status, document)] = got("/v1/topic-facts?topic=t&int64=string")
     assert status == 200
     [topic] = document["data"]
@@ -67,7 +67,7 @@ def test_only_numbers_of_64_bits_become_strings() -> None:
     assert document["unanswered_brokers"][0]["broker_id"] == 2
 
 
-def test_one_request_says_nothing_for_the_next() -> None:
+def test_the_int64_format_of_one_request_does_not_affect_the_next() -> None:
     path = "/v1/topic-facts?topic=t"
     (_, first), (_, second), (_, third) = got(f"{path}&int64=string", path, f"{path}&int64=number")
     assert first["data"][0]["records"] == str(BEYOND_DOUBLE)
@@ -75,25 +75,25 @@ def test_one_request_says_nothing_for_the_next() -> None:
     assert second["data"][0]["records"] == BEYOND_DOUBLE
 
 
-def test_so_do_those_of_answers_that_a_route_writes_itself() -> None:
+def test_the_int64_format_applies_to_responses_that_a_route_encodes_itself() -> None:
     [(_, document)] = got("/v1/events?newest=1&int64=string")
     assert document["last_id"] == document["data"][0]["id"] == str(BEYOND_DOUBLE)
     assert document["data"][0]["fields"] == {"epoch": 5}, "its schema tells nothing of them"
 
 
 @pytest.mark.parametrize("query", ["int64=text", "int64=", "int64=string&int64=number"])
-def test_another_word_is_refused(query: str) -> None:
+def test_an_unknown_int64_format_is_refused(query: str) -> None:
     [(status, document)] = got(f"/v1/topic-facts?topic=t&{query}")
     assert (status, document["detail"]) == (400, "int64 is one of: number, string.")
 
 
-def test_an_answer_without_such_numbers_does_not_know_it() -> None:
+def test_a_response_without_64_bit_numbers_does_not_accept_the_parameter() -> None:
     [(status, document)] = got("/v1/node?int64=string")
     assert status == 400
     assert "no query parameter 'int64'" in document["detail"]
 
 
-def test_the_openapi_document_says_where_it_is_known_and_what_it_is_for() -> None:
+def test_the_openapi_document_describes_the_int64_parameter_where_it_applies() -> None:
     [(_, document)] = got("/openapi.json")
     knowing = {
         path

@@ -20,7 +20,7 @@ SEPARATORS = st.sampled_from([" ", "\n", "\r\n", "\t \n"])
 
 
 @given(documents=st.lists(st.tuples(JSON, SEPARATORS), max_size=6), cuts=st.lists(st.integers(0, 400), max_size=8))
-def test_documents_come_out_whole_and_in_order_wherever_the_bytes_are_cut(
+def test_json_documents_are_parsed_completely_and_in_order_however_the_bytes_are_split(
     documents: list[tuple[Any, str]], cuts: list[int]
 ) -> None:
     data = "".join(json.dumps(document, ensure_ascii=False) + separator for document, separator in documents).encode()
@@ -30,7 +30,7 @@ def test_documents_come_out_whole_and_in_order_wherever_the_bytes_are_cut(
     assert found + stream.feed(b"", last=True) == [document for document, _ in documents]
 
 
-def test_objects_need_nothing_between_them_and_are_known_to_end() -> None:
+def test_json_objects_need_no_separators_and_are_complete_at_their_end() -> None:
     stream = JsonDocuments()
     assert stream.feed(b'{"a":1}{"b":"}"}[1]"x"') == [{"a": 1}, {"b": "}"}, [1], "x"]
     assert stream.feed(b"12") == []
@@ -41,17 +41,17 @@ def test_objects_need_nothing_between_them_and_are_known_to_end() -> None:
     ("data", "message"),
     [(b'{"a":', "not JSON"), (b"nonsense", "not JSON"), (b"\xff", "not UTF-8"), (b"\xc3", "not UTF-8")],
 )
-def test_what_is_no_json_ends_the_stream(data: bytes, message: str) -> None:
+def test_invalid_json_ends_the_stream(data: bytes, message: str) -> None:
     with pytest.raises(BrokenStream, match=message):
         JsonDocuments().feed(data, last=True)
 
 
-def test_nesting_without_end_is_refused_and_not_an_overflow() -> None:
+def test_unlimited_nesting_is_refused_without_an_overflow() -> None:
     with pytest.raises(BrokenStream, match="nested too deeply"):
         JsonDocuments().feed(b"[" * 200_000, last=True)
 
 
-def test_a_record_without_end_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_record_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kraft_http.json_stream.DOCUMENT_CHARACTERS_MAX", 100)
     stream = JsonDocuments()
     stream.feed(b'"' + b"x" * 90)
@@ -59,7 +59,7 @@ def test_a_record_without_end_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
         stream.feed(b"x" * 90)
 
 
-def test_a_record_in_many_pieces_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_in_many_chunks_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[int] = []
     parse = json.JSONDecoder.raw_decode
 
@@ -75,13 +75,13 @@ def test_a_record_in_many_pieces_is_parsed_once(monkeypatch: pytest.MonkeyPatch)
     assert sum(parsed) <= 2 * len(data), "json.loads above parses it once more"
 
 
-def test_what_came_before_a_fault_is_given_out_first() -> None:
+def test_documents_before_an_error_are_delivered_first() -> None:
     stream = JsonDocuments()
     assert stream.feed(b'{"a":1} 2 [}{"b":1}') == [{"a": 1}, 2]
     with pytest.raises(BrokenStream, match="not JSON"):
         stream.feed(b" ")
 
 
-def test_a_number_that_is_too_long_for_one_ends_the_stream() -> None:
+def test_a_number_with_too_many_digits_ends_the_stream() -> None:
     with pytest.raises(BrokenStream, match="not JSON"):
         JsonDocuments().feed(b"1" * 5000 + b" ")

@@ -30,17 +30,17 @@ def nodes_ahead(*offsets_ms: int) -> list[NodeStatus]:
         ((0, 10_000, -10_000), "node 2 is 10 s ahead; node 3 is 10 s behind"),
     ],
 )
-def test_a_clock_that_is_away_from_the_others_is_named(offsets: tuple[int, ...], told: str) -> None:
+def test_a_clock_that_differs_from_other_nodes_is_named(offsets: tuple[int, ...], told: str) -> None:
     [reason] = judge(FINE, nodes=nodes_ahead(*offsets)).reasons
     assert (reason.code, reason.summary) == ("clocks_differ", f"Clocks differ: {told}.")
 
 
-def test_clocks_that_are_seconds_apart_do_not_differ() -> None:
+def test_clocks_a_few_seconds_apart_are_not_reported() -> None:
     assert judge(FINE, nodes=nodes_ahead(0, 5_000, -4_000)).is_healthy
     assert judge(FINE, nodes=[NodeStatus(node_id=1, clock_offset_ms=DAY_MS)]).is_healthy, "it does not tell its time"
 
 
-def test_what_an_answer_took_is_no_difference_of_clocks() -> None:
+def test_the_response_time_is_not_counted_as_a_clock_difference() -> None:
     for wall_ms, offset_ms in ((1_050, 0), (900, -100), (1_300, 200)):
         told = with_clock_offset({"node_id": 2, "wall_ms": wall_ms}, 1_000, 1_100)
         assert told == {"node_id": 2, "wall_ms": wall_ms, "clock_offset_ms": offset_ms}
@@ -55,7 +55,7 @@ def test_what_an_answer_took_is_no_difference_of_clocks() -> None:
         (DAY_MS + 3_600_000, "certificate_ends", "ends in 1 d 1 h, at 2023-11-15T23:13:20Z"),
     ],
 )
-def test_a_certificate_that_ends_is_told_by_listener_and_node(left_ms: int, code: str, told: str) -> None:
+def test_an_expiring_certificate_is_reported_by_listener_and_node(left_ms: int, code: str, told: str) -> None:
     node = NodeStatus(
         node_id=2, wall_ms=NOW_MS, certificates=[CertificateEnd(listener="SSL", ends_ms=NOW_MS + left_ms)]
     )
@@ -64,7 +64,7 @@ def test_a_certificate_that_ends_is_told_by_listener_and_node(left_ms: int, code
     assert "ssl.keystore.location" in reason.remedy
 
 
-def test_the_certificate_of_the_http_admin_is_told_with_its_own_key() -> None:
+def test_an_expiring_http_admin_certificate_is_reported_with_its_own_config_key() -> None:
     ended = CertificateEnd(listener="HTTP_ADMIN", ends_ms=NOW_MS - 1)
     node = NodeStatus(node_id=2, wall_ms=NOW_MS, certificates=[ended])
     [reason] = judge(FINE, nodes=[node]).reasons
@@ -72,14 +72,14 @@ def test_the_certificate_of_the_http_admin_is_told_with_its_own_key() -> None:
     assert "kraft.admin.ssl.keystore.location" in reason.remedy
 
 
-def test_a_certificate_that_lasts_is_no_fault() -> None:
+def test_a_long_lived_certificate_is_not_reported() -> None:
     node = NodeStatus(
         node_id=2, wall_ms=NOW_MS, certificates=[CertificateEnd(listener="SSL", ends_ms=NOW_MS + 14 * DAY_MS)]
     )
     assert judge(FINE, nodes=[node]).is_healthy
 
 
-def test_a_slow_disk_is_told_with_the_command_that_moves_leaders_away() -> None:
+def test_a_slow_disk_is_reported_with_the_command_that_moves_leaders() -> None:
     node = NodeStatus(node_id=2, slow_disks=[SlowDiskStatus(path="/d", seconds=3.26, slow=4, syncs=60)])
     [reason] = judge(FINE, nodes=[node]).reasons
     assert reason.code == "slow_disk"
@@ -88,7 +88,7 @@ def test_a_slow_disk_is_told_with_the_command_that_moves_leaders_away() -> None:
     assert "`kraft brokers maintenance 2`" in reason.remedy
 
 
-def test_transactions_that_nobody_ends_are_told_with_the_command_that_finds_them() -> None:
+def test_hanging_transactions_are_reported_with_the_command_that_finds_them() -> None:
     nodes = [
         NodeStatus(node_id=1, late_transactions_count=1, late_transactions=["payments-0"]),
         NodeStatus(node_id=2, late_transactions_count=6, late_transactions=[f"orders-{index}" for index in range(6)]),

@@ -56,7 +56,7 @@ async def sent(port: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(("parts", "is_streamed"), [(PARTS_AT_ONCE, False), (PARTS_AT_ONCE + 1, True)])
-def test_a_text_of_many_parts_is_sent_part_by_part(parts: int, is_streamed: bool) -> None:
+def test_a_metrics_text_of_many_parts_is_sent_part_by_part(parts: int, is_streamed: bool) -> None:
     port = Measured(parts)
     head, *rest = asyncio.run(sent(port))
     assert head["status"] == 200

@@ -22,7 +22,7 @@ from kraft_http.routers.group_lags import new_offset
         ("timestamp", 1_000, 7, -1, 20),
     ],
 )
-def test_a_new_offset_lies_within_the_log(
+def test_a_new_group_offset_must_lie_within_the_log(
     to: str, value: int | None, current: int | None, at_time: int, expected: int
 ) -> None:
     body = ResetOffsetsBody.model_validate({"to": to, "value": value})
@@ -30,6 +30,6 @@ def test_a_new_offset_lies_within_the_log(
 
 
 @pytest.mark.parametrize("body", [{"to": "offset"}, {"to": "latest", "value": 3}, {"to": "timestamp", "value": -1}])
-def test_a_value_is_given_where_one_is_needed(body: dict[str, object]) -> None:
+def test_an_offset_reset_value_is_required_where_the_mode_needs_one(body: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"value|negative"):
         ResetOffsetsBody.model_validate(body)

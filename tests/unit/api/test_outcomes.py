@@ -21,7 +21,7 @@ class Counted(int):
         return int(self) > int(other)
 
 
-def test_no_record_is_compared_with_every_marker_of_its_producer() -> None:
+def test_finding_transaction_outcomes_does_not_compare_each_record_with_each_marker() -> None:
     ends = [Outcome.ABORTED if number % 3 else Outcome.COMMITTED for number in range(TRANSACTIONS)]
     transactions = Transactions(markers={7: [(Counted(2 * number + 1), end) for number, end in enumerate(ends)]})
     assert [transactions.outcome(TransactionalBatch(2 * number, 7)) for number in range(TRANSACTIONS)] == ends

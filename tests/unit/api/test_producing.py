@@ -56,7 +56,7 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kraft_http.producing.UNHEARD_PAUSES", (0.0,) * len(UNHEARD_PAUSES))
 
 
-def test_a_leader_that_has_not_heard_of_the_topic_is_asked_again() -> None:
+def test_a_produce_to_a_leader_without_the_topics_metadata_is_retried() -> None:
     port = Leader(*[ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * len(UNHEARD_PAUSES))
     assert posted(port)["offset"] == 7
     assert port.asked.count(ApiKey.PRODUCE) == len(UNHEARD_PAUSES) + 1
@@ -66,7 +66,7 @@ def test_a_leader_that_has_not_heard_of_the_topic_is_asked_again() -> None:
 
 
 @pytest.mark.parametrize("code", [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REQUEST_TIMED_OUT])
-def test_what_may_have_been_appended_is_not_sent_again(code: int) -> None:
+def test_a_produce_with_an_unknown_outcome_is_not_repeated(code: int) -> None:
     port = Leader(code)
     assert posted(port)["error_code"] != 200
     assert port.asked.count(ApiKey.PRODUCE) == 1

@@ -84,7 +84,7 @@ def read(data: bytes, offset: int = 0, count: int = 1000) -> Any:
     )
 
 
-def test_no_more_is_decoded_than_is_wanted() -> None:
+def test_no_more_records_are_decoded_than_requested() -> None:
     data = batch(0, [b"a", b"b"]) + damaged(2)
     found = read(data, count=2)
     assert ([each.record.value for each in found.records], found.next_offset) == ([b"a", b"b"], 2)
@@ -92,7 +92,7 @@ def test_no_more_is_decoded_than_is_wanted() -> None:
     assert ([each.record.value for each in found.records], found.next_offset) == ([b"b"], 2)
 
 
-def test_batches_that_decompress_to_more_than_there_is_room_for_are_left_for_the_next_read(
+def test_batches_that_decompress_beyond_the_limit_are_left_for_the_next_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(records, "DECODED_BYTES_MAX", 3000)
@@ -101,7 +101,7 @@ def test_batches_that_decompress_to_more_than_there_is_room_for_are_left_for_the
     assert ([each.record.offset for each in found.records], found.next_offset) == ([0, 1], 2)
 
 
-def test_a_batch_that_alone_decompresses_to_too_much_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_that_alone_decompresses_beyond_the_limit_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(records, "DECODED_BYTES_MAX", 3000)
     small, bomb = batch(0, [b"a"]), batch(1, [bytes(5000)], ZSTD)
     assert read(small + bomb).next_offset == 1
@@ -110,7 +110,7 @@ def test_a_batch_that_alone_decompresses_to_too_much_is_refused_by_name(monkeypa
     assert told.value.code == ErrorCode.MESSAGE_TOO_LARGE
 
 
-def test_records_that_are_damaged_are_told_with_their_offset_and_those_before_them_are_shown() -> None:
+def test_damaged_records_are_reported_with_their_offset_after_the_records_before_them() -> None:
     found = read(batch(0, [b"a"]) + damaged(1))
     assert ([each.record.value for each in found.records], found.next_offset) == ([b"a"], 1)
     with pytest.raises(Refused, match="t-0 at offset 1: CRC") as told:
@@ -137,7 +137,7 @@ def offsets(value_of: Callable[[int], int]) -> Callable[[Any, int | None], Any]:
     return answer
 
 
-def test_one_answer_reads_so_many_bytes_of_all_partitions_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bytes_of_one_response_are_limited_over_all_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consuming, "ANSWER_BYTES_MAX", 2500)
     port = Port(
         {
@@ -192,7 +192,7 @@ def test_a_stream_of_records_follows_its_partition_to_a_new_leader() -> None:
     )
 
 
-def test_a_partition_without_a_leader_is_called_that() -> None:
+def test_a_partition_without_a_leader_is_reported_as_leaderless() -> None:
     port: Any = Port({ApiKey.METADATA: lambda request, node_id: metadata(-1)})
     with pytest.raises(Refused) as told:
         asyncio.run(delete_records(Kafka(port), {TopicPartition("t", 0): 5})).require()
@@ -200,7 +200,7 @@ def test_a_partition_without_a_leader_is_called_that() -> None:
     assert port.asked == [(ApiKey.METADATA, None)]
 
 
-def test_why_no_broker_can_be_asked_is_told() -> None:
+def test_the_reason_why_no_broker_can_be_queried_is_reported() -> None:
     class Lonely(Port):
         async def call(self, api_key: int, version: int, request: Any, *, node_id: int | None = None) -> Any:
             raise ConnectionError("no live broker is known" if node_id is None else "refused")

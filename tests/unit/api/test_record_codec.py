@@ -25,13 +25,13 @@ with warnings.catch_warnings():
 
 
 @given(key=st.binary(max_size=40), partitions=st.integers(1, 50))
-def test_keys_go_where_other_clients_put_them(key: bytes, partitions: int) -> None:
+def test_keys_are_partitioned_as_by_other_clients(key: bytes, partitions: int) -> None:
     assert murmur2(key) == kafka_python_murmur2(key)
     assert partition_for_key(key, partitions) == (kafka_python_murmur2(key) & 0x7FFFFFFF) % partitions
 
 
 @given(data=st.none() | st.binary(max_size=60) | st.text(max_size=20).map(str.encode))
-def test_what_is_shown_can_be_produced_again(data: bytes | None) -> None:
+def test_a_displayed_record_can_be_produced_again(data: bytes | None) -> None:
     for data_format in (None, DataType.BINARY, DataType.STRING, DataType.JSON):
         shown = show_data(data, data_format)
         if shown is None:
@@ -44,7 +44,7 @@ def test_what_is_shown_can_be_produced_again(data: bytes | None) -> None:
             assert encode_data(RecordData(type=shown.type, data=shown.data)) == data
 
 
-def test_a_record_is_made_of_its_parts() -> None:
+def test_a_record_is_built_from_its_fields() -> None:
     body = ProduceRecord(
         key=RecordData(type=DataType.STRING, data="k"),
         value=RecordData(type=DataType.JSON, data={"a": [1, "é"]}),
@@ -69,7 +69,7 @@ def test_a_record_is_made_of_its_parts() -> None:
         (RecordData(data=functools.reduce(lambda inner, _: [inner], range(5000), [0])), "nested too deeply"),
     ],
 )
-def test_data_that_has_no_bytes_is_refused(data: RecordData, complaint: str) -> None:
+def test_data_that_cannot_be_encoded_is_refused(data: RecordData, complaint: str) -> None:
     with pytest.raises(ApiProblem, match=complaint):
         encode_data(data)
 
@@ -78,7 +78,7 @@ def nested(levels: int) -> Any:
     return functools.reduce(lambda inner, level: {"a": inner} if level % 2 else [inner], range(levels), 0)
 
 
-def test_documents_nest_as_deeply_as_answers_can_show() -> None:
+def test_request_documents_may_nest_as_deeply_as_responses() -> None:
     for levels, is_json in ((NESTED_MAX, True), (NESTED_MAX + 1, False), (900, False)):
         stored = json.dumps(nested(levels), separators=(",", ":")).encode()
         shown = show_record(Record(0, 0, None, stored, ()), 0, None, None)
@@ -111,20 +111,20 @@ def test_the_name_of_a_header_that_is_not_utf_8_is_shown_as_base64(name: str) ->
         b"1e-9999999999999999999",
     ],
 )
-def test_what_json_numbers_and_names_would_lose_is_shown_as_text(data: bytes) -> None:
+def test_values_that_json_would_change_are_shown_as_text(data: bytes) -> None:
     shown = show_data(data, None)
     assert shown is not None
     assert (shown.type, shown.data) == (DataType.STRING, data.decode())
 
 
 @pytest.mark.parametrize("data", [b'{"a":1.50,"b":9007199254740993}', b"0.1", b"1e3", b"-0.0"])
-def test_other_numbers_are_shown_as_numbers(data: bytes) -> None:
+def test_all_other_numbers_are_shown_as_json_numbers(data: bytes) -> None:
     shown = show_data(data, None)
     assert shown is not None
     assert shown.type is DataType.JSON
 
 
-def test_times_are_shown_in_rfc_3339_even_when_they_are_nonsense() -> None:
+def test_timestamps_are_shown_in_rfc_3339_even_when_invalid() -> None:
     assert format_timestamp(1_706_918_400_123) == "2024-02-03T00:00:00.123Z"
     assert (format_timestamp(-1), format_timestamp(2**62)) == ("1970-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z")
 

@@ -62,7 +62,7 @@ def run(test: Callable[[Clock, ResponseCache, Question], Awaitable[None]]) -> No
     asyncio.run(main())
 
 
-def test_all_who_wait_are_told_what_one_asks() -> None:
+def test_concurrent_identical_requests_share_one_response() -> None:
     async def test(clock: Clock, recent: ResponseCache, question: Question) -> None:
         waiting = [asyncio.create_task(recent.of("k", question.ask)) for _ in range(5)]
         await asyncio.sleep(0)
@@ -74,7 +74,7 @@ def test_all_who_wait_are_told_what_one_asks() -> None:
     run(test)
 
 
-def test_an_answer_is_kept_for_two_seconds_under_its_key() -> None:
+def test_a_response_is_cached_for_two_seconds_under_its_key() -> None:
     async def test(clock: Clock, recent: ResponseCache, question: Question) -> None:
         question.may_answer.set()
         assert await recent.of("k", question.ask) == 1
@@ -87,7 +87,7 @@ def test_an_answer_is_kept_for_two_seconds_under_its_key() -> None:
     run(test)
 
 
-def test_a_failure_is_not_kept() -> None:
+def test_a_failed_query_is_not_cached() -> None:
     async def test(clock: Clock, recent: ResponseCache, question: Question) -> None:
         question.failure = ApiError(ErrorCode.NOT_COORDINATOR)
         question.may_answer.set()
@@ -99,7 +99,7 @@ def test_a_failure_is_not_kept() -> None:
     run(test)
 
 
-def test_beyond_its_bound_each_asks_alone() -> None:
+def test_beyond_the_cache_limit_each_request_is_executed_alone() -> None:
     async def test(clock: Clock, recent: ResponseCache, question: Question) -> None:
         question.may_answer.set()
         for key in range(ANSWERS_MAX):
@@ -183,7 +183,7 @@ def got(port: Asked, requests: list[tuple[str, str]]) -> list[Any]:
     return asyncio.run(ask())
 
 
-def test_lists_sorted_by_facts_ask_once_for_each_who_may_see_the_same() -> None:
+def test_sorted_lists_are_cached_per_set_of_permissions() -> None:
     node = Asked()
     told = got(
         node,
@@ -203,20 +203,20 @@ def test_lists_sorted_by_facts_ask_once_for_each_who_may_see_the_same() -> None:
     assert node.asked == ["facts", "facts"]
 
 
-def test_empty_topics_are_asked_for_anew() -> None:
+def test_empty_topics_are_queried_again() -> None:
     node = Asked()
     got(node, [("alice", f"{TOPICS}?empty_only=true"), ("alice", f"{TOPICS}?empty_only=true")])
     assert node.asked == ["facts", "facts"], "whoever deletes them must not be told of a moment ago"
 
 
-def test_lists_of_the_groups_of_a_topic_ask_once_likewise() -> None:
+def test_lists_of_a_topics_groups_are_cached_per_set_of_permissions() -> None:
     node = Asked()
     asked = [(name, f"/v1/topics/{topic}/groups") for name in ("alice", "bob") for topic in ("a", "a", "bb")]
     assert [each["topic_name"] for each in got(node, asked)] == ["a", "a", "bb"] * 2
     assert node.asked == ["groups"] * 4
 
 
-def test_permissions_are_those_of_a_principal_a_host_and_the_rules_of_a_moment() -> None:
+def test_a_permission_key_compares_principal_host_and_rules_by_identity() -> None:
     rules: Any = SimpleNamespace()
     equal: Any = SimpleNamespace()
     assert rules == equal, "others that say the same are no reason to trust"

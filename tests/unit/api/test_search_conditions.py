@@ -42,7 +42,7 @@ ORDER = b'{"order": {"id": 5, "total": 12.50, "paid": true, "note": null, "odd n
         ('.order.id < "a"', False),
     ],
 )
-def test_a_place_in_a_document_is_compared_with_values_of_its_kind(text: str, fits: bool) -> None:
+def test_a_json_path_is_compared_with_values_of_its_type(text: str, fits: bool) -> None:
     assert Comparison.parse(text).fits(ORDER) is fits
 
 
@@ -64,7 +64,7 @@ def test_large_numbers_are_compared_exactly() -> None:
         b'{"id": 1e-9999999999999999999}',
     ],
 )
-def test_what_is_no_json_fits_nothing(data: bytes) -> None:
+def test_invalid_json_matches_no_condition(data: bytes) -> None:
     assert not Comparison.parse(".id != 5").fits(data)
 
 
@@ -85,7 +85,7 @@ def test_what_is_no_json_fits_nothing(data: bytes) -> None:
         r'.["\q"] == 5',
     ],
 )
-def test_a_comparison_that_cannot_be_understood_is_refused(text: str) -> None:
+def test_an_invalid_search_comparison_is_refused(text: str) -> None:
     with pytest.raises(BadCondition):
         Comparison.parse(text)
 
@@ -111,11 +111,11 @@ RECORD = Record(0, 1000, b"Key-1", b"The Value", (("Trace", b"ABC"), ("empty", N
         (Condition(text="value", to_time_ms=1000), False),
     ],
 )
-def test_all_that_is_asked_for_has_to_hold(condition: Condition, fits: bool) -> None:
+def test_all_search_conditions_must_match(condition: Condition, fits: bool) -> None:
     assert condition.fits(RECORD) is fits
 
 
-def test_a_part_that_is_too_large_is_told_and_not_looked_at() -> None:
+def test_a_field_that_is_too_large_is_reported_and_not_searched() -> None:
     large = Record(0, 0, b"k", b"a" * (LOOKED_AT_BYTES_MAX + 1), ())
     assert Condition(key=b"k").fits(large)
     assert Condition(text="k").fits(large), "the key says it already"

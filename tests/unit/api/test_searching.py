@@ -59,7 +59,7 @@ def keyed(*keys: bytes) -> Log:
     return log
 
 
-def test_hits_of_every_partition_come_between_a_start_and_an_end() -> None:
+def test_hits_of_every_partition_lie_between_start_and_end() -> None:
     start, *_, end = told = lines(Port(log_of(b"tea", b"milk", b"TEA"), Log(), log_of(b"tea")), "text=tEa")
     assert hits(told) == [(0, 0), (0, 2), (2, 0)]
     assert start == {"kind": "start", "partitions": [0, 1, 2], "note": None, "offsets_total": 4}
@@ -73,7 +73,7 @@ def test_hits_of_every_partition_come_between_a_start_and_an_end() -> None:
     assert end["next_offsets"] == {"0": 3, "1": 0, "2": 1}
 
 
-def test_as_many_hits_as_were_asked_for_end_it_and_it_says_where_to_go_on() -> None:
+def test_a_search_stops_at_its_hit_limit_and_returns_where_to_continue() -> None:
     told = lines(Port(log_of(*[b"a"] * 5), log_of(b"a")), "text=a&limit=3")
     assert hits(told) == [(0, 0), (0, 1), (0, 2)]
     assert (told[-1]["reason"], told[-1]["next_offsets"]) == ("hits", {"0": 3, "1": 0})
@@ -82,7 +82,7 @@ def test_as_many_hits_as_were_asked_for_end_it_and_it_says_where_to_go_on() -> N
     assert hits(lines(Port(log_of(*[b"a"] * 5)), "text=a&from_offset=9")) == []
 
 
-def test_a_key_is_looked_for_in_the_partition_that_it_belongs_to_unless_told_otherwise() -> None:
+def test_a_key_is_searched_only_in_its_partition_by_default() -> None:
     key = b"customer-7"
     owner = partition_for_key(key, 3)
     port = Port(keyed(key, b"x"), keyed(key, b"x"), keyed(key, b"x"))
@@ -95,7 +95,7 @@ def test_a_key_is_looked_for_in_the_partition_that_it_belongs_to_unless_told_oth
     assert hits(lines(port, "key_base64=Y3VzdG9tZXItNw==&partitions=1")) == [(1, 0)]
 
 
-def test_the_value_is_compared_inside() -> None:
+def test_a_search_compares_fields_inside_the_value() -> None:
     told = lines(Port(log_of(b'{"o": {"id": 5}}', b'{"o": {"id": 6}}', b"no json")), "where=.o.id%20%3E%3D%206")
     assert hits(told) == [(0, 1)]
     assert told[1]["record"]["value"] == {"type": "JSON", "data": {"o": {"id": 6}}}
@@ -120,7 +120,7 @@ def test_records_of_aborted_and_open_transactions_are_marked_or_left_out() -> No
     assert hits(lines(port, "text=e&part=value&committed=true")) == [(0, 3)]
 
 
-def test_a_partition_without_a_leader_or_with_a_damaged_batch_is_named_and_the_others_are_read() -> None:
+def test_an_unreadable_partition_is_named_and_the_others_are_searched() -> None:
     damaged = log_of(b"a", b"a")
     damaged.batches[1] = (2, damaged.batches[1][1][:-1] + b"\7")
     told = lines(Port(None, damaged, log_of(b"a")), "text=a")
@@ -139,7 +139,7 @@ class Locked(Port):
         return FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[refused])])
 
 
-def test_whoever_may_not_read_is_told_by_the_status() -> None:
+def test_a_search_without_read_permission_gets_an_error_status() -> None:
     [problem] = lines(Locked(log_of(b"a")), "text=a", status=403)
     assert problem["kafka_error"]["name"] == "TOPIC_AUTHORIZATION_FAILED"
 
@@ -163,13 +163,13 @@ def test_whoever_may_not_read_is_told_by_the_status() -> None:
         "text=a&tail=5",
     ],
 )
-def test_a_search_that_cannot_be_meant_is_refused(query: str) -> None:
+def test_a_contradictory_search_is_refused(query: str) -> None:
     [problem] = lines(Port(log_of(b"a")), query, status=400)
     assert problem["status"] == 400
     assert problem["detail"]
 
 
-def test_there_are_so_many_at_a_time() -> None:
+def test_the_number_of_concurrent_searches_is_limited() -> None:
     searches = Searches()
     for _ in range(SEARCHES_MAX):
         searches.enter()
@@ -180,7 +180,7 @@ def test_there_are_so_many_at_a_time() -> None:
     searches.enter()
 
 
-def test_all_of_them_pay_into_one_purse() -> None:
+def test_all_searches_share_one_byte_quota() -> None:
     searches = Searches()
     assert searches.debt(RECORDS_PER_SECOND // 10, 0, since=50.0, now=50.04) == pytest.approx(0.06)
     assert searches.debt(0, BYTES_PER_SECOND // 10, since=50.0, now=50.04) == pytest.approx(0.16)

@@ -27,7 +27,7 @@ def states(facts: UncleanElectionFacts) -> list[tuple[int, str, Any]]:
     return [(loss.replica, loss.state, loss.end_offset) for loss in shown(facts).losses]
 
 
-def test_each_other_replica_has_a_state() -> None:
+def test_each_other_replica_of_an_election_has_a_state() -> None:
     report = Report(0, 5, FACTS, {1: Loss(5, 9, 7, 6, 1_500), 3: Loss(0, 0, 0, 6, 2_000)})
     facts = UncleanElectionFacts(topic="t", report=report, gone=(4,))
     assert states(facts) == [(1, "lost", 9), (3, "nothing", None), (4, "gone", None), (5, "awaited", None)]
@@ -39,7 +39,7 @@ def test_each_other_replica_has_a_state() -> None:
     assert shown(UncleanElectionFacts(topic="t", report=report, gone=(4, 5))).complete
 
 
-def test_a_recovery_shows_the_ends_that_it_rested_on() -> None:
+def test_a_recovery_shows_the_log_ends_it_was_based_on() -> None:
     recovered = Recovered("t", 0, "balanced", 2, 5, 4, (1,), LogEnd(3, 7), ((2, LogEnd(3, 7)), (3, LogEnd(3, 6))), (1,))
     election = {
         **FACTS,

@@ -39,7 +39,7 @@ class Stopped(Port):
 
 @pytest.mark.parametrize("path", ["/livez", "/readyz", "/healthz"])
 @pytest.mark.parametrize(("port", "detail"), [(Silent(), "has not answered"), (Stopped(), "the node has stopped")])
-def test_a_probe_of_a_node_that_does_not_answer_fails_and_says_so(
+def test_a_health_probe_of_an_unresponsive_node_fails_with_the_reason(
     monkeypatch: pytest.MonkeyPatch, path: str, port: Port, detail: str
 ) -> None:
     monkeypatch.setattr(operations, "PROBE_SECONDS_MAX", 0.01)
@@ -49,9 +49,7 @@ def test_a_probe_of_a_node_that_does_not_answer_fails_and_says_so(
 
 
 @pytest.mark.parametrize("path", ["/v3/clusters", f"/v3/clusters/{CLUSTER}"])
-def test_a_cluster_without_an_active_controller_is_described_all_the_same(
-    monkeypatch: pytest.MonkeyPatch, path: str
-) -> None:
+def test_a_cluster_without_an_active_controller_is_still_described(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     monkeypatch.setattr(clusters, "QUORUM_SECONDS_MAX", 0.01)
     answer, _ = asked(Silent(), path)
     assert answer.status_code == 200
@@ -59,7 +57,7 @@ def test_a_cluster_without_an_active_controller_is_described_all_the_same(
     assert (told["data"][0] if "data" in told else told)["controller"] is None
 
 
-def test_the_link_to_a_list_itself_names_what_was_asked_for() -> None:
+def test_the_self_link_of_a_list_contains_the_query() -> None:
     path = f"/v3/clusters/{CLUSTER}/consumer-groups/a%20b%3Fc%2Fd%25/consumers"
     scope = {
         "type": "http",

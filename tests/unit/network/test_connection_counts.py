@@ -77,7 +77,7 @@ def play(script: Callable[[Listeners], Awaitable[None]]) -> None:
     trio.run(main)
 
 
-def test_a_connection_beyond_its_listeners_limit_waits_until_another_ends() -> None:
+def test_a_connection_beyond_its_listeners_limit_waits_until_another_closes() -> None:
     async def script(it: Listeners) -> None:
         it.limit(clients=2)
         first = await it.served()
@@ -92,7 +92,7 @@ def test_a_connection_beyond_its_listeners_limit_waits_until_another_ends() -> N
     play(script)
 
 
-def test_a_higher_limit_lets_in_who_waits() -> None:
+def test_raising_the_limit_admits_waiting_connections() -> None:
     async def script(it: Listeners) -> None:
         it.limit(clients=1)
         await it.served()
@@ -104,7 +104,7 @@ def test_a_higher_limit_lets_in_who_waits() -> None:
     play(script)
 
 
-def test_beyond_the_common_limit_clients_wait_and_brokers_come_in_for_the_client_that_was_silent_the_longest() -> None:
+def test_beyond_the_broker_limit_clients_wait_and_brokers_replace_the_longest_idle_client() -> None:
     async def script(it: Listeners) -> None:
         it.limit(total=2)
         silent, busy = await it.served(), await it.served()
@@ -121,7 +121,7 @@ def test_beyond_the_common_limit_clients_wait_and_brokers_come_in_for_the_client
     play(script)
 
 
-def test_a_lower_common_limit_closes_what_is_too_much() -> None:
+def test_lowering_the_broker_limit_closes_excess_connections() -> None:
     async def script(it: Listeners) -> None:
         first, second, third = await it.served(), await it.served(), await it.served()
         await it.served(BROKERS)
@@ -134,7 +134,7 @@ def test_a_lower_common_limit_closes_what_is_too_much() -> None:
     play(script)
 
 
-def test_who_waits_when_the_listener_stops_is_let_go() -> None:
+def test_waiting_connections_are_closed_when_the_listener_stops() -> None:
     async def script(it: Listeners) -> None:
         it.limit(clients=0)
         waiting = await it.connect()

@@ -44,14 +44,14 @@ def assemble(stream: bytes, cuts: list[int], pool: FramePool, size_max: int = 1 
 
 
 @given(frames=FRAMES, cuts=st.lists(st.integers(min_value=1, max_value=5000), min_size=1, max_size=10))
-def test_frames_are_the_same_however_the_stream_is_cut(frames: list[bytes], cuts: list[int]) -> None:
+def test_frames_are_the_same_however_the_stream_is_split(frames: list[bytes], cuts: list[int]) -> None:
     pool = FramePool()
     stream = b"".join(struct.pack(">i", len(frame)) + frame for frame in frames)
     assert assemble(stream, cuts, pool) == frames
     assert pool.bytes_out == 0
 
 
-def test_a_sole_whole_frame_is_handed_out_in_place() -> None:
+def test_a_single_complete_frame_is_returned_without_a_copy() -> None:
     pool = FramePool()
     scratch = bytearray(struct.pack(">i", 3) + b"abc")
     (frame,) = FrameAssembler(100, pool.acquire, pool.release, pool.hold).feed(memoryview(scratch))
@@ -60,28 +60,28 @@ def test_a_sole_whole_frame_is_handed_out_in_place() -> None:
 
 
 @pytest.mark.parametrize("size", [0, -1, 101, 2**31 - 1])
-def test_an_impossible_size_is_refused_at_once(size: int) -> None:
+def test_an_invalid_frame_size_is_refused_immediately(size: int) -> None:
     pool = FramePool()
     assembler = FrameAssembler(100, pool.acquire, pool.release, pool.hold)
     with pytest.raises(ProtocolError, match=r"socket\.request\.max\.bytes"):
         assembler.feed(memoryview(struct.pack(">i", size) + b"rest"))
 
 
-def test_a_frame_that_is_announced_large_costs_only_what_has_come() -> None:
+def test_a_large_announced_frame_allocates_only_for_received_bytes() -> None:
     pool = FramePool()
     assembler = FrameAssembler(100 << 20, pool.acquire, pool.release, pool.hold)
     assembler.feed(memoryview(struct.pack(">i", 100 << 20) + b"x"))
     assert pool.bytes_out <= 1 << 20
 
 
-def test_a_large_frame_grows_and_arrives_whole() -> None:
+def test_a_large_frame_grows_its_buffer_and_arrives_complete() -> None:
     pool = FramePool()
     payload = bytes(range(256)) * (20 << 10)
     assert assemble(struct.pack(">i", len(payload)) + payload, [65536, 1000], pool, 10 << 20) == [payload]
     assert pool.bytes_out == 0
 
 
-def test_a_frame_is_never_moved_and_nothing_is_written_but_what_comes() -> None:
+def test_a_frame_buffer_is_never_copied_or_cleared() -> None:
     """A hundred megabytes, counted in pages that the process is given meanwhile."""
     pool, size = FramePool(), 100 << 20
     acquired: list[int] = []
@@ -107,7 +107,7 @@ def test_a_frame_is_never_moved_and_nothing_is_written_but_what_comes() -> None:
     assert pool.bytes_out == 0
 
 
-def test_an_abandoned_frame_gives_its_buffer_back() -> None:
+def test_an_abandoned_frame_returns_its_buffer() -> None:
     pool = FramePool()
     assembler = FrameAssembler(1 << 20, pool.acquire, pool.release, pool.hold)
     assembler.feed(memoryview(struct.pack(">i", 5000) + b"x"))
@@ -116,7 +116,7 @@ def test_an_abandoned_frame_gives_its_buffer_back() -> None:
     assert pool.bytes_out == 0
 
 
-def test_the_pool_keeps_no_more_than_its_bound() -> None:
+def test_the_buffer_pool_stays_within_its_limit() -> None:
     pool = FramePool(keep_bytes=8192)
     buffers = [pool.acquire(4096) for _ in range(5)]
     for buffer in buffers:
@@ -124,7 +124,7 @@ def test_the_pool_keeps_no_more_than_its_bound() -> None:
     assert pool._idle_bytes == 8192
 
 
-def test_many_announcements_take_little_each() -> None:
+def test_many_announced_frames_take_little_memory() -> None:
     pool = FramePool()
     assemblers = [FrameAssembler(100 << 20, pool.acquire, pool.release, pool.hold, pool.step) for _ in range(1_000)]
     for assembler in assemblers:
@@ -135,7 +135,7 @@ def test_many_announcements_take_little_each() -> None:
     assert pool.bytes_out == 0
 
 
-def test_a_buffer_that_begins_small_grows_to_its_frame() -> None:
+def test_a_small_buffer_grows_to_its_frame_size() -> None:
     pool = FramePool()
     pool.bytes_out = GENEROUS_BYTES
     assembler = FrameAssembler(100 << 20, pool.acquire, pool.release, pool.hold, pool.step)

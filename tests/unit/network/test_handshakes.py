@@ -42,7 +42,7 @@ def simulated(main: Any) -> None:
     trio.run(main, clock=MockClock(autojump_threshold=0.01))
 
 
-def test_one_that_takes_too_long_is_given_up() -> None:
+def test_a_handshake_that_takes_too_long_is_closed() -> None:
     async def main() -> None:
         stream: Any = Silent()
         start = trio.current_time()
@@ -53,7 +53,7 @@ def test_one_that_takes_too_long_is_given_up() -> None:
     simulated(main)
 
 
-def test_silent_ones_make_room_for_others_and_the_oldest_goes_first() -> None:
+def test_the_oldest_silent_handshake_is_closed_to_make_room() -> None:
     ended: list[int] = []
 
     async def main() -> None:
@@ -82,7 +82,7 @@ def test_silent_ones_make_room_for_others_and_the_oldest_goes_first() -> None:
     simulated(main)
 
 
-def test_a_storm_waits_for_places_and_none_of_it_is_closed() -> None:
+def test_a_burst_of_handshakes_waits_and_none_is_closed() -> None:
     async def main() -> None:
         places, done = Handshakes(TrioClock(), 4), 0
 
@@ -125,7 +125,7 @@ def served(play: Any, tls: Any) -> list[Any]:
     return events
 
 
-def test_requests_are_served_over_tls_and_many_clients_shake_hands_at_once() -> None:
+def test_requests_are_served_over_tls_with_many_concurrent_handshakes() -> None:
     async def play(world: RealWorld, listener: Any, server: SocketServer) -> None:
         async def ask(number: int) -> None:
             stream = await world.network.connect("localhost", listener.port, certificates().anybody)
@@ -140,7 +140,7 @@ def test_requests_are_served_over_tls_and_many_clients_shake_hands_at_once() -> 
     assert served(play, certificates().server) == []
 
 
-def test_who_speaks_plainly_is_closed_and_told_in_the_log_and_a_probe_is_not() -> None:
+def test_a_plaintext_client_on_a_tls_port_is_closed_and_logged_and_a_probe_is_not_logged() -> None:
     async def play(world: RealWorld, listener: Any, server: SocketServer) -> None:
         probe = await world.network.connect("127.0.0.1", listener.port)
         probe.close()
@@ -161,7 +161,7 @@ def test_who_speaks_plainly_is_closed_and_told_in_the_log_and_a_probe_is_not() -
     assert "Errno" not in line["reason"]
 
 
-def test_a_request_knows_the_principal_of_its_connection() -> None:
+def test_a_request_carries_the_principal_of_its_connection() -> None:
     seen: list[str] = []
 
     class Noting(ScriptedDispatcher):

@@ -30,7 +30,7 @@ def test_a_frame_larger_than_the_scratch_buffer_arrives_whole() -> None:
     scenario(play)
 
 
-def test_a_peer_that_sends_without_a_pause_leaves_turns_to_others() -> None:
+def test_a_continuously_sending_peer_yields_to_others() -> None:
     """A hundred megabytes that are always there already: no step of the loop takes more than a piece of them."""
     size = 100 << 20
 
@@ -89,7 +89,7 @@ def test_an_oversized_frame_is_refused_before_it_is_read() -> None:
     scenario(play, ConnectionLimits(request_bytes_max=1000))
 
 
-def test_large_frames_beyond_the_queue_bound_still_all_arrive() -> None:
+def test_large_frames_beyond_the_queue_limit_all_arrive() -> None:
     async def play(run: Running) -> None:
         streams = [await run.connect() for _ in range(4)]
         payload = b"e" + b"z" * 300_000
@@ -105,7 +105,7 @@ def test_large_frames_beyond_the_queue_bound_still_all_arrive() -> None:
     scenario(play, ConnectionLimits(queued_request_bytes_max=1))
 
 
-def test_frames_that_stop_give_way_to_those_that_are_held_back() -> None:
+def test_stalled_frames_release_their_memory_to_waiting_frames() -> None:
     async def play(run: Running) -> None:
         stopped = [await run.connect() for _ in range(3)]
         for stream in stopped:  # Announced, begun, and nothing more comes.
@@ -121,7 +121,7 @@ def test_frames_that_stop_give_way_to_those_that_are_held_back() -> None:
     scenario(play, ConnectionLimits(queued_request_bytes_max=1 << 20, frame_progress_seconds=0.05))
 
 
-def test_a_frame_that_moves_on_does_not_give_way() -> None:
+def test_a_frame_that_makes_progress_keeps_its_memory() -> None:
     async def play(run: Running) -> None:
         moving, other = await run.connect(), await run.connect()
         whole = frame(b"e" + bytes(4 << 20))
@@ -143,7 +143,7 @@ def test_a_frame_that_moves_on_does_not_give_way() -> None:
     scenario(play, ConnectionLimits(queued_request_bytes_max=1, frame_progress_seconds=0.1))
 
 
-def test_large_requests_whose_answers_wait_keep_nobody_elses_out() -> None:
+def test_large_requests_with_waiting_responses_do_not_block_other_clients() -> None:
     async def play(run: Running) -> None:
         waiting = [await run.connect() for _ in range(3)]
         for count, stream in enumerate(waiting, start=1):
@@ -160,7 +160,7 @@ def test_large_requests_whose_answers_wait_keep_nobody_elses_out() -> None:
     scenario(play, ConnectionLimits(queued_request_bytes_max=1))
 
 
-def test_a_peer_that_leaves_in_the_middle_leaves_nothing_behind() -> None:
+def test_a_peer_that_disconnects_midway_leaves_no_memory_in_use() -> None:
     async def play(run: Running) -> None:
         stream = await run.connect()
         await stream.send_all([struct.pack(">i", 500_000) + b"e"])
@@ -173,7 +173,7 @@ def test_a_peer_that_leaves_in_the_middle_leaves_nothing_behind() -> None:
     scenario(play)
 
 
-def test_the_buffer_of_a_frame_in_its_first_stage_outlives_its_connection() -> None:
+def test_the_buffer_of_a_frame_being_handled_outlives_its_connection() -> None:
     async def play(run: Running) -> None:
         stream, dispatcher, pool = await run.connect(), run.dispatcher, run.server.pool
         await stream.send_all([frame(b"s" + bytes(SCRATCH_BYTES))])

@@ -6,7 +6,7 @@ from kraft.network.limits import ConnectionLimits
 from tests.unit.network.scripted import Running, ended, eventually, frame, reply, scenario
 
 
-def test_a_muted_connection_ends_at_once_when_its_peer_leaves() -> None:
+def test_a_muted_connection_closes_immediately_when_its_peer_disconnects() -> None:
     async def play(run: Running) -> None:
         for _ in range(20):
             stream = await run.connect()
@@ -18,7 +18,7 @@ def test_a_muted_connection_ends_at_once_when_its_peer_leaves() -> None:
     scenario(play)
 
 
-def test_a_muted_connection_ends_when_its_peer_has_gone_without_its_answers() -> None:
+def test_a_muted_connection_closes_when_its_peer_left_without_reading_responses() -> None:
     async def play(run: Running) -> None:
         stream = await run.connect()
         await stream.send_all([frame(b"m"), frame(b"e" + bytes(1000))])
@@ -30,7 +30,7 @@ def test_a_muted_connection_ends_when_its_peer_has_gone_without_its_answers() ->
     scenario(play)
 
 
-def test_a_muted_connection_is_idle() -> None:
+def test_a_muted_connection_counts_as_idle() -> None:
     async def play(run: Running) -> None:
         stream = await run.connect()
         await stream.send_all([frame(b"m")])
@@ -42,7 +42,7 @@ def test_a_muted_connection_is_idle() -> None:
     scenario(play, ConnectionLimits(idle_seconds_max=0.2))
 
 
-def test_requests_without_answers_that_came_before_the_end_are_served_after_the_mute() -> None:
+def test_requests_without_responses_received_before_the_disconnect_are_served_after_the_mute() -> None:
     """A producer with acks=0 may have closed its connection before all that it sent is read."""
 
     async def play(run: Running) -> None:
@@ -55,7 +55,7 @@ def test_requests_without_answers_that_came_before_the_end_are_served_after_the_
     scenario(play)
 
 
-def test_a_muted_peer_that_stays_is_heard_again() -> None:
+def test_a_muted_peer_that_stays_connected_is_served_after_the_mute() -> None:
     async def play(run: Running) -> None:
         stream = await run.connect()
         await stream.send_all([frame(b"q"), frame(b"e")])
@@ -64,7 +64,7 @@ def test_a_muted_peer_that_stays_is_heard_again() -> None:
     scenario(play)
 
 
-def test_nothing_that_a_muted_peer_sends_is_begun_before_its_time() -> None:
+def test_no_request_of_a_muted_peer_starts_before_the_mute_ends() -> None:
     async def play(run: Running) -> None:
         stream, other = await run.connect(), await run.connect()
         await stream.send_all([frame(b"m"), frame(b"e1")])

@@ -21,7 +21,7 @@ def test_pipelined_requests_are_answered_in_order() -> None:
     scenario(play)
 
 
-def test_a_produce_starts_behind_a_waiting_produce_and_answers_keep_their_order() -> None:
+def test_a_produce_starts_behind_a_parked_produce_and_responses_keep_their_order() -> None:
     async def play(run: Running) -> None:
         stream = await run.connect()
         await stream.send_all([frame(b"p1"), frame(b"p2!"), frame(b"p3")])
@@ -32,7 +32,7 @@ def test_a_produce_starts_behind_a_waiting_produce_and_answers_keep_their_order(
     scenario(play)
 
 
-def test_a_frame_lasts_until_its_first_stage_is_over_and_the_next_request_waits_for_that() -> None:
+def test_a_frame_lives_until_its_first_stage_ends_and_the_next_request_waits_for_that() -> None:
     async def play(run: Running) -> None:
         stream, dispatcher, pool = await run.connect(), run.dispatcher, run.server.pool
         large = [b"s%d" % number + bytes([number]) * SCRATCH_BYTES for number in range(3)]
@@ -61,7 +61,7 @@ def test_a_frame_lasts_until_its_first_stage_is_over_and_the_next_request_waits_
     scenario(play)
 
 
-def test_any_other_request_waits_for_earlier_answers() -> None:
+def test_requests_other_than_produce_wait_for_earlier_responses() -> None:
     async def play(run: Running) -> None:
         stream = await run.connect()
         await stream.send_all([frame(b"p1"), frame(b"e2")])
@@ -75,7 +75,7 @@ def test_any_other_request_waits_for_earlier_answers() -> None:
     scenario(play)
 
 
-def test_a_client_that_takes_its_time_is_waited_for_without_another_look(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_a_slow_client_needs_no_polling(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[int | None] = []
     receive_nowait = RealStream.receive_nowait
 
@@ -102,7 +102,7 @@ def test_a_client_that_takes_its_time_is_waited_for_without_another_look(monkeyp
     scenario(play)
 
 
-def test_requests_without_reply_leave_no_gap() -> None:
+def test_requests_without_a_response_leave_no_gap() -> None:
     async def play(run: Running) -> None:
         stream = await run.connect()
         await stream.send_all([frame(b"n1"), frame(b"e2")])
@@ -111,7 +111,7 @@ def test_requests_without_reply_leave_no_gap() -> None:
     scenario(play)
 
 
-def test_a_cancelled_server_leaves_no_answer_unawaited() -> None:
+def test_a_cancelled_server_leaves_no_response_unawaited() -> None:
     """Answers that waited behind the one under way when the server ends would be warned about by the interpreter."""
 
     async def play(run: Running) -> None:

@@ -12,7 +12,7 @@ from tests.unit.network.scripted import Running, scenario
 MB = SENT_AT_ONCE_BYTES
 
 
-def test_what_is_in_memory_is_sent_at_once_and_only_the_rest_of_a_piece_is_waited_for() -> None:
+def test_cached_file_bytes_are_sent_immediately_and_only_uncached_ones_waited_for() -> None:
     steps: list[tuple[str, int, int]] = []
 
     class HalfCold:

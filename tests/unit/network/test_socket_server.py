@@ -21,7 +21,7 @@ from kraft.world.simulated import Universe
 from tests.unit.network.scripted import Running, ScriptedDispatcher, ended, eventually, frame, reply, scenario
 
 
-def test_a_protocol_error_closes_that_connection_with_one_log_line_and_nothing_else() -> None:
+def test_a_protocol_error_closes_only_that_connection_with_one_log_line() -> None:
     async def play(run: Running) -> None:
         bad, good = await run.connect(), await run.connect()
         await bad.send_all([frame(b"x")])
@@ -33,7 +33,7 @@ def test_a_protocol_error_closes_that_connection_with_one_log_line_and_nothing_e
     scenario(play)
 
 
-def test_a_flood_of_protocol_errors_is_told_by_few_lines_and_a_count() -> None:
+def test_a_flood_of_protocol_errors_is_logged_in_few_lines_with_a_count() -> None:
     async def play(run: Running) -> None:
         for _ in range(REFUSALS_TOLD_MAX + 20):
             bad = await run.connect()
@@ -45,7 +45,7 @@ def test_a_flood_of_protocol_errors_is_told_by_few_lines_and_a_count() -> None:
     scenario(play)
 
 
-def test_a_connection_may_be_closed_by_its_reply() -> None:
+def test_a_response_may_close_its_connection() -> None:
     async def play(run: Running) -> None:
         stream = await run.connect()
         await stream.send_all([frame(b"c")])
@@ -73,7 +73,7 @@ def test_connections_beyond_the_limit_are_closed_and_counted() -> None:
     scenario(play, ConnectionLimits(connections_per_ip_max=2))
 
 
-def test_an_idle_connection_is_closed_and_a_busy_one_is_not() -> None:
+def test_an_idle_connection_is_closed_and_an_active_one_is_not() -> None:
     async def play(run: Running) -> None:
         idle, busy = await run.connect(), await run.connect()
         await busy.send_all([frame(b"a")])
@@ -85,7 +85,7 @@ def test_an_idle_connection_is_closed_and_a_busy_one_is_not() -> None:
     scenario(play, ConnectionLimits(idle_seconds_max=0.2))
 
 
-def test_a_connection_may_be_closed_by_a_request_without_reply() -> None:
+def test_a_request_without_a_response_may_close_its_connection() -> None:
     async def play(run: Running) -> None:
         stream = await run.connect()
         await stream.send_all([frame(b"k")])
@@ -94,7 +94,7 @@ def test_a_connection_may_be_closed_by_a_request_without_reply() -> None:
     scenario(play)
 
 
-def test_a_fault_of_ours_ends_its_connection_and_not_the_node() -> None:
+def test_an_unexpected_exception_closes_its_connection_but_not_the_node() -> None:
     async def play(run: Running) -> None:
         at_once, later, good = await run.connect(), await run.connect(), await run.connect()
         await at_once.send_all([frame(b"b")])
@@ -110,7 +110,7 @@ def test_a_fault_of_ours_ends_its_connection_and_not_the_node() -> None:
     scenario(play)
 
 
-def test_a_peer_that_does_not_take_its_answers_is_idle() -> None:
+def test_a_peer_that_does_not_read_its_responses_counts_as_idle() -> None:
     async def play(run: Running) -> None:
         stream = await run.connect()
         await stream.send_all([frame(b"l")])
@@ -120,7 +120,7 @@ def test_a_peer_that_does_not_take_its_answers_is_idle() -> None:
     scenario(play, ConnectionLimits(idle_seconds_max=0.2))
 
 
-def test_accepting_goes_on_after_a_failure_with_one_log_line() -> None:
+def test_accepting_continues_after_a_failure_with_one_log_line() -> None:
     class Failing:
         """A listener that is out of descriptors for a while."""
 
@@ -153,7 +153,7 @@ def test_accepting_goes_on_after_a_failure_with_one_log_line() -> None:
     trio.run(main)
 
 
-def test_what_is_not_in_memory_is_read_in_a_thread_before_it_is_sent() -> None:
+def test_uncached_file_bytes_are_read_in_a_thread_before_they_are_sent() -> None:
     content = bytes(range(256)) * 12_000
 
     async def main(universe: Universe) -> None:

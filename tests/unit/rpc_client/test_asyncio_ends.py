@@ -71,7 +71,7 @@ async def problem_of(future: asyncio.Future[Sent]) -> BaseException | None:
     return caught.value
 
 
-def test_a_record_that_cannot_be_sent_is_told_and_others_go_on() -> None:
+def test_a_record_that_cannot_be_sent_fails_alone() -> None:
     async def body(_: aio.Cluster, producer: aio.Producer[Any], __: Silent) -> None:
         async with producer:
             bad, good = await producer.send("t", b"bad"), await producer.send("t", b"good")
@@ -81,7 +81,7 @@ def test_a_record_that_cannot_be_sent_is_told_and_others_go_on() -> None:
     in_a_cluster(body)
 
 
-def test_those_who_wait_hear_that_the_producer_died() -> None:
+def test_pending_calls_fail_when_the_producer_dies() -> None:
     async def body(cluster: aio.Cluster, producer: aio.Producer[Any], silent: Silent) -> None:
         with pytest.raises(ExceptionGroup):
             async with producer:
@@ -94,7 +94,7 @@ def test_those_who_wait_hear_that_the_producer_died() -> None:
     in_a_cluster(body)
 
 
-def test_those_who_wait_hear_that_the_block_has_failed() -> None:
+def test_pending_calls_fail_when_the_producer_block_raises() -> None:
     async def body(_: aio.Cluster, producer: aio.Producer[Any], __: Silent) -> None:
         sent: list[asyncio.Future[Sent]] = []
         with pytest.raises(ZeroDivisionError):
@@ -106,7 +106,7 @@ def test_those_who_wait_hear_that_the_block_has_failed() -> None:
     in_a_cluster(body)
 
 
-def test_those_who_wait_hear_that_the_client_has_ended() -> None:
+def test_pending_calls_fail_when_the_client_closes() -> None:
     async def main() -> None:
         producer: aio.Producer[Any]
         async with aio.Cluster(nothing) as cluster:
@@ -119,7 +119,7 @@ def test_those_who_wait_hear_that_the_client_has_ended() -> None:
     asyncio.run(asyncio.wait_for(main(), LIMIT_SECONDS))
 
 
-def test_a_producer_whose_opening_or_end_is_cancelled_is_left() -> None:
+def test_a_producer_whose_opening_or_closing_is_cancelled_is_closed() -> None:
     async def body(cluster: aio.Cluster, producer: aio.Producer[Any], silent: Silent) -> None:
         opening = asyncio.ensure_future(producer.__aenter__())
         await asyncio.sleep(0)

@@ -58,7 +58,7 @@ class ScriptedStream:
     def close(self) -> None: ...
 
 
-def test_whoever_gives_up_as_the_reading_is_handed_to_him_hands_it_on() -> None:
+def test_a_reader_cancelled_at_the_hand_over_passes_reading_to_the_next_waiter() -> None:
     async def play(universe: Universe) -> None:
         for _ in range(20):  # Both orders of the two tasks that become runnable at once.
             stream = ScriptedStream()
@@ -93,7 +93,7 @@ def test_whoever_gives_up_as_the_reading_is_handed_to_him_hands_it_on() -> None:
     Universe(1).run(play, seconds_max=100)
 
 
-def test_an_answer_can_be_waited_for_in_several_goes_and_reading_is_never_left_to_who_does_not_wait() -> None:
+def test_a_response_can_be_awaited_repeatedly_and_only_waiting_callers_read() -> None:
     async def play(universe: Universe) -> None:
         stream = ScriptedStream()
         connection = ClientConnection(universe.world_for("client"), stream, "test")  # type: ignore[arg-type]
@@ -173,17 +173,17 @@ def exchanging(sizes: list[int], cuts: list[int], keep: bool) -> list[bytearray]
     keep=st.booleans(),
 )
 @settings(max_examples=25)
-def test_answers_are_the_same_however_the_stream_is_cut(sizes: list[int], cuts: list[int], keep: bool) -> None:
+def test_responses_are_the_same_however_the_stream_is_split(sizes: list[int], cuts: list[int], keep: bool) -> None:
     exchanging(sizes, cuts, keep)
 
 
-def test_a_large_answer_is_received_where_the_last_one_was_given_back() -> None:
+def test_a_large_response_reuses_the_released_buffer() -> None:
     first, second, smaller, tiny = exchanging([300_000, 299_000, 100_000, 70_000], [65_536], keep=False)
     assert first is second is smaller
     assert tiny is not first  # It would keep the next large one from it.
 
 
-def test_a_large_answer_that_somebody_may_look_at_is_left_alone() -> None:
+def test_the_buffer_of_a_large_response_still_in_use_is_not_reused() -> None:
     first, second = exchanging([300_000, 299_000], [65_536], keep=True)
     assert first is not second
 
@@ -192,7 +192,7 @@ def test_a_large_answer_that_somebody_may_look_at_is_left_alone() -> None:
     ("data", "complaint"),
     [(b"HTTP/1.1 400 Bad Request", "frame size 1213486160"), (b"\0\0\0\2ab", "an answer of 2 bytes"), (b"", "closed")],
 )
-def test_what_is_no_answer_breaks_the_connection(data: bytes, complaint: str) -> None:
+def test_a_malformed_response_closes_the_connection(data: bytes, complaint: str) -> None:
     class Ending(ScriptedStream):
         def receive_nowait(self, buffer: memoryview) -> int | None:
             return super().receive_nowait(buffer) or 0
@@ -208,7 +208,7 @@ def test_what_is_no_answer_breaks_the_connection(data: bytes, complaint: str) ->
     Universe(1).run(play, seconds_max=100)
 
 
-def test_a_login_that_is_abandoned_half_way_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_login_cancelled_midway_closes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     async def half(*_: Any) -> int:
         await trio.sleep_forever()
         raise AssertionError

@@ -45,7 +45,7 @@ def batch(offset: int, epoch: int = 4) -> bytes:
     return build_batch([Record(offset, 0, None, b"%d" % offset)], base_offset=offset, leader_epoch=epoch)
 
 
-def test_records_before_a_damaged_batch_are_given_once_and_then_it_is_told() -> None:
+def test_records_before_a_damaged_batch_are_returned_once_before_the_error() -> None:
     damaged = bytearray(batch(1))
     damaged[-2] ^= 1
 
@@ -62,7 +62,7 @@ def test_records_before_a_damaged_batch_are_given_once_and_then_it_is_told() -> 
     Universe(1).run(main)
 
 
-def test_a_position_that_cannot_be_reset_costs_no_records_of_other_partitions() -> None:
+def test_a_position_that_cannot_be_reset_loses_no_records_of_other_partitions() -> None:
     async def answer(request: Any, _: int | None) -> Any:
         assert not isinstance(request, ListOffsetsRequest)
         at = wanted(request)
@@ -81,7 +81,7 @@ def test_a_position_that_cannot_be_reset_costs_no_records_of_other_partitions() 
     Universe(1).run(main)
 
 
-def test_a_leader_that_moved_is_looked_up_though_others_always_have_records() -> None:
+def test_a_moved_leader_is_looked_up_while_other_partitions_have_records() -> None:
     async def answer(request: Any, node_id: int | None) -> Any:
         found = {}
         for partition, offset in wanted(request).items():
@@ -102,7 +102,7 @@ def test_a_leader_that_moved_is_looked_up_though_others_always_have_records() ->
     Universe(1).run(main)
 
 
-def test_a_partition_without_a_leader_holds_up_no_other() -> None:
+def test_a_partition_without_a_leader_delays_no_other_partition() -> None:
     async def answer(request: Any, _: int | None) -> Any:
         return fetched({partition: (ErrorCode.NONE, batch(offset)) for partition, offset in wanted(request).items()})
 
@@ -118,7 +118,7 @@ def test_a_partition_without_a_leader_holds_up_no_other() -> None:
     Universe(1).run(main)
 
 
-def test_a_slow_leader_has_its_turn_beside_a_fast_one_that_always_has_records() -> None:
+def test_a_slow_leader_is_not_starved_by_a_fast_one() -> None:
     async def main(universe: Universe) -> None:
         clock = universe.world_for("client").clock
         ready: list[tuple[Any, float]] = []  # When the slow leader answers each request.
@@ -144,7 +144,7 @@ def test_a_slow_leader_has_its_turn_beside_a_fast_one_that_always_has_records() 
     Universe(1).run(main)
 
 
-def test_an_answer_to_a_position_that_was_left_meanwhile_is_dropped() -> None:
+def test_a_fetch_response_for_an_abandoned_position_is_dropped() -> None:
     async def main(universe: Universe) -> None:
         clock = universe.world_for("client").clock
 
@@ -164,7 +164,7 @@ def test_an_answer_to_a_position_that_was_left_meanwhile_is_dropped() -> None:
     Universe(1).run(main)
 
 
-def test_a_partition_that_cannot_be_read_for_now_waits_alone() -> None:
+def test_a_temporarily_unreadable_partition_backs_off_alone() -> None:
     async def main(universe: Universe) -> None:
         clock = universe.world_for("client").clock
         began = clock.now()
@@ -207,7 +207,7 @@ class CutLog:
         return fetched({partition: (ErrorCode.NONE, batch(offset, 5 if self.is_cut else 3))})
 
 
-def test_a_log_that_was_cut_is_read_on_from_where_it_differs_or_that_is_told() -> None:
+def test_after_a_truncation_the_consumer_continues_at_the_divergence_or_reports_it() -> None:
     async def main(universe: Universe) -> None:
         log = CutLog()
         cluster = ScriptedCluster(universe, {"t": [1]}, log)
@@ -274,7 +274,7 @@ class Scene:
         self.cluster = ScriptedCluster(universe, {"t": [1]}, answer)
 
 
-def test_what_a_failing_reader_was_given_last_is_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_last_returned_to_a_failing_reader_are_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main(universe: Universe) -> None:
         scene = Scene(universe, monkeypatch)
         with pytest.raises(ValueError, match="cannot write"):
@@ -289,7 +289,7 @@ def test_what_a_failing_reader_was_given_last_is_not_committed(monkeypatch: pyte
     Universe(1).run(main)
 
 
-def test_what_a_cancelled_reader_was_given_last_is_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_last_returned_to_a_cancelled_reader_are_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main(universe: Universe) -> None:
         scene = Scene(universe, monkeypatch)
         with scene.cluster.world.clock.move_on_after(2.0):
@@ -303,7 +303,7 @@ def test_what_a_cancelled_reader_was_given_last_is_not_committed(monkeypatch: py
     Universe(1).run(main)
 
 
-def test_a_reader_cancelled_while_it_waits_has_done_all_that_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_cancelled_while_waiting_has_processed_all_returned_records(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main(universe: Universe) -> None:
         scene = Scene(universe, monkeypatch)
         with trio.CancelScope() as reading:
@@ -316,7 +316,7 @@ def test_a_reader_cancelled_while_it_waits_has_done_all_that_it_was_given(monkey
     Universe(1).run(main)
 
 
-def test_a_member_that_could_not_find_its_positions_looks_for_them_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_member_that_could_not_look_up_its_positions_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main(universe: Universe) -> None:
         scene = Scene(universe, monkeypatch)
         scene.failures = 1
@@ -329,7 +329,7 @@ def test_a_member_that_could_not_find_its_positions_looks_for_them_again(monkeyp
     Universe(1).run(main)
 
 
-def test_an_answer_to_a_heartbeat_of_an_earlier_generation_says_nothing_about_this_one(
+def test_a_heartbeat_response_of_an_earlier_generation_is_ignored(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def main(universe: Universe) -> None:
@@ -352,7 +352,7 @@ def test_an_answer_to_a_heartbeat_of_an_earlier_generation_says_nothing_about_th
 
 
 @pytest.mark.parametrize("protocol", [CLASSIC, CONSUMER])
-def test_a_heartbeat_that_the_next_coordinator_does_not_know_is_told_by_poll(
+def test_poll_reports_a_heartbeat_unknown_to_the_next_coordinator(
     monkeypatch: pytest.MonkeyPatch, protocol: str
 ) -> None:
     async def main(universe: Universe) -> None:
@@ -376,7 +376,7 @@ def test_a_heartbeat_that_the_next_coordinator_does_not_know_is_told_by_poll(
     Universe(1).run(main)
 
 
-def test_a_member_whose_user_is_busy_beats_through_a_rebalance_and_leaves_when_that_takes_too_long(
+def test_a_busy_member_sends_heartbeats_during_a_rebalance_and_leaves_after_max_poll_interval(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def main(universe: Universe) -> None:
@@ -407,7 +407,7 @@ def test_a_member_whose_user_is_busy_beats_through_a_rebalance_and_leaves_when_t
     Universe(1).run(main, seconds_max=1000.0)
 
 
-def test_a_heartbeat_that_is_answered_while_the_member_joins_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_heartbeat_answered_while_the_member_joins_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main(universe: Universe) -> None:
         scene = Scene(universe, monkeypatch, joins=True)
         member = GroupConsumer(scene.cluster, "g", ["t"], reset=EARLIEST, isolation=0, instance_id=None).membership
@@ -432,7 +432,7 @@ def test_a_heartbeat_that_is_answered_while_the_member_joins_says_nothing(monkey
     Universe(1).run(main, seconds_max=1000.0)
 
 
-def test_an_answer_to_a_heartbeat_of_before_it_joined_says_nothing_with_the_new_protocol_either(
+def test_with_the_consumer_protocol_a_heartbeat_sent_before_the_join_is_ignored(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def main(universe: Universe) -> None:
@@ -467,7 +467,7 @@ def test_an_answer_to_a_heartbeat_of_before_it_joined_says_nothing_with_the_new_
     Universe(1).run(main)
 
 
-def test_a_topic_that_is_deleted_before_its_name_is_known_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_topic_deleted_before_its_name_is_resolved_delays_no_other_topic(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main(universe: Universe) -> None:
         scene = Scene(universe, monkeypatch)
         member = ConsumerMembership(scene.cluster, "g", ["t", "gone"])
@@ -491,7 +491,7 @@ def test_a_topic_that_is_deleted_before_its_name_is_known_holds_up_no_other(monk
     Universe(1).run(main)
 
 
-def test_partitions_that_are_added_are_found_and_the_leader_of_a_group_hands_them_out(
+def test_added_partitions_are_discovered_and_assigned_by_the_group_leader(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def main(universe: Universe) -> None:
@@ -527,7 +527,7 @@ def test_partitions_that_are_added_are_found_and_the_leader_of_a_group_hands_the
     Universe(1).run(main, seconds_max=1000.0)
 
 
-def test_a_node_that_does_not_answer_keeps_nobody_from_connecting_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unresponsive_node_does_not_prevent_connections_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main(universe: Universe) -> None:
         clock = universe.world_for("client").clock
 
@@ -568,7 +568,7 @@ def test_a_node_that_does_not_answer_keeps_nobody_from_connecting_to_another(mon
     Universe(1).run(main)
 
 
-def test_after_something_went_wrong_another_node_is_asked_if_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_an_error_another_node_is_asked_when_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main(universe: Universe) -> None:
         dead = ["well"]
         asked: list[str] = []

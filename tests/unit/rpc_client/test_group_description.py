@@ -42,7 +42,7 @@ async def answer(request: Any, node_id: int | None) -> Any:
 @pytest.mark.parametrize(
     ("group_id", "code"), [("etl", ErrorCode.UNSUPPORTED_VERSION), ("none", ErrorCode.GROUP_ID_NOT_FOUND)]
 )
-def test_a_group_that_is_listed_is_not_denied(group_id: str, code: int) -> None:
+def test_a_listed_group_that_group_version_0_hides_is_reported_with_that_reason(group_id: str, code: int) -> None:
     async def main(universe: Universe) -> None:
         with pytest.raises(ApiError) as refusal:
             await describe_group(Downgraded(universe, {}, answer), group_id)

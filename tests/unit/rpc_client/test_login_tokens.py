@@ -88,7 +88,7 @@ def played(play: Play) -> None:
     simulate(main, seconds_max=200_000.0)
 
 
-def test_one_token_serves_many_logins_until_it_is_due() -> None:
+def test_one_token_is_used_for_many_logins_until_its_refresh() -> None:
     async def play(service: Service, client: Client, nursery: trio.Nursery) -> None:
         found: list[str] = []
 
@@ -109,7 +109,7 @@ def test_one_token_serves_many_logins_until_it_is_due() -> None:
     played(play)
 
 
-def test_while_the_authority_is_away_the_token_from_before_serves_until_it_ends() -> None:
+def test_while_the_token_endpoint_is_down_the_old_token_is_used_until_it_expires() -> None:
     async def play(service: Service, client: Client, nursery: trio.Nursery) -> None:
         first = await client.token()
         service.status = 503
@@ -122,7 +122,7 @@ def test_while_the_authority_is_away_the_token_from_before_serves_until_it_ends(
     played(play)
 
 
-def test_whoever_waits_while_another_fails_fails_with_it() -> None:
+def test_callers_that_wait_for_a_failing_token_request_fail_with_it() -> None:
     async def play(service: Service, client: Client, nursery: trio.Nursery) -> None:
         service.is_silent = True
         failures: list[float] = []
@@ -142,7 +142,7 @@ def test_whoever_waits_while_another_fails_fails_with_it() -> None:
     played(play)
 
 
-def test_a_refusal_for_good_is_not_repeated_and_others_are_for_ten_seconds() -> None:
+def test_a_permanent_token_refusal_is_cached_and_other_failures_for_ten_seconds() -> None:
     async def play(service: Service, client: Client, nursery: trio.Nursery) -> None:
         service.status = 401
         with pytest.raises(NoLoginToken, match="status 401"):
@@ -157,7 +157,7 @@ def test_a_refusal_for_good_is_not_repeated_and_others_are_for_ten_seconds() -> 
     played(play)
 
 
-def test_a_node_renews_ahead_and_no_login_waits_for_that() -> None:
+def test_a_token_is_refreshed_in_advance_and_no_login_waits_for_it() -> None:
     async def play(service: Service, client: Client, nursery: trio.Nursery) -> None:
         nursery.start_soon(client.tokens.renew, client.world, client.log)
         await client.world.clock.sleep(5)
@@ -183,7 +183,7 @@ def test_a_node_renews_ahead_and_no_login_waits_for_that() -> None:
     played(play)
 
 
-def test_a_file_is_read_again_when_its_token_is_due() -> None:
+def test_a_token_file_is_read_again_when_its_token_is_due() -> None:
     async def play(service: Service, client: Client, nursery: trio.Nursery) -> None:
         world = client.world
 

@@ -36,7 +36,7 @@ async def read_all(cluster: Cluster, name: str) -> list[ConsumedRecord]:
 
 
 @pytest.mark.parametrize("codec", range(len(CODEC_NAMES)), ids=CODEC_NAMES)
-def test_what_is_produced_is_read_back_in_the_order_of_each_partition(codec: int) -> None:
+def test_produced_records_are_read_back_in_partition_order(codec: int) -> None:
     async def body(_: Universe, cluster: Cluster) -> None:
         await topics.create_topic(cluster, "t", partitions=3)
         sent: dict[int, list[tuple[bytes | None, bytes | None]]] = {0: [], 1: [], 2: []}
@@ -56,7 +56,7 @@ def test_what_is_produced_is_read_back_in_the_order_of_each_partition(codec: int
     play(body)
 
 
-def test_a_send_that_is_cancelled_has_queued_nothing() -> None:
+def test_a_cancelled_send_queues_nothing() -> None:
     """So whoever counts what `send` returned counts every record that is stored."""
 
     async def body(universe: Universe, cluster: Cluster) -> None:
@@ -86,7 +86,7 @@ def test_a_send_that_is_cancelled_has_queued_nothing() -> None:
 
 
 @pytest.mark.parametrize("seed", [*range(1, 6), 77])  # 77: a record joined a batch that waited to be sent again.
-def test_an_idempotent_producer_stores_every_record_once_though_the_node_is_killed(seed: int) -> None:
+def test_an_idempotent_producer_stores_every_record_once_when_the_node_is_killed(seed: int) -> None:
     async def body(universe: Universe, cluster: Cluster) -> None:
         await topics.create_topic(cluster, "t", partitions=2)
 
@@ -116,7 +116,7 @@ def test_an_idempotent_producer_stores_every_record_once_though_the_node_is_kill
     play(body, seed)
 
 
-def test_what_is_sent_again_since_its_answer_was_lost_is_stored_once() -> None:
+def test_a_batch_resent_after_a_lost_response_is_stored_once() -> None:
     async def body(universe: Universe, cluster: Cluster) -> None:
         await topics.create_topic(cluster, "t", partitions=1)
         async with open_producer(cluster, batch_bytes=60) as producer:  # A record a batch.
@@ -134,7 +134,7 @@ def test_what_is_sent_again_since_its_answer_was_lost_is_stored_once() -> None:
     play(body)
 
 
-def test_who_reads_at_the_end_holds_up_no_producer_of_the_same_cluster() -> None:
+def test_a_consumer_that_waits_at_the_log_end_does_not_delay_a_producer_of_the_same_client() -> None:
     async def body(universe: Universe, cluster: Cluster) -> None:
         await topics.create_topic(cluster, "t", partitions=1)
         consumer = Consumer(cluster)
@@ -154,7 +154,7 @@ def test_who_reads_at_the_end_holds_up_no_producer_of_the_same_cluster() -> None
     play(body)
 
 
-def test_a_member_commits_before_a_rebalance_takes_its_partitions() -> None:
+def test_a_member_commits_before_a_rebalance_revokes_its_partitions() -> None:
     async def body(universe: Universe, cluster: Cluster) -> None:
         await topics.create_topic(cluster, "t", partitions=2)
         async with open_producer(cluster) as producer:
@@ -178,7 +178,7 @@ def test_a_member_commits_before_a_rebalance_takes_its_partitions() -> None:
     play(body)
 
 
-def test_a_record_that_is_too_large_fails_and_later_ones_go_on() -> None:
+def test_a_record_that_is_too_large_fails_and_later_records_are_sent() -> None:
     async def body(_: Universe, cluster: Cluster) -> None:
         await topics.create_topic(cluster, "t", partitions=1, configs={"max.message.bytes": "1000"})
         async with open_producer(cluster) as producer:
@@ -204,9 +204,7 @@ def test_a_record_that_is_too_large_fails_and_later_ones_go_on() -> None:
         ({"value": b"x", "timestamp": 1.5}, KraftError),
     ],
 )
-def test_what_no_record_can_hold_is_refused_at_once_and_takes_nothing_else_with_it(
-    wrong: Any, error: type[Exception]
-) -> None:
+def test_an_invalid_record_is_refused_immediately_without_affecting_others(wrong: Any, error: type[Exception]) -> None:
     async def body(_: Universe, cluster: Cluster) -> None:
         await topics.create_topic(cluster, "t")
         async with open_producer(cluster) as producer:
@@ -219,7 +217,7 @@ def test_what_no_record_can_hold_is_refused_at_once_and_takes_nothing_else_with_
     play(body)
 
 
-def test_of_many_values_none_is_sent_where_one_is_not_of_bytes() -> None:
+def test_of_many_values_none_is_sent_when_one_is_not_bytes() -> None:
     async def body(_: Universe, cluster: Cluster) -> None:
         await topics.create_topic(cluster, "t")
         async with open_producer(cluster) as producer:
@@ -231,7 +229,7 @@ def test_of_many_values_none_is_sent_where_one_is_not_of_bytes() -> None:
     play(body)
 
 
-def test_acks_0_is_sent_and_not_waited_for() -> None:
+def test_with_acks_0_no_response_is_waited_for() -> None:
     async def body(_: Universe, cluster: Cluster) -> None:
         await topics.create_topic(cluster, "t", partitions=1)
         async with open_producer(cluster, acks=0, idempotent=False) as producer:
@@ -242,7 +240,7 @@ def test_acks_0_is_sent_and_not_waited_for() -> None:
     play(body)
 
 
-def test_a_producer_gives_up_in_time_when_nobody_answers() -> None:
+def test_a_producer_times_out_when_no_node_responds() -> None:
     async def body(universe: Universe, cluster: Cluster) -> None:
         await topics.create_topic(cluster, "t", partitions=1)
         async with open_producer(cluster, delivery_seconds=10.0) as producer:
@@ -258,7 +256,7 @@ def test_a_producer_gives_up_in_time_when_nobody_answers() -> None:
     play(body)
 
 
-def test_a_call_waits_for_a_node_that_is_not_there_yet_and_not_longer_than_its_deadline() -> None:
+def test_a_call_waits_for_a_node_that_is_not_up_yet_until_its_deadline() -> None:
     async def main(universe: Universe) -> None:
         async with cluster_for(universe, seconds=10.0) as cluster:
             with pytest.raises(DeadlinePassed, match="within 10 s") as late:
@@ -298,7 +296,7 @@ def test_a_position_outside_the_log_is_reset_or_refused() -> None:
     play(body)
 
 
-def test_a_topic_made_anew_under_its_old_name_is_found_again() -> None:
+def test_a_topic_recreated_under_its_old_name_is_found() -> None:
     async def body(universe: Universe, cluster: Cluster) -> None:
         await topics.create_topic(cluster, "t", partitions=1)
         async with open_producer(cluster) as producer, cluster_for(universe, "admin") as other:
@@ -311,7 +309,7 @@ def test_a_topic_made_anew_under_its_old_name_is_found_again() -> None:
     play(body)
 
 
-def test_what_does_not_exist_is_said_at_once() -> None:
+def test_a_missing_topic_or_partition_is_reported_immediately() -> None:
     async def body(_: Universe, cluster: Cluster) -> None:
         began = cluster.world.clock.now()
         with pytest.raises(ApiError, match="topic nowhere") as refusal:
@@ -332,7 +330,7 @@ async def read_until(consumer: GroupConsumer, values: set[bytes], wanted: int, p
             values.add(each.record.value or b"")
 
 
-def test_members_share_partitions_and_take_over_from_one_that_leaves() -> None:
+def test_members_share_partitions_and_take_over_those_of_a_leaving_member() -> None:
     async def body(universe: Universe, cluster: Cluster) -> None:
         await topics.create_topic(cluster, "t", partitions=4)
 
@@ -375,7 +373,7 @@ def test_members_share_partitions_and_take_over_from_one_that_leaves() -> None:
     play(body)
 
 
-def test_who_waits_for_others_to_join_keeps_nobody_from_asking_that_node() -> None:
+def test_a_member_that_waits_in_a_join_blocks_no_other_request_to_that_node() -> None:
     async def body(universe: Universe, cluster: Cluster) -> None:
         await topics.create_topic(cluster, "t", partitions=2)
         async with cluster_for(universe, "one") as one, open_group_consumer(one, "g", ["t"]) as first:
@@ -396,7 +394,7 @@ def test_who_waits_for_others_to_join_keeps_nobody_from_asking_that_node() -> No
 
 
 @pytest.mark.parametrize("seed", range(1, 4))
-def test_a_member_goes_on_after_the_node_was_killed(seed: int) -> None:
+def test_a_member_continues_after_the_node_was_killed(seed: int) -> None:
     async def body(universe: Universe, cluster: Cluster) -> None:
         await topics.create_topic(cluster, "t", partitions=2)
         values: set[bytes] = set()
@@ -417,7 +415,7 @@ def test_a_member_goes_on_after_the_node_was_killed(seed: int) -> None:
     play(body, seed)
 
 
-def test_offsets_are_committed_from_outside_only_while_the_group_is_empty() -> None:
+def test_offsets_can_be_committed_externally_only_while_the_group_is_empty() -> None:
     async def body(universe: Universe, cluster: Cluster) -> None:
         await topics.create_topic(cluster, "t", partitions=1)
         partition = TopicPartition("t", 0)

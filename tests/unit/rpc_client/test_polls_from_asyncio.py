@@ -88,7 +88,7 @@ async def cancelled_poll(consumer: Any) -> None:
         await polling
 
 
-def test_what_a_cancelled_poll_finds_is_given_by_the_next() -> None:
+def test_records_found_by_a_cancelled_poll_are_returned_by_the_next() -> None:
     async def main() -> None:
         consumer, slow, held = group_consumer()
         async with consumer:
@@ -101,7 +101,7 @@ def test_what_a_cancelled_poll_finds_is_given_by_the_next() -> None:
     asyncio.run(main())
 
 
-def test_a_consumer_that_ends_goes_back_to_before_what_nobody_was_given() -> None:
+def test_a_closing_consumer_commits_only_up_to_records_it_returned() -> None:
     async def main() -> None:
         consumer, slow, held = group_consumer()
         async with consumer:
@@ -113,7 +113,7 @@ def test_a_consumer_that_ends_goes_back_to_before_what_nobody_was_given() -> Non
     asyncio.run(main())
 
 
-def test_where_that_is_not_known_in_time_nothing_is_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_committed_when_the_returned_position_is_not_known_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(polls, "GIVE_BACK_SECONDS", 0.0)
 
     async def main() -> None:
@@ -125,7 +125,7 @@ def test_where_that_is_not_known_in_time_nothing_is_committed(monkeypatch: pytes
     asyncio.run(main())
 
 
-def test_a_commit_is_of_what_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_covers_the_returned_records(monkeypatch: pytest.MonkeyPatch) -> None:
     class Transaction:
         async def commit_positions(self, member: SlowConsumer) -> None:
             await member.commit()
@@ -153,7 +153,7 @@ def test_a_commit_is_of_what_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
     asyncio.run(main())
 
 
-def test_a_poll_that_fails_is_followed_by_another() -> None:
+def test_a_poll_after_a_failed_poll_works() -> None:
     async def main() -> None:
         consumer, slow, _ = group_consumer()
         slow.may.set()

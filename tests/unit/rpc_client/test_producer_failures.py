@@ -55,7 +55,7 @@ async def outcome(delivery: Delivery) -> int | str:
         return "too late"
 
 
-def test_a_batch_that_failed_and_may_have_been_stored_lends_its_sequence_to_no_other() -> None:
+def test_a_batch_that_failed_with_unknown_outcome_keeps_its_sequence_to_itself() -> None:
     log = Log()
 
     async def answer(request: Any, _: int | None) -> Any:
@@ -72,7 +72,7 @@ def test_a_batch_that_failed_and_may_have_been_stored_lends_its_sequence_to_no_o
     Universe(1).run(main)
 
 
-def test_a_topic_that_the_node_asked_does_not_know_yet_is_waited_for() -> None:
+def test_a_topic_unknown_to_the_asked_node_is_waited_for() -> None:
     log = Log()
 
     async def answer(request: Any, _: int | None) -> Any:
@@ -97,7 +97,7 @@ def test_a_topic_that_the_node_asked_does_not_know_yet_is_waited_for() -> None:
     Universe(1).run(main)
 
 
-def test_a_partition_without_a_leader_holds_up_no_other() -> None:
+def test_a_partition_without_a_leader_delays_no_other_partition() -> None:
     logs = {T0: Log(), T1: Log()}
     unknown = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
 
@@ -129,7 +129,7 @@ def test_a_partition_without_a_leader_holds_up_no_other() -> None:
     Universe(1).run(main)
 
 
-def test_a_topic_that_is_refused_fails_alone() -> None:
+def test_a_refused_topic_fails_alone() -> None:
     log = Log()
 
     async def answer(request: Any, _: int | None) -> Any:
@@ -154,7 +154,7 @@ def test_a_topic_that_is_refused_fails_alone() -> None:
     Universe(1).run(main)
 
 
-def test_a_producer_that_finds_nobody_fails_what_it_holds_and_goes_on_later() -> None:
+def test_a_producer_without_reachable_nodes_fails_its_queued_records_and_recovers() -> None:
     log = Log()
     reachable = False
 
@@ -180,7 +180,7 @@ def test_a_producer_that_finds_nobody_fails_what_it_holds_and_goes_on_later() ->
     Universe(1).run(main)
 
 
-def test_a_batch_that_is_too_large_for_the_topic_is_divided() -> None:
+def test_a_batch_that_is_too_large_for_the_topic_is_split() -> None:
     log = Log()
 
     async def answer(request: Any, _: int | None) -> Any:
@@ -199,7 +199,7 @@ def test_a_batch_that_is_too_large_for_the_topic_is_divided() -> None:
     Universe(1).run(main)
 
 
-def test_the_time_to_deliver_also_bounds_a_request_that_is_not_answered() -> None:
+def test_delivery_timeout_also_bounds_an_unanswered_request() -> None:
     asked: list[float] = []
 
     class Silent(ScriptedCluster):
@@ -220,7 +220,7 @@ def test_the_time_to_deliver_also_bounds_a_request_that_is_not_answered() -> Non
     Universe(1).run(main)
 
 
-def test_flushing_waits_for_what_was_sent_before_it_alone() -> None:
+def test_flush_waits_only_for_records_sent_before_it() -> None:
     log = Log()
 
     async def main(universe: Universe) -> None:
@@ -250,7 +250,7 @@ def test_flushing_waits_for_what_was_sent_before_it_alone() -> None:
 
 
 @pytest.mark.parametrize("code", [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_RECORD])
-def test_every_failure_of_something_sent_begins_a_new_producer_id(code: int) -> None:
+def test_every_failure_of_a_sent_batch_requests_a_new_producer_id(code: int) -> None:
     seen: list[tuple[int, int]] = []
 
     async def answer(request: Any, _: int | None) -> Any:

@@ -32,12 +32,12 @@ from kraft.rpc_client.partitioner import STICKY_BYTES, DefaultPartitioner, murmu
 
 
 @given(st.binary(max_size=40), st.integers(1, 1000))
-def test_keys_go_where_other_clients_put_them(key: bytes, partitions: int) -> None:
+def test_keys_are_partitioned_as_by_other_clients(key: bytes, partitions: int) -> None:
     assert murmur2(key) == murmur2_of_kafka_python(key)
     assert partition_for_key(key, partitions) == (murmur2_of_kafka_python(key) & 0x7FFFFFFF) % partitions
 
 
-def test_records_without_a_key_stay_with_a_partition_and_then_move_on() -> None:
+def test_records_without_a_key_stick_to_a_partition_for_a_while() -> None:
     partitioner = DefaultPartitioner(random.Random(1))
     chosen = [partitioner.choose("t", None, 1024, 50) for _ in range(3 * STICKY_BYTES // 1024)]
     runs = [chosen[first : first + STICKY_BYTES // 1024] for first in range(0, len(chosen), STICKY_BYTES // 1024)]
@@ -46,7 +46,7 @@ def test_records_without_a_key_stay_with_a_partition_and_then_move_on() -> None:
     assert partitioner.choose("t", None, 1, 1) == 0, "a partition that is gone is not chosen"
 
 
-def test_waits_double_up_to_a_second_and_differ() -> None:
+def test_backoff_doubles_up_to_a_second_with_jitter() -> None:
     backoff = Backoff(random.Random(1))
     waits = [backoff.next() for _ in range(8)]
     for wait, middle in zip(waits, (0.1, 0.2, 0.4, 0.8, 1.0, 1.0, 1.0, 1.0), strict=True):
@@ -63,14 +63,14 @@ def test_waits_double_up_to_a_second_and_differ() -> None:
         ({"a": ["gone"]}, {}, {"a": []}),
     ],
 )
-def test_the_range_assignor_gives_neighbours_and_the_first_ones_more(
+def test_the_range_assignor_gives_adjacent_partitions_and_the_remainder_to_the_first_members(
     members: dict[str, list[str]], counts: dict[str, int], expected: dict[str, list[str]]
 ) -> None:
     assigned = assign_range([Subscriber(name, None, tuple(topics)) for name, topics in members.items()], counts)
     assert {name: [str(partition) for partition in partitions] for name, partitions in assigned.items()} == expected
 
 
-def test_static_members_come_first_in_order_of_their_instance() -> None:
+def test_static_members_are_sorted_first_by_instance_id() -> None:
     subscribers = [Subscriber("a", None, ("t",)), Subscriber("z", "one", ("t",)), Subscriber("y", "two", ("t",))]
     assert assign_range(subscribers, {"t": 3}) == {
         "z": [TopicPartition("t", 0)],
@@ -111,7 +111,7 @@ def marker(offset: int, producer_id: int, kind: int) -> bytes:
     return build_batch([record], producer_id=producer_id, producer_epoch=0, is_transactional=True, is_control=True)
 
 
-def test_records_of_aborted_transactions_and_markers_are_hidden() -> None:
+def test_markers_and_records_of_aborted_transactions_are_hidden() -> None:
     log = b"".join(
         [
             data(0, 1),
@@ -130,7 +130,7 @@ def test_records_of_aborted_transactions_and_markers_are_hidden() -> None:
     assert [batch.base_offset for batch, visible in visible_batches(log, None) if visible] == [0, 1, 2, 5, 7]
 
 
-def test_a_damaged_batch_is_refused_and_a_cut_one_left_out() -> None:
+def test_a_damaged_batch_is_refused_and_a_truncated_one_ignored() -> None:
     whole = data(0, 1)
     assert [batch.base_offset for batch, _ in visible_batches(whole + data(1, 1)[:-1], None)] == [0]
     damaged = bytearray(whole)
@@ -139,7 +139,7 @@ def test_a_damaged_batch_is_refused_and_a_cut_one_left_out() -> None:
         list(visible_batches(bytes(damaged), None))
 
 
-def test_metadata_tells_leaders_and_what_is_wrong() -> None:
+def test_metadata_responses_give_leaders_and_errors() -> None:
     response = MetadataResponse(cluster_id="c", controller_id=2)
     response.brokers = [
         MetadataResponseBroker(node_id=2, host="b", port=2),
@@ -171,12 +171,12 @@ def test_metadata_tells_leaders_and_what_is_wrong() -> None:
         assert refusal.value.code == code
 
 
-def test_an_assignment_that_is_no_consumers_is_passed_over() -> None:
+def test_an_assignment_of_another_protocol_type_is_ignored() -> None:
     assert read_assignment(b"") == ()
     assert read_assignment(b"\0\1garbage that is none") == ()
 
 
-def test_a_refusal_names_what_and_why() -> None:
+def test_a_refusal_names_resource_and_reason() -> None:
     with pytest.raises(ApiError, match=r"topic t: there are no brokers \(INVALID_REPLICATION_FACTOR\)"):
         check(ErrorCode.INVALID_REPLICATION_FACTOR, "topic t", "there are no brokers")
     check(ErrorCode.NONE, "nothing")

@@ -80,7 +80,7 @@ async def let_go(cluster: aio.Cluster, consumer: aio.Consumer) -> None:
     await cluster.on_loop(let)
 
 
-def test_what_was_found_before_a_seek_is_not_given_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_fetched_before_a_seek_are_not_returned_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async def body(cluster: aio.Cluster, consumer: aio.Consumer) -> None:
         await let_go(cluster, consumer)
         await consumer.seek(SOUGHT, 3)
@@ -90,7 +90,7 @@ def test_what_was_found_before_a_seek_is_not_given_after_it(monkeypatch: pytest.
     after_a_cancelled_poll(monkeypatch, body)
 
 
-def test_a_seek_holds_against_the_poll_that_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_seek_overrides_the_poll_in_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     async def body(cluster: aio.Cluster, consumer: aio.Consumer) -> None:
         await consumer.seek(SOUGHT, 3)
         await let_go(cluster, consumer)

@@ -26,7 +26,7 @@ def cluster_of(universe: Universe) -> Cluster:
     return ScriptedCluster(universe, {}, nothing)
 
 
-def test_so_many_are_asked_at_a_time_and_their_answers_keep_the_order() -> None:
+def test_concurrent_requests_are_limited_and_responses_keep_their_order() -> None:
     async def main(universe: Universe) -> None:
         under_way, most = 0, 0
 
@@ -45,7 +45,7 @@ def test_so_many_are_asked_at_a_time_and_their_answers_keep_the_order() -> None:
     Universe(1).run(main)
 
 
-def test_the_first_failure_ends_the_others_and_is_raised_alone() -> None:
+def test_the_first_failure_cancels_the_other_requests_and_is_raised_alone() -> None:
     async def main(universe: Universe) -> None:
         started, ended = [], []
 
@@ -67,7 +67,7 @@ def test_the_first_failure_ends_the_others_and_is_raised_alone() -> None:
     Universe(1).run(main)
 
 
-def test_brokers_that_do_not_answer_are_left_out_where_that_is_wanted() -> None:
+def test_unresponsive_brokers_are_left_out_on_request() -> None:
     async def main(universe: Universe) -> None:
         async def ask(broker_id: int) -> int:
             if broker_id == 2:
@@ -81,7 +81,7 @@ def test_brokers_that_do_not_answer_are_left_out_where_that_is_wanted() -> None:
     Universe(1).run(main)
 
 
-def test_a_broker_that_may_be_left_out_is_asked_once_though_the_operation_is_one_that_tries_again() -> None:
+def test_a_broker_that_may_be_left_out_is_asked_once_without_retries() -> None:
     async def main(universe: Universe) -> None:
         attempts: list[int] = []
 

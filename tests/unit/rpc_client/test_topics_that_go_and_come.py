@@ -52,7 +52,7 @@ class Topics:
         return ErrorCode.NONE, build_batch([Record(offset, 0, None, topic_id)], base_offset=offset, leader_epoch=0)
 
 
-def test_a_deleted_topic_rests_while_another_is_read_and_is_read_from_its_begin_when_it_is_made_anew() -> None:
+def test_a_deleted_topic_is_paused_and_read_from_its_start_when_recreated() -> None:
     async def main(universe: Universe) -> None:
         topics = Topics(universe, t=[1], u=[1])
         consumer = Consumer(topics.cluster, reset=EARLIEST)
@@ -72,7 +72,7 @@ def test_a_deleted_topic_rests_while_another_is_read_and_is_read_from_its_begin_
     Universe(1).run(main)
 
 
-def test_a_topic_made_anew_between_two_polls_is_read_from_its_begin() -> None:
+def test_a_topic_recreated_between_two_polls_is_read_from_its_start() -> None:
     async def main(universe: Universe) -> None:
         topics = Topics(universe, t=[1])
         consumer = Consumer(topics.cluster, reset=EARLIEST)
@@ -86,7 +86,7 @@ def test_a_topic_made_anew_between_two_polls_is_read_from_its_begin() -> None:
     Universe(1).run(main)
 
 
-def test_without_a_reset_a_topic_made_anew_is_told_and_the_others_go_on() -> None:
+def test_without_a_reset_policy_a_recreated_topic_is_reported_and_other_topics_continue() -> None:
     async def main(universe: Universe) -> None:
         topics = Topics(universe, t=[1], u=[1])
         consumer = Consumer(topics.cluster)
@@ -102,7 +102,7 @@ def test_without_a_reset_a_topic_made_anew_is_told_and_the_others_go_on() -> Non
     Universe(1).run(main)
 
 
-def test_positions_that_are_of_a_deleted_topic_are_not_read_in_the_one_made_anew() -> None:
+def test_positions_of_a_deleted_topic_are_not_used_in_the_recreated_one() -> None:
     async def main(universe: Universe) -> None:
         topics = Topics(universe, t=[1])
         consumer = Consumer(topics.cluster)
@@ -114,7 +114,7 @@ def test_positions_that_are_of_a_deleted_topic_are_not_read_in_the_one_made_anew
     Universe(1).run(main)
 
 
-def test_a_reader_of_deleted_topics_alone_waits_and_tells_what_for() -> None:
+def test_a_consumer_of_only_deleted_topics_waits_and_logs_the_reason() -> None:
     async def main(universe: Universe) -> None:
         topics = Topics(universe, t=[1])
         consumer = Consumer(topics.cluster, reset=EARLIEST)
@@ -133,7 +133,7 @@ def test_a_reader_of_deleted_topics_alone_waits_and_tells_what_for() -> None:
     Universe(1).run(main)
 
 
-def test_a_partition_whose_begin_cannot_be_asked_holds_up_no_other() -> None:
+def test_a_partition_without_a_known_start_offset_delays_no_other_partition() -> None:
     async def main(universe: Universe) -> None:
         topics = Topics(universe, t=[1], u=[2])
 
@@ -154,7 +154,7 @@ def test_a_partition_whose_begin_cannot_be_asked_holds_up_no_other() -> None:
     Universe(1).run(main)
 
 
-def test_poll_waits_while_the_only_node_is_away() -> None:
+def test_poll_waits_while_the_only_node_is_down() -> None:
     async def main(universe: Universe) -> None:
         topics = Topics(universe, t=[1])
         problems: list[Exception] = [NoBroker("nobody"), Disconnected("the node closed the connection"), TimeoutError()]
@@ -178,7 +178,7 @@ def test_poll_waits_while_the_only_node_is_away() -> None:
     Universe(1).run(main)
 
 
-def test_poll_raises_at_once_where_a_node_does_not_admit_us() -> None:
+def test_poll_raises_immediately_when_a_node_refuses_the_login() -> None:
     async def main(universe: Universe) -> None:
         topics = Topics(universe, t=[1])
         problem = NotAdmitted("the login failed")

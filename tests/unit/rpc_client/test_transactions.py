@@ -54,7 +54,7 @@ async def end_with(producer: TransactionalProducer, value: bytes) -> None:
 
 
 @LEVELS
-def test_a_block_that_ends_commits_and_one_that_raises_aborts(level: int) -> None:
+def test_a_transaction_block_commits_on_exit_and_aborts_on_an_exception(level: int) -> None:
     async def body(_: Universe, cluster: Cluster) -> None:
         await set_up(cluster, level)
         async with open_transactional_producer(cluster, "id") as producer:
@@ -77,7 +77,7 @@ def test_a_block_that_ends_commits_and_one_that_raises_aborts(level: int) -> Non
     play(body)
 
 
-def test_once_the_feature_is_raised_no_record_has_the_epoch_of_the_transaction_before() -> None:
+def test_under_transaction_version_2_no_record_has_the_epoch_of_the_previous_transaction() -> None:
     """Its markers may not be written yet: under its epoch a record would join it, and be committed with it."""
 
     async def body(_: Universe, cluster: Cluster) -> None:
@@ -101,7 +101,7 @@ def test_once_the_feature_is_raised_no_record_has_the_epoch_of_the_transaction_b
 
 
 @LEVELS
-def test_the_next_producer_of_an_id_fences_the_one_before_and_aborts_what_it_left(level: int) -> None:
+def test_a_new_producer_of_a_transactional_id_fences_the_old_one_and_aborts_its_transaction(level: int) -> None:
     async def body(universe: Universe, cluster: Cluster) -> None:
         await set_up(cluster, level)
         async with cluster_for(universe, "old") as old, open_transactional_producer(old, "id") as first:
@@ -122,7 +122,7 @@ def test_the_next_producer_of_an_id_fences_the_one_before_and_aborts_what_it_lef
 
 @LEVELS
 @pytest.mark.parametrize("seed", range(1, 4))
-def test_every_record_is_there_once_though_the_node_is_killed(level: int, seed: int) -> None:
+def test_every_transactional_record_is_stored_once_when_the_node_is_killed(level: int, seed: int) -> None:
     async def body(universe: Universe, cluster: Cluster) -> None:
         await set_up(cluster, level)
         wanted: list[bytes] = []
@@ -151,7 +151,7 @@ def test_every_record_is_there_once_though_the_node_is_killed(level: int, seed: 
 
 
 @LEVELS
-def test_positions_of_a_group_move_with_the_transaction_and_go_back_with_it(level: int) -> None:
+def test_group_offsets_commit_and_abort_with_the_transaction(level: int) -> None:
     async def body(_: Universe, cluster: Cluster) -> None:
         await set_up(cluster, level, partitions=1)
         await topics.create_topic(cluster, "in", partitions=1)
@@ -189,7 +189,7 @@ def test_positions_of_a_group_move_with_the_transaction_and_go_back_with_it(leve
 
 
 @LEVELS
-def test_a_member_waits_for_positions_that_a_transaction_is_about_to_commit(level: int) -> None:
+def test_a_member_waits_for_offsets_with_a_pending_transaction(level: int) -> None:
     async def body(universe: Universe, cluster: Cluster) -> None:
         await set_up(cluster, level, partitions=1)
         async with open_producer(cluster) as source:
@@ -219,7 +219,7 @@ def test_a_member_waits_for_positions_that_a_transaction_is_about_to_commit(leve
 
 
 @LEVELS
-def test_a_refused_record_takes_the_transaction_with_it_and_not_the_producer(level: int) -> None:
+def test_a_refused_record_aborts_the_transaction_but_keeps_the_producer(level: int) -> None:
     async def body(_: Universe, cluster: Cluster) -> None:
         await set_up(cluster, level)
         async with open_transactional_producer(cluster, "id") as producer:
@@ -238,7 +238,7 @@ def test_a_refused_record_takes_the_transaction_with_it_and_not_the_producer(lev
     play(body)
 
 
-def test_a_transaction_that_took_too_long_is_refused() -> None:
+def test_a_timed_out_transaction_is_refused() -> None:
     async def body(universe: Universe, cluster: Cluster) -> None:
         await set_up(cluster, 2)
         async with open_transactional_producer(cluster, "id", transaction_seconds=5.0) as producer:
@@ -253,7 +253,7 @@ def test_a_transaction_that_took_too_long_is_refused() -> None:
     play(body)
 
 
-def test_a_commit_without_an_answer_leaves_a_producer_that_can_do_nothing_more() -> None:
+def test_a_commit_without_a_response_makes_the_producer_unusable() -> None:
     async def body(universe: Universe, cluster: Cluster) -> None:
         await set_up(cluster, 2)
         cluster.operation_seconds = 10.0
@@ -272,7 +272,7 @@ def test_a_commit_without_an_answer_leaves_a_producer_that_can_do_nothing_more()
     play(body)
 
 
-def test_a_transaction_is_used_in_its_block_and_alone() -> None:
+def test_a_transaction_can_only_be_used_in_its_block_and_by_one_task() -> None:
     async def body(_: Universe, cluster: Cluster) -> None:
         await set_up(cluster, 2)
         async with open_transactional_producer(cluster, "id") as producer:
@@ -289,7 +289,7 @@ def test_a_transaction_is_used_in_its_block_and_alone() -> None:
     play(body)
 
 
-def test_of_two_tasks_that_begin_at_once_one_is_refused() -> None:
+def test_when_two_tasks_start_a_transaction_concurrently_one_is_refused() -> None:
     async def body(_: Universe, cluster: Cluster) -> None:
         await set_up(cluster, 2)
         refused: list[str] = []
@@ -312,7 +312,7 @@ def test_of_two_tasks_that_begin_at_once_one_is_refused() -> None:
     play(body)
 
 
-def test_an_abort_of_a_cancelled_task_is_short_also_where_the_task_is_within_a_nursery() -> None:
+def test_the_abort_of_a_cancelled_task_is_bounded_even_within_a_nursery() -> None:
     async def body(universe: Universe, cluster: Cluster) -> None:
         await set_up(cluster, 2)
         async with open_transactional_producer(cluster, "id") as producer:
@@ -331,7 +331,9 @@ def test_an_abort_of_a_cancelled_task_is_short_also_where_the_task_is_within_a_n
 
 
 @LEVELS
-def test_a_send_that_outlives_its_transaction_is_of_the_next_one(level: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_send_that_outlives_its_transaction_belongs_to_the_next_one(
+    level: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def body(_: Universe, cluster: Cluster) -> None:
         await set_up(cluster, level)
         may, held, topic = trio.Event(), ["once"], cluster.topic

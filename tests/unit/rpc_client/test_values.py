@@ -26,7 +26,9 @@ T0 = TopicPartition("t", 0)
     st.sampled_from(range(len(CODEC_NAMES))),
     st.booleans(),
 )
-def test_a_batch_of_values_is_the_batch_of_their_records(values: list[bytes], codec: int, transactional: bool) -> None:
+def test_a_batch_of_values_equals_the_batch_of_their_records(
+    values: list[bytes], codec: int, transactional: bool
+) -> None:
     options: dict[str, Any] = {"codec": codec, "producer_id": 5, "producer_epoch": 1, "base_sequence": 7}
     records = [Record(index, 1234, None, value, ()) for index, value in enumerate(values)]
     assert build_values_batch(values, 1234, **options, is_transactional=transactional) == build_batch(
@@ -80,7 +82,7 @@ def sent_to(broker: Broker, **options: Any) -> list[tuple[int, int, int] | str]:
 
 
 @pytest.mark.parametrize("batch_bytes", [50, 1000, 1 << 20])
-def test_they_arrive_in_order_and_each_delivery_tells_where(batch_bytes: int) -> None:
+def test_values_arrive_in_order_and_each_delivery_has_its_offset(batch_bytes: int) -> None:
     broker = Broker()
     found = sent_to(broker, batch_bytes=batch_bytes)
     assert broker.values == [*LINES, b"last"]
@@ -91,14 +93,14 @@ def test_they_arrive_in_order_and_each_delivery_tells_where(batch_bytes: int) ->
         ends = last
 
 
-def test_a_batch_that_is_too_large_is_sent_in_halves_and_told_as_one() -> None:
+def test_a_batch_of_values_that_is_too_large_is_split_and_reported_as_one() -> None:
     broker = Broker(largest=300)
     assert sent_to(broker) == [(0, 999, 1000), (1000, 1000, 1)]
     assert broker.values == [*LINES, b"last"]
     assert broker.counts == [250, 250, 250, 250, 1]
 
 
-def test_what_part_of_a_delivery_is_refused_fails_it_once_all_of_it_is_settled() -> None:
+def test_a_partly_refused_delivery_fails_once_all_of_its_batches_have_completed() -> None:
     broker = Broker(largest=300, refused=b"600")
     [refused, last] = sent_to(broker)
     assert isinstance(refused, str)

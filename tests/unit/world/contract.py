@@ -17,7 +17,7 @@ from tests.unit.world.works import fail, take_time, write_and_tell
 
 
 class ClockContract:
-    def test_sleeping_takes_the_time_it_was_asked_for(self, harness: Harness) -> None:
+    def test_a_sleep_takes_the_requested_time(self, harness: Harness) -> None:
         async def body(world: World) -> None:
             start = world.clock.now()
             await world.clock.sleep(0.02)
@@ -37,7 +37,7 @@ class ClockContract:
 
         harness.run(body)
 
-    def test_a_deadline_cancels_its_body_and_nothing_else(self, harness: Harness) -> None:
+    def test_a_deadline_cancels_only_its_own_body(self, harness: Harness) -> None:
         async def body(world: World) -> None:
             with world.clock.move_on_after(0.01) as scope:
                 await world.clock.sleep_until(math.inf)
@@ -58,7 +58,7 @@ class ClockContract:
 
         harness.run(body)
 
-    def test_nested_deadlines_fire_in_their_order(self, harness: Harness) -> None:
+    def test_nested_deadlines_expire_in_order(self, harness: Harness) -> None:
         async def body(world: World) -> None:
             with world.clock.move_on_after(10) as outer:
                 with world.clock.move_on_after(0.01) as inner:
@@ -70,7 +70,7 @@ class ClockContract:
 
 
 class ThreadsContract:
-    def test_a_function_runs_and_its_result_or_error_comes_back(self, harness: Harness) -> None:
+    def test_a_function_run_in_a_thread_returns_its_result_or_error(self, harness: Harness) -> None:
         def divide(left: int, right: int) -> int:
             return left // right
 
@@ -81,7 +81,7 @@ class ThreadsContract:
 
         harness.run(body)
 
-    def test_nothing_begins_for_a_task_that_is_cancelled(self, harness: Harness) -> None:
+    def test_no_job_starts_for_a_cancelled_task(self, harness: Harness) -> None:
         done: list[int] = []
 
         async def body(world: World) -> None:
@@ -93,7 +93,7 @@ class ThreadsContract:
         harness.run(body)
         assert not done
 
-    def test_other_tasks_go_on_while_a_function_runs(self, harness: Harness) -> None:
+    def test_other_tasks_run_while_a_thread_runs(self, harness: Harness) -> None:
         results: list[int] = []
 
         async def job(world: World, number: int) -> None:
@@ -109,14 +109,14 @@ class ThreadsContract:
 
 
 class RandomnessContract:
-    def test_purposes_have_streams_of_their_own(self, harness: Harness) -> None:
+    def test_each_purpose_has_its_own_random_stream(self, harness: Harness) -> None:
         async def body(world: World) -> None:
             assert world.random.stream("a") is world.random.stream("a")
             assert world.random.stream("a").random() != world.random.stream("b").random()
 
         harness.run(body)
 
-    def test_uuids_are_version_four_and_never_begin_with_a_dash(self, harness: Harness) -> None:
+    def test_uuids_are_version_four_and_never_start_with_a_dash(self, harness: Harness) -> None:
         async def body(world: World) -> None:
             made = [world.random.uuid("topic") for _ in range(300)]
             assert len(set(made)) == 300
@@ -137,7 +137,7 @@ class WatchedSteps:
 
 
 class LoopContract:
-    def test_short_steps_are_not_told(self, harness: Harness) -> None:
+    def test_short_steps_are_not_reported(self, harness: Harness) -> None:
         watched = WatchedSteps()
 
         async def body(world: World) -> None:
@@ -147,7 +147,7 @@ class LoopContract:
         harness.run(body)
         assert all(seconds < 0.04 for _, seconds in watched.told)  # What waits is no step.
 
-    def test_a_loop_that_works_is_not_idle(self, harness: Harness) -> None:
+    def test_a_busy_loop_is_not_idle(self, harness: Harness) -> None:
         watched = WatchedSteps()
 
         async def body(world: World) -> None:
@@ -159,7 +159,7 @@ class LoopContract:
 
         harness.run(body)
 
-    def test_two_may_watch_at_once(self, harness: Harness) -> None:
+    def test_two_stall_watchers_may_run_concurrently(self, harness: Harness) -> None:
         async def body(world: World) -> None:
             with world.loop.watch(WatchedSteps()), world.loop.watch(WatchedSteps()):
                 await world.clock.sleep(0.001)
@@ -168,7 +168,7 @@ class LoopContract:
 
 
 class WorkersContract:
-    def test_results_come_one_by_one_and_the_work_waits_in_between(self, harness: Harness) -> None:
+    def test_worker_results_arrive_one_by_one_with_the_worker_paused_between(self, harness: Harness) -> None:
         async def body(world: World) -> None:
             path = f"{harness.root}/work"
             async with world.workers.open() as worker:
@@ -188,7 +188,7 @@ class WorkersContract:
 
         harness.run(body)
 
-    def test_a_step_takes_the_time_that_it_must_take(self, harness: Harness) -> None:
+    def test_a_worker_step_takes_at_least_its_time(self, harness: Harness) -> None:
         async def body(world: World) -> None:
             async with world.workers.open() as worker:
                 start = world.clock.now()
@@ -209,7 +209,7 @@ class WorldContract(
     WorkersContract,
     ObjectsContract,
 ):
-    def test_environment_and_log_sink_are_there(self, harness: Harness) -> None:
+    def test_environment_and_log_sink_are_available(self, harness: Harness) -> None:
         async def body(world: World) -> None:
             assert world.process_id > 0
             usage = world.process_usage()

@@ -16,7 +16,7 @@ def fill(file: File, data: bytes) -> File:
 
 
 class FilesContract:
-    def test_appends_give_their_position_and_reads_give_the_bytes_back(self, harness: Harness) -> None:
+    def test_appends_return_their_position_and_reads_return_the_bytes(self, harness: Harness) -> None:
         files = harness.files()
         file = files.open(f"{harness.root}/a", create=True)
         assert file.append([b"one", bytearray(b"two"), memoryview(b"three")]) == 0
@@ -30,7 +30,7 @@ class FilesContract:
         file.close()
 
     @pytest.mark.parametrize(("count", "offset"), [(-1, 0), (-100_000, 0), (1, -1)])
-    def test_a_read_of_an_impossible_range_is_refused(self, harness: Harness, count: int, offset: int) -> None:
+    def test_a_read_of_an_invalid_range_is_refused(self, harness: Harness, count: int, offset: int) -> None:
         file = fill(harness.files().open(f"{harness.root}/a", create=True), b"bytes")
         with pytest.raises(OSError) as refused:
             file.pread(count, offset)
@@ -38,14 +38,14 @@ class FilesContract:
         assert file.pread(0, 0) == b""
         file.close()
 
-    def test_more_buffers_than_one_system_call_takes_are_appended_whole(self, harness: Harness) -> None:
+    def test_more_buffers_than_one_system_call_accepts_are_appended_completely(self, harness: Harness) -> None:
         file = harness.files().open(f"{harness.root}/a", create=True)
         assert file.append([bytes([n % 251]) for n in range(5000)]) == 0
         assert file.pread(6000, 0) == bytes(n % 251 for n in range(5000))
         assert file.append([b"next"]) == 5000
         file.close()
 
-    def test_truncating_moves_the_place_of_the_next_append(self, harness: Harness) -> None:
+    def test_truncation_moves_the_position_of_the_next_append(self, harness: Harness) -> None:
         file = fill(harness.files().open(f"{harness.root}/a", create=True), b"0123456789")
         file.truncate(4)
         assert file.size() == 4
@@ -64,7 +64,7 @@ class FilesContract:
         assert file.append([b"!"]) == 14
         file.close()
 
-    def test_another_handle_sees_what_was_written(self, harness: Harness) -> None:
+    def test_a_second_handle_sees_written_bytes(self, harness: Harness) -> None:
         files = harness.files()
         writer = files.open(f"{harness.root}/a", create=True)
         reader = files.open(f"{harness.root}/a", writable=False)
@@ -77,7 +77,7 @@ class FilesContract:
         reader.close()
         reader.close()
 
-    def test_a_closed_file_refuses_everything(self, harness: Harness) -> None:
+    def test_a_closed_file_refuses_every_operation(self, harness: Harness) -> None:
         file = fill(harness.files().open(f"{harness.root}/a", create=True), b"x")
         file.close()
         for call in (
@@ -91,7 +91,7 @@ class FilesContract:
                 call()
             assert caught.value.errno == errno.EBADF
 
-    def test_opening_obeys_its_flags(self, harness: Harness) -> None:
+    def test_opening_a_file_respects_its_flags(self, harness: Harness) -> None:
         files = harness.files()
         path = f"{harness.root}/a"
         with pytest.raises(FileNotFoundError):
@@ -110,7 +110,7 @@ class FilesContract:
         with pytest.raises(IsADirectoryError):
             files.open(harness.root)
 
-    def test_a_read_of_what_was_just_written_would_not_wait(self, harness: Harness) -> None:
+    def test_a_read_of_just_written_bytes_would_not_block(self, harness: Harness) -> None:
         file = fill(harness.files().open(f"{harness.root}/a", create=True), bytes(300_000))
         assert file.resident(0, 300_000)
         assert file.resident(0, 0)
@@ -133,7 +133,7 @@ class FilesContract:
             files.sync_directory(f"{harness.root}/a")
         file.close()
 
-    def test_directories_are_made_listed_in_order_and_removed(self, harness: Harness) -> None:
+    def test_directories_are_created_listed_in_order_and_removed(self, harness: Harness) -> None:
         files = harness.files()
         files.make_directories(f"{harness.root}/x/y/z")
         files.make_directories(f"{harness.root}/x/y/z")
@@ -189,14 +189,14 @@ class FilesContract:
         assert caught.value.errno == errno.ENOTEMPTY
         file.close()
 
-    def test_a_removed_file_stays_readable_for_who_has_it_open(self, harness: Harness) -> None:
+    def test_a_removed_file_stays_readable_through_open_handles(self, harness: Harness) -> None:
         files = harness.files()
         file = fill(files.open(f"{harness.root}/a", create=True), b"x")
         files.remove(f"{harness.root}/a")
         assert file.pread(1, 0) == b"x"
         file.close()
 
-    def test_status_tells_size_kind_and_modification_time(self, harness: Harness) -> None:
+    def test_status_reports_size_kind_and_modification_time(self, harness: Harness) -> None:
         files = harness.files()
         fill(files.open(f"{harness.root}/a", create=True), b"12345").close()
         files.set_modified_ms(f"{harness.root}/a", 1_234_567_890_123)
@@ -215,7 +215,7 @@ class FilesContract:
         with pytest.raises(FileNotFoundError):
             files.set_read_only(f"{harness.root}/b")
 
-    def test_what_is_made_private_can_be_used(self, harness: Harness) -> None:
+    def test_a_file_made_private_stays_usable(self, harness: Harness) -> None:
         files = harness.files()
         fill(files.open(f"{harness.root}/a", create=True), b"12345").close()
         files.set_private(f"{harness.root}/a")
@@ -226,7 +226,7 @@ class FilesContract:
         with pytest.raises(FileNotFoundError):
             files.set_private(f"{harness.root}/b")
 
-    def test_one_holder_at_a_time_has_the_lock(self, harness: Harness) -> None:
+    def test_a_lock_has_one_holder_at_a_time(self, harness: Harness) -> None:
         files = harness.files()
         with files.lock(f"{harness.root}/.lock"):
             assert files.exists(f"{harness.root}/.lock")
@@ -239,7 +239,7 @@ class FilesContract:
         files = harness.files()
         assert 0 < files.free_bytes(harness.root) <= files.total_bytes(harness.root)
 
-    def test_a_reserved_file_takes_up_what_it_was_told_to(self, harness: Harness) -> None:
+    def test_a_reserved_file_takes_its_requested_size(self, harness: Harness) -> None:
         files = harness.files()
         path = f"{harness.root}/reserve"
         for size in (1 << 20, 3 << 20, 1 << 16, 0, 1 << 16):

@@ -33,7 +33,7 @@ async def receive_exactly(stream: Stream, count: int) -> bytes:
 
 
 class NetworkContract:
-    def test_bytes_arrive_whole_and_in_order_both_ways(self, harness: Harness) -> None:
+    def test_bytes_arrive_complete_and_in_order_in_both_directions(self, harness: Harness) -> None:
         async def body(world: World) -> None:
             listener = await world.network.listen("127.0.0.1", 0)
             near, far = await connected(world, listener)
@@ -49,7 +49,7 @@ class NetworkContract:
 
         harness.run(body)
 
-    def test_a_large_send_waits_for_its_reader(self, harness: Harness) -> None:
+    def test_a_large_send_waits_for_its_receiver(self, harness: Harness) -> None:
         payload = bytes(range(256)) * 40_000
 
         async def body(world: World) -> None:
@@ -69,7 +69,7 @@ class NetworkContract:
 
         harness.run(body)
 
-    def test_a_piece_of_a_file_is_sent(self, harness: Harness) -> None:
+    def test_a_range_of_a_file_is_sent(self, harness: Harness) -> None:
         content = bytes(range(256)) * 10_000
 
         async def body(world: World) -> None:
@@ -111,7 +111,9 @@ class NetworkContract:
 
         harness.run(body)
 
-    def test_who_expects_much_is_woken_by_what_comes_and_by_the_end_of_the_stream(self, harness: Harness) -> None:
+    def test_a_receiver_of_many_bytes_wakes_on_arriving_bytes_and_at_the_end_of_the_stream(
+        self, harness: Harness
+    ) -> None:
         """And expects little afterwards. All that is there counts as much, also when less comes than was expected:
         the stream ended."""
 
@@ -167,7 +169,7 @@ class NetworkContract:
 
         harness.run(body)
 
-    def test_a_stream_with_something_left_to_receive_has_not_ended(self, harness: Harness) -> None:
+    def test_a_stream_with_unread_bytes_has_not_ended(self, harness: Harness) -> None:
         async def body(world: World) -> None:
             listener = await world.network.listen("127.0.0.1", 0)
             near, far = await connected(world, listener)
@@ -183,7 +185,7 @@ class NetworkContract:
 
         harness.run(body)
 
-    def test_who_awaits_the_end_of_a_stream_is_told_that_it_broke_or_was_closed(self, harness: Harness) -> None:
+    def test_a_task_that_awaits_the_end_of_a_stream_gets_its_error_or_close(self, harness: Harness) -> None:
         told: list[str] = []
 
         async def wait_ended(stream: Stream, name: str) -> None:
@@ -229,7 +231,7 @@ class NetworkContract:
 
         harness.run(body)
 
-    def test_closing_a_stream_wakes_who_waits_on_it(self, harness: Harness) -> None:
+    def test_closing_a_stream_wakes_tasks_that_wait_on_it(self, harness: Harness) -> None:
         woken: list[str] = []
 
         async def waiting(stream: Stream) -> None:
@@ -258,7 +260,7 @@ class NetworkContract:
         harness.run(body)
         assert sorted(woken) == ["acceptor", "reader"]
 
-    def test_sending_to_a_side_that_closed_fails_in_the_end(self, harness: Harness) -> None:
+    def test_sending_to_a_closed_peer_eventually_fails(self, harness: Harness) -> None:
         async def body(world: World) -> None:
             listener = await world.network.listen("127.0.0.1", 0)
             near, far = await connected(world, listener)
@@ -272,7 +274,7 @@ class NetworkContract:
 
         harness.run(body)
 
-    def test_a_port_is_taken_once_and_free_after_close(self, harness: Harness) -> None:
+    def test_a_port_can_be_bound_once_and_again_after_close(self, harness: Harness) -> None:
         async def body(world: World) -> None:
             listener = await world.network.listen("127.0.0.1", 0)
             with pytest.raises(OSError) as caught:
@@ -286,7 +288,7 @@ class NetworkContract:
 
         harness.run(body)
 
-    def test_connecting_where_nobody_listens_is_refused(self, harness: Harness) -> None:
+    def test_connecting_to_a_port_without_a_listener_is_refused(self, harness: Harness) -> None:
         async def body(world: World) -> None:
             listener = await world.network.listen("127.0.0.1", 0)
             listener.close()

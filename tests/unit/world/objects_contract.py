@@ -12,7 +12,7 @@ LARGE = bytes(range(256)) * 80_000  # Twenty megabytes: sent in parts.
 
 
 class ObjectsContract:
-    def test_what_was_put_is_read_back_whole_and_in_ranges(self, harness: Harness) -> None:
+    def test_a_stored_object_is_read_back_whole_and_in_ranges(self, harness: Harness) -> None:
         async def body(world: World) -> None:
             store = open_store(harness, world)
             for content in (b"", b"x", b"hello world", LARGE):
@@ -29,7 +29,7 @@ class ObjectsContract:
         harness.run(body)
 
     @pytest.mark.parametrize("size", [0, 5, len(LARGE) - 3])
-    def test_the_beginning_of_a_file_is_put(self, harness: Harness, size: int) -> None:
+    def test_the_first_bytes_of_a_file_are_stored(self, harness: Harness, size: int) -> None:
         async def body(world: World) -> None:
             path = f"{harness.root}/source"
             write(world, path, LARGE)
@@ -39,7 +39,7 @@ class ObjectsContract:
 
         harness.run(body)
 
-    def test_a_file_that_is_missing_or_too_short_is_not_put(self, harness: Harness) -> None:
+    def test_a_missing_or_too_short_file_is_not_stored(self, harness: Harness) -> None:
         async def body(world: World) -> None:
             path = f"{harness.root}/source"
             store = open_store(harness, world)
@@ -57,7 +57,7 @@ class ObjectsContract:
 
         harness.run(body)
 
-    def test_what_is_not_there_is_missing(self, harness: Harness) -> None:
+    def test_a_missing_object_is_reported_as_missing(self, harness: Harness) -> None:
         async def body(world: World) -> None:
             store = open_store(harness, world)
             with pytest.raises(ObjectMissing):
@@ -69,7 +69,7 @@ class ObjectsContract:
 
         harness.run(body)
 
-    def test_names_are_listed_in_order_and_in_pages(self, harness: Harness) -> None:
+    def test_object_names_are_listed_in_order_and_in_pages(self, harness: Harness) -> None:
         async def body(world: World) -> None:
             store = open_store(harness, world)
             names = [f"t-1/{partition}/{number:03}.log" for partition in (0, 1) for number in range(7)]
@@ -84,7 +84,7 @@ class ObjectsContract:
 
         harness.run(body)
 
-    def test_a_store_is_known_by_its_uri(self, harness: Harness) -> None:
+    def test_a_store_is_opened_by_its_uri(self, harness: Harness) -> None:
         async def body(world: World) -> None:
             await open_store(harness, world, "/one").put("a", b"1")
             await open_store(harness, world, "/two").put("a", b"2")

@@ -57,7 +57,7 @@ def thaw(witness: Witness, snapshot: list[tuple[object, dict[str, object]]]) -> 
         directory.durable = durable  # type: ignore[attr-defined]  # Only directories are in it.
 
 
-def test_a_simulated_crash_leaves_only_what_may_be_left() -> None:
+def test_a_simulated_crash_leaves_only_allowed_states() -> None:
     lost = 0
     for seed in range(SIMULATED_CRASHES):
         witness, survivors = crashed_simulation(seed, steps=12)
@@ -74,7 +74,7 @@ def read_seen(seed: int) -> Tree:
 
 
 @pytest.mark.root
-def test_a_real_ext4_leaves_only_what_the_simulated_disk_may_leave(tmp_path: Path) -> None:
+def test_a_real_ext4_leaves_only_states_that_the_simulated_disk_allows(tmp_path: Path) -> None:
     require_capability("root")
     require_capability("loop mounts")
     image, where = tmp_path / "image", tmp_path / "mounted"

@@ -51,7 +51,7 @@ class TestRealWorld(WorldContract):
     pass
 
 
-def test_a_loop_that_waits_is_idle_so_long() -> None:
+def test_a_waiting_loop_counts_as_idle() -> None:
     watched = WatchedSteps()
 
     async def waiting() -> None:
@@ -62,7 +62,7 @@ def test_a_loop_that_waits_is_idle_so_long() -> None:
     assert watched.idle_seconds > 0.045
 
 
-def test_a_step_that_holds_up_the_loop_is_told_with_its_task_and_its_length() -> None:
+def test_a_step_that_blocks_the_loop_is_reported_with_its_task_and_duration() -> None:
     watched = WatchedSteps()
 
     async def spinning() -> None:
@@ -83,12 +83,12 @@ def test_a_step_that_holds_up_the_loop_is_told_with_its_task_and_its_length() ->
     assert sum(seconds for _, seconds in watched.told) < 0.05
 
 
-def test_streams_without_a_seed_differ_between_worlds() -> None:
+def test_unseeded_random_streams_differ_between_worlds() -> None:
     assert RealWorld().random.stream("a").random() != RealWorld().random.stream("a").random()
     assert RealWorld().random.uuid("a") != RealWorld().random.uuid("a")
 
 
-def test_streams_with_a_seed_are_the_same_everywhere() -> None:
+def test_seeded_random_streams_are_the_same_everywhere() -> None:
     assert (
         RealWorld(seed=7).random.stream("a").random()
         == RealWorld(seed="7").random.stream("a").random()
@@ -96,12 +96,12 @@ def test_streams_with_a_seed_are_the_same_everywhere() -> None:
     )
 
 
-def test_the_default_log_sink_is_a_json_line_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_default_log_sink_writes_a_json_line_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     write_to_stderr({"event": "start", "path": Path("/a")})
     assert json.loads(capsys.readouterr().err) == {"event": "start", "path": "/a"}
 
 
-def test_a_stream_that_never_waits_still_gives_up_its_turn(tmp_path: Path) -> None:
+def test_a_stream_that_never_blocks_still_yields(tmp_path: Path) -> None:
     """Sends that always fit the socket buffer must not keep other tasks from running."""
     turns = 0
 
@@ -132,7 +132,7 @@ def test_a_stream_that_never_waits_still_gives_up_its_turn(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("host", "port"), [("a..b", 1), ("x" * 70, 1), ("\0", 1), ("\ud800", 1), ("127.0.0.1", 1 << 70)]
 )
-def test_what_can_be_no_address_is_an_os_error_and_not_a_crash(host: str, port: int) -> None:
+def test_an_invalid_address_is_an_os_error(host: str, port: int) -> None:
     async def main() -> None:
         with pytest.raises(OSError):
             await RealWorld(log_sink=lambda event: None).network.connect(host, port)
@@ -141,7 +141,7 @@ def test_what_can_be_no_address_is_an_os_error_and_not_a_crash(host: str, port: 
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-def test_a_peer_has_one_address_whatever_family_the_listener_is_of(host: str) -> None:
+def test_a_peer_has_the_same_address_under_every_listener_family(host: str) -> None:
     """Access control entries, limits and quotas name IPv4 addresses as such."""
 
     async def body() -> None:
@@ -153,7 +153,7 @@ def test_a_peer_has_one_address_whatever_family_the_listener_is_of(host: str) ->
     trio.run(body)
 
 
-def test_a_file_of_another_world_is_refused() -> None:
+def test_a_file_handle_of_another_world_is_refused() -> None:
     async def body() -> None:
         world = RealWorld()
         listener = await world.network.listen("", 0)
@@ -166,7 +166,7 @@ def test_a_file_of_another_world_is_refused() -> None:
     trio.run(body)
 
 
-def test_work_that_fails_or_is_killed_says_so_and_the_next_work_is_done(tmp_path: Path) -> None:
+def test_failed_or_killed_work_is_reported_and_the_next_work_runs(tmp_path: Path) -> None:
     async def main() -> None:
         async with RealWorld(seed=1).workers.open() as worker:
             assert isinstance(worker, RealWorker)
@@ -184,7 +184,7 @@ def test_work_that_fails_or_is_killed_says_so_and_the_next_work_is_done(tmp_path
     trio.run(main)
 
 
-def test_a_process_that_gives_no_sign_of_life_is_given_up(tmp_path: Path) -> None:
+def test_a_worker_process_without_heartbeats_is_abandoned(tmp_path: Path) -> None:
     async def main() -> None:
         async with RealWorld(seed=1).workers.open() as worker:
             assert isinstance(worker, RealWorker)
@@ -203,7 +203,7 @@ def test_a_process_that_gives_no_sign_of_life_is_given_up(tmp_path: Path) -> Non
     trio.run(main)
 
 
-def test_a_long_piece_of_work_gives_signs_of_life_between_its_steps() -> None:
+def test_long_work_sends_heartbeats_between_its_steps() -> None:
     answers = io.BytesIO()
     steps = iter((StepEnd(), StepEnd(0.001), 7))
     advance(steps, answers, 0.0)
@@ -215,7 +215,7 @@ def test_a_long_piece_of_work_gives_signs_of_life_between_its_steps() -> None:
     assert answers.getvalue() == frame((RESULT, 7))
 
 
-def test_no_work_goes_on_once_its_worker_is_closed(tmp_path: Path) -> None:
+def test_no_work_runs_after_its_worker_is_closed(tmp_path: Path) -> None:
     async def main() -> None:
         async with RealWorld(seed=1).workers.open() as worker:
             await worker.begin(never_end, f"{tmp_path}/work")
@@ -262,7 +262,7 @@ def node_with_work(directory: Path) -> Iterator[tuple[subprocess.Popen[bytes], i
             node.wait()
 
 
-def test_a_work_process_that_is_frozen_ends_with_its_node(tmp_path: Path) -> None:
+def test_a_frozen_worker_process_is_killed_with_its_node(tmp_path: Path) -> None:
     """A stopped process reads no end of its input. The kernel kills it."""
     with node_with_work(tmp_path) as (_, worker):
         os.kill(worker, signal.SIGSTOP)
@@ -274,7 +274,7 @@ def test_a_work_process_that_is_frozen_ends_with_its_node(tmp_path: Path) -> Non
             os.kill(worker, signal.SIGKILL)
 
 
-def test_a_lock_tells_which_processes_hold_it(tmp_path: Path) -> None:
+def test_a_lock_names_the_processes_that_hold_it(tmp_path: Path) -> None:
     with node_with_work(tmp_path) as (node, worker):
         with pytest.raises(LockHeld) as told, RealFileSystem().lock(f"{tmp_path}/lock"):
             pass
@@ -282,7 +282,7 @@ def test_a_lock_tells_which_processes_hold_it(tmp_path: Path) -> None:
         assert all(holder.command.startswith(sys.executable) for holder in told.value.holders)
 
 
-def test_a_directory_whose_node_was_killed_is_locked_until_its_work_has_ended(tmp_path: Path) -> None:
+def test_the_directory_of_a_killed_node_stays_locked_until_its_workers_have_ended(tmp_path: Path) -> None:
     with node_with_work(tmp_path):
         pass
     files = RealFileSystem()
@@ -302,7 +302,7 @@ def mode(path: Path) -> int:
     return path.stat().st_mode & 0o777
 
 
-def test_what_a_node_makes_is_for_its_owner_alone(tmp_path: Path) -> None:
+def test_files_created_by_a_node_are_private_to_their_owner(tmp_path: Path) -> None:
     files = RealFileSystem()
     files.make_directories(f"{tmp_path}/data")
     files.open(f"{tmp_path}/data/a", create=True).close()
@@ -311,7 +311,7 @@ def test_what_a_node_makes_is_for_its_owner_alone(tmp_path: Path) -> None:
     assert (mode(tmp_path / "data"), mode(tmp_path / "data" / "a")) == (0o700, 0o600)
 
 
-def test_a_reserved_file_has_blocks_and_gives_them_back(tmp_path: Path) -> None:
+def test_a_reserved_file_allocates_blocks_and_releases_them(tmp_path: Path) -> None:
     path = tmp_path / "reserve"
     for size in (1 << 20, 4 << 20, 1 << 20):
         RealFileSystem().reserve(str(path), size)
@@ -319,7 +319,7 @@ def test_a_reserved_file_has_blocks_and_gives_them_back(tmp_path: Path) -> None:
     assert mode(path) == 0o600
 
 
-def test_a_reservation_that_finds_no_room_leaves_the_file_as_it_was(
+def test_a_reservation_that_does_not_fit_leaves_the_file_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(descriptor: int, start: int, count: int) -> None:
@@ -334,7 +334,7 @@ def test_a_reservation_that_finds_no_room_leaves_the_file_as_it_was(
     assert path.stat().st_size == 1 << 16
 
 
-def test_what_was_made_for_all_is_made_private(tmp_path: Path) -> None:
+def test_world_readable_files_are_made_private(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir(mode=0o755)
     (tmp_path / "data" / "a").touch(mode=0o644)
     for path in (tmp_path / "data", tmp_path / "data" / "a"):
@@ -363,7 +363,7 @@ def refuse_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("is_cold", [True, False])
-def test_what_the_kernel_has_dropped_is_not_waited_for(
+def test_a_read_does_not_wait_for_pages_the_kernel_dropped(
     is_cold: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise it is for the kernel to say; it may drop or read what it likes at any time."""

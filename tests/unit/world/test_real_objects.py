@@ -71,7 +71,9 @@ def store_that_answers(status: int, monkeypatch: pytest.MonkeyPatch) -> Iterator
         (0, ObjectUnreachable),
     ],
 )
-def test_a_failure_has_its_kind(status: int, expected: type[ObjectError], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_object_store_failure_has_its_error_kind(
+    status: int, expected: type[ObjectError], monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def ask(store: ObjectStore) -> None:
         with pytest.raises(expected):
             await store.digest("name")
@@ -84,7 +86,7 @@ def test_a_failure_has_its_kind(status: int, expected: type[ObjectError], monkey
         trio.run(ask, store)
 
 
-def test_a_place_that_cannot_be_is_refused_with_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_store_location_is_refused_with_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     objects = RealObjects()
     for uri in ("", "here", "ftp://host/folder", "S3://bucket"):
         with pytest.raises(ValueError, match="no place for objects"):
@@ -97,7 +99,7 @@ def test_a_place_that_cannot_be_is_refused_with_a_sentence(tmp_path: Path, monke
         objects.open(f"file://{tmp_path}", timeout_seconds=1.0)
 
 
-def test_a_world_loads_the_library_only_when_a_store_is_opened(tmp_path: Path) -> None:
+def test_the_store_library_is_loaded_only_when_a_store_is_opened(tmp_path: Path) -> None:
     program = (
         "import sys; from kraft.world.real import RealWorld; world = RealWorld(); assert 'obstore' not in sys.modules; "
         f"world.objects.open('file://{tmp_path}', timeout_seconds=1.0); assert 'obstore' in sys.modules"

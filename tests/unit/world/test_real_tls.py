@@ -142,7 +142,7 @@ SIZES = st.lists(
 
 @given(st.lists(SIZES, min_size=1, max_size=6), st.integers(1, 70_000))
 @settings(max_examples=30, deadline=None)
-def test_whatever_is_sent_in_whatever_pieces_arrives_whole_and_in_order(batches: list[list[int]], at_once: int) -> None:
+def test_bytes_sent_over_tls_in_any_chunks_arrive_complete_and_in_order(batches: list[list[int]], at_once: int) -> None:
     payloads = [[bytes([n % 251]) * size for n, size in enumerate(sizes)] for sizes in batches]
     whole = b"".join(b"".join(batch) for batch in payloads)
 
@@ -162,7 +162,7 @@ def test_whatever_is_sent_in_whatever_pieces_arrives_whole_and_in_order(batches:
     trio.run(main)
 
 
-def test_what_was_counted_as_sent_leaves_before_anything_else() -> None:
+def test_bytes_counted_as_sent_leave_before_any_later_ones() -> None:
     """Also where the socket took a part of its record only."""
     sent: list[bytes] = []
 
@@ -184,7 +184,7 @@ def test_what_was_counted_as_sent_leaves_before_anything_else() -> None:
     trio.run(main)
 
 
-def test_decrypted_bytes_that_wait_make_a_stream_readable() -> None:
+def test_buffered_decrypted_bytes_make_a_stream_readable() -> None:
     async def main() -> None:
         async with pair() as (_, near, far, _):
             await near.send_all([b"x" * 1000])
@@ -200,7 +200,7 @@ def test_decrypted_bytes_that_wait_make_a_stream_readable() -> None:
     trio.run(main)
 
 
-def test_the_end_is_seen_and_a_closed_stream_raises() -> None:
+def test_the_end_of_a_tls_stream_is_seen_and_a_closed_stream_raises() -> None:
     async def main() -> None:
         async with pair() as (_, near, far, _):
             near.close()
@@ -255,7 +255,7 @@ async def refused(server: Tls, client: Tls | None) -> tuple[str, str]:
     return reasons["server"], reasons["client"]
 
 
-def test_who_does_not_fit_is_told_why() -> None:
+def test_a_tls_peer_that_is_refused_gets_the_reason() -> None:
     found = certificates()
     key, chain = found.elsewhere()
     required = replace(found.server, client_auth="required")
@@ -271,7 +271,7 @@ def test_who_does_not_fit_is_told_why() -> None:
         assert reason in said, (reason, said)
 
 
-def test_a_client_with_a_certificate_is_let_in_and_a_name_may_go_unchecked() -> None:
+def test_a_client_with_a_certificate_is_accepted_and_host_name_checks_can_be_disabled() -> None:
     found = certificates()
     key, chain = found.elsewhere()
     elsewhere = replace(found.server, certificate_chain=chain, private_key=key, client_auth="required")
@@ -284,7 +284,7 @@ def test_a_client_with_a_certificate_is_let_in_and_a_name_may_go_unchecked() -> 
     trio.run(main)
 
 
-def test_other_keys_hold_for_the_next_connection_and_bad_ones_change_nothing() -> None:
+def test_new_tls_keys_apply_to_the_next_connection_and_invalid_ones_change_nothing() -> None:
     found = certificates()
     key, chain = found.renewed()
 
@@ -314,7 +314,7 @@ def test_other_keys_hold_for_the_next_connection_and_bad_ones_change_nothing() -
     trio.run(main)
 
 
-def test_keys_are_given_to_the_library_in_memory_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tls_keys_are_passed_to_the_library_only_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     paths: list[str] = []
     load = ssl.SSLContext.load_cert_chain
 
@@ -340,19 +340,19 @@ def test_keys_are_given_to_the_library_in_memory_only(monkeypatch: pytest.Monkey
         ({"ciphers": ("NONSENSE",)}, "cipher suites"),
     ],
 )
-def test_keys_that_do_not_work_are_refused_with_a_sentence(change: dict[str, Any], reason: str) -> None:
+def test_unusable_tls_keys_are_refused_with_a_reason(change: dict[str, Any], reason: str) -> None:
     make: Callable[[Tls], ssl.SSLContext]
     for make in (server_context, client_context):
         with pytest.raises(ValueError, match=reason):
             make(replace(certificates().server, **change))
 
 
-def test_a_value_that_holds_keys_does_not_show_them() -> None:
+def test_the_repr_of_a_tls_configuration_hides_its_keys() -> None:
     assert "PRIVATE" not in repr(certificates().server)
     assert "CERTIFICATE" not in repr(certificates().server)
 
 
-def test_chosen_suites_are_the_only_ones() -> None:
+def test_only_the_configured_cipher_suites_are_used() -> None:
     wanted = ("ECDHE-ECDSA-AES256-GCM-SHA384",)
     context = server_context(replace(certificates().server, protocols=("TLSv1.2",), ciphers=wanted))
     of_1_2: Sequence[Any] = [each["name"] for each in context.get_ciphers() if each["protocol"] == "TLSv1.2"]

@@ -46,7 +46,7 @@ def test_a_replay_in_another_process_gives_the_same_trace(seed: int, tmp_path: P
     assert in_a_fresh_process(seed, ROOT, "31337", 5000) == here
 
 
-def test_a_loop_on_another_thread_leaves_the_trace_alone() -> None:
+def test_a_loop_on_another_thread_does_not_change_the_trace() -> None:
     alone = toy_cluster.run("3")
     with a_busy_loop_on_another_thread():
         assert toy_cluster.run("3") == alone
@@ -77,11 +77,11 @@ def a_busy_loop_on_another_thread() -> Iterator[None]:
         thread.join()
 
 
-def test_another_seed_gives_another_trace() -> None:
+def test_another_seed_produces_another_trace() -> None:
     assert toy_cluster.run("1") != toy_cluster.run("2")
 
 
-def test_the_trace_file_is_what_the_hash_is_of(tmp_path: Path) -> None:
+def test_the_trace_hash_is_the_hash_of_the_trace_file(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     assert toy_cluster.run("5", str(first)) == toy_cluster.run("5", str(second)) == toy_cluster.run("5")
     assert first.read_bytes() == second.read_bytes()
@@ -100,7 +100,9 @@ def run_without_knobs(universe: toy_cluster.Universe, body: object, *, seconds_m
 
 
 @pytest.mark.parametrize("knob", scheduling.KNOBS)
-def test_a_trio_without_the_knobs_is_refused(knob: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trio_version_without_the_needed_scheduler_attributes_is_refused(
+    knob: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as patched:
         patched.delattr(_run, knob)
         with pytest.raises(RuntimeError, match=knob):
@@ -111,7 +113,7 @@ def test_a_trio_without_the_knobs_is_refused(knob: str, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("factory", scheduling.FACTORIES)
-def test_a_trio_whose_cancel_scopes_are_made_otherwise_is_refused(
+def test_a_trio_version_that_creates_cancel_scopes_differently_is_refused(
     factory: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(_run.CancelStatus.__init__.__globals__, factory)
@@ -119,7 +121,7 @@ def test_a_trio_whose_cancel_scopes_are_made_otherwise_is_refused(
         scheduling.check_knobs()
 
 
-def test_a_cancellation_reaches_tasks_and_inner_scopes_in_the_order_of_their_beginning() -> None:
+def test_a_cancellation_reaches_tasks_and_inner_scopes_in_creation_order() -> None:
     reached: list[int] = []
 
     async def wait(number: int, task_status: trio.TaskStatus[None]) -> None:
@@ -144,7 +146,7 @@ def test_a_cancellation_reaches_tasks_and_inner_scopes_in_the_order_of_their_beg
     assert scoped in (list(range(1, 40, 2)), list(range(39, 0, -2)))
 
 
-def test_chance_has_trios_scheduler_back_after_a_simulation() -> None:
+def test_trios_scheduler_is_restored_after_a_simulation() -> None:
     before, state, allowed = _run._r, _run._r.getstate(), _run._ALLOW_DETERMINISTIC_SCHEDULING
     with scheduling.seeded_scheduling("any"):
         assert _run._ALLOW_DETERMINISTIC_SCHEDULING

@@ -52,7 +52,7 @@ def run_all() -> list[object]:
     return seen
 
 
-def test_trio_does_the_same_with_them_and_is_as_it_was_afterwards() -> None:
+def test_trio_behaves_the_same_with_the_shortcuts_and_is_restored_afterwards() -> None:
     def patched() -> list[object]:
         scopes = vars(trio.CancelScope)["_might_change_registered_deadline"]
         return [scopes, *(reschedule.__defaults__ for reschedule in RESCHEDULES)]
@@ -65,7 +65,7 @@ def test_trio_does_the_same_with_them_and_is_as_it_was_afterwards() -> None:
     assert ("set inside", True, 3.0) in plain
 
 
-def test_a_simulation_takes_instruments_when_it_is_given_one() -> None:
+def test_a_simulation_accepts_instruments() -> None:
     class Steps(trio.abc.Instrument):
         def __init__(self) -> None:
             self.count = 0
@@ -89,7 +89,7 @@ def test_a_simulation_takes_instruments_when_it_is_given_one() -> None:
     Universe(1).run(main)
 
 
-def test_the_loop_of_a_simulation_hands_on_what_a_task_raises_without_its_own_frames() -> None:
+def test_a_task_exception_leaves_the_simulation_loop_without_frames_of_the_loop() -> None:
     async def fails(_: Universe) -> None:
         raise LookupError("by a task")
 
@@ -98,7 +98,7 @@ def test_the_loop_of_a_simulation_hands_on_what_a_task_raises_without_its_own_fr
     assert "_turns" not in [entry.name for entry in raised.traceback]
 
 
-def test_the_loop_of_a_simulation_looks_at_what_the_kernel_has_where_somebody_waits_for_it() -> None:
+def test_the_simulation_loop_polls_the_kernel_only_when_a_task_waits_for_it() -> None:
     ours, theirs = socket.socketpair()
 
     async def main(universe: Universe) -> list[str]:
@@ -113,7 +113,7 @@ def test_the_loop_of_a_simulation_looks_at_what_the_kernel_has_where_somebody_wa
         assert Universe(1).run(main) == ["from elsewhere"]
 
 
-def test_the_loop_of_a_simulation_refuses_what_is_not_trios() -> None:
+def test_the_simulation_loop_refuses_foreign_awaitables() -> None:
     @types.coroutine
     def foreign() -> Generator[str, None, None]:
         yield "of another library"
@@ -125,7 +125,7 @@ def test_the_loop_of_a_simulation_refuses_what_is_not_trios() -> None:
         Universe(1).run(main)
 
 
-def test_scopes_of_a_simulation_cancel_shield_and_complain_as_trios_do() -> None:
+def test_cancel_scopes_of_a_simulation_cancel_shield_and_fail_as_in_trio() -> None:
     async def main(universe: Universe) -> None:
         with trio.CancelScope() as outer:
             outer.cancel()

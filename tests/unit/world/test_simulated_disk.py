@@ -11,7 +11,7 @@ from kraft.world.simulated.inodes import SIZES_MAX
 from tests.unit.world.simulated_pair import simulate
 
 
-def test_a_full_disk_takes_what_fits_and_then_refuses() -> None:
+def test_a_full_disk_writes_the_bytes_that_fit_and_then_refuses() -> None:
     async def fate(universe: Universe) -> None:
         files = universe.world_for(1).files
         universe.disk(1).capacity = 1000
@@ -35,7 +35,7 @@ def test_a_full_disk_takes_what_fits_and_then_refuses() -> None:
     simulate(fate)
 
 
-def test_space_is_counted_through_renames_truncation_trees_and_crashes() -> None:
+def test_disk_space_is_counted_through_renames_truncations_trees_and_crashes() -> None:
     async def fate(universe: Universe) -> None:
         files, disk = universe.world_for(1).files, universe.disk(1)
         files.make_directories("/d/e")
@@ -56,7 +56,7 @@ def test_space_is_counted_through_renames_truncation_trees_and_crashes() -> None
         simulate(fate, seed)
 
 
-def test_a_failed_sync_loses_the_pages_though_the_next_one_succeeds() -> None:
+def test_a_failed_sync_loses_its_pages_even_if_the_next_sync_succeeds() -> None:
     async def fate(universe: Universe) -> None:
         files, disk = universe.world_for(1).files, universe.disk(1)
         disk.write_back_rate = 0.0
@@ -107,7 +107,7 @@ def test_any_call_can_be_made_to_fail(operation: str) -> None:
     simulate(fate)
 
 
-def test_a_slow_disk_makes_its_jobs_slow() -> None:
+def test_a_slow_disk_slows_down_its_jobs() -> None:
     async def fate(universe: Universe) -> None:
         world = universe.world_for(1)
         file = world.files.open("/f", create=True)
@@ -122,7 +122,7 @@ def test_a_slow_disk_makes_its_jobs_slow() -> None:
     simulate(fate)
 
 
-def test_a_cold_disk_says_that_reads_would_wait() -> None:
+def test_a_cold_cache_reports_that_reads_would_block() -> None:
     async def fate(universe: Universe) -> None:
         file = universe.world_for(1).files.open("/f", create=True)
         universe.disk(1).cold_rate = 1.0
@@ -132,7 +132,7 @@ def test_a_cold_disk_says_that_reads_would_wait() -> None:
     simulate(fate)
 
 
-def test_a_flipped_bit_is_seen_and_stays() -> None:
+def test_a_flipped_bit_is_visible_and_permanent() -> None:
     async def fate(universe: Universe) -> None:
         file = universe.world_for(1).files.open("/f", create=True)
         file.append([bytes(10)])
@@ -144,7 +144,7 @@ def test_a_flipped_bit_is_seen_and_stays() -> None:
     simulate(fate)
 
 
-def test_a_file_that_is_never_synced_remembers_a_bounded_number_of_sizes() -> None:
+def test_a_file_that_is_never_synced_tracks_a_bounded_number_of_sizes() -> None:
     async def fate(universe: Universe) -> None:
         universe.disk(1).write_back_rate = 0.0
         file = universe.world_for(1).files.open("/f", create=True)
@@ -156,7 +156,7 @@ def test_a_file_that_is_never_synced_remembers_a_bounded_number_of_sizes() -> No
     simulate(fate)
 
 
-def test_paths_are_absolute_and_trees_do_not_swallow_themselves() -> None:
+def test_paths_are_absolute_and_a_tree_cannot_be_moved_into_itself() -> None:
     async def fate(universe: Universe) -> None:
         files = universe.world_for(1).files
         with pytest.raises(ValueError, match="not absolute"):

@@ -27,7 +27,7 @@ def received(stream: SimulatedStream) -> int | None:
     return stream.receive_nowait(memoryview(bytearray(100)))
 
 
-def test_nodes_know_each_other_by_name_and_address() -> None:
+def test_nodes_can_reach_each_other_by_name_and_address() -> None:
     async def fate(universe: Universe) -> None:
         near, far, _ = await joined(universe)
         address = universe.host(2).address
@@ -44,7 +44,7 @@ def test_nodes_know_each_other_by_name_and_address() -> None:
     simulate(fate)
 
 
-def test_a_loopback_listener_is_not_reached_from_elsewhere() -> None:
+def test_a_loopback_listener_is_unreachable_from_other_nodes() -> None:
     async def fate(universe: Universe) -> None:
         await universe.world_for(2).network.listen("127.0.0.1", PORT)
         with pytest.raises(ConnectionRefusedError):
@@ -54,7 +54,7 @@ def test_a_loopback_listener_is_not_reached_from_elsewhere() -> None:
     simulate(fate)
 
 
-def test_what_is_sent_into_a_cut_arrives_when_it_is_healed() -> None:
+def test_bytes_sent_into_a_partition_arrive_when_it_heals() -> None:
     async def fate(universe: Universe) -> None:
         near, far, _ = await joined(universe)
         universe.cut(1, 2)
@@ -68,7 +68,7 @@ def test_what_is_sent_into_a_cut_arrives_when_it_is_healed() -> None:
     simulate(fate)
 
 
-def test_a_one_way_cut_lets_the_other_way_through() -> None:
+def test_a_one_way_partition_lets_the_other_direction_through() -> None:
     async def fate(universe: Universe) -> None:
         near, far, _ = await joined(universe)
         universe.cut(1, 2, both_ways=False)
@@ -81,7 +81,7 @@ def test_a_one_way_cut_lets_the_other_way_through() -> None:
     simulate(fate)
 
 
-def test_a_muted_port_takes_requests_and_its_answers_come_when_it_is_healed() -> None:
+def test_a_muted_port_receives_requests_and_its_responses_arrive_when_it_heals() -> None:
     async def fate(universe: Universe) -> None:
         near, far, _ = await joined(universe)
         universe.mute(2, PORT, 1)
@@ -97,7 +97,7 @@ def test_a_muted_port_takes_requests_and_its_answers_come_when_it_is_healed() ->
     simulate(fate)
 
 
-def test_a_muted_port_does_not_hold_back_what_its_host_asks() -> None:
+def test_a_muted_port_does_not_delay_requests_of_its_own_host() -> None:
     async def fate(universe: Universe) -> None:
         near, far, _ = await joined(universe)
         universe.mute(1, PORT, 2)
@@ -107,7 +107,7 @@ def test_a_muted_port_does_not_hold_back_what_its_host_asks() -> None:
     simulate(fate)
 
 
-def test_a_sender_whose_acknowledgements_are_cut_runs_out_of_window() -> None:
+def test_a_sender_without_acknowledgements_fills_its_window() -> None:
     async def fate(universe: Universe) -> None:
         near, far, _ = await joined(universe)
         universe.cut(1, 2, both_ways=False)
@@ -126,7 +126,7 @@ def test_a_sender_whose_acknowledgements_are_cut_runs_out_of_window() -> None:
     simulate(fate)
 
 
-def test_a_connect_into_a_cut_hangs_and_succeeds_after_it() -> None:
+def test_a_connect_during_a_partition_hangs_and_succeeds_after_it() -> None:
     async def fate(universe: Universe) -> None:
         await universe.world_for(2).network.listen("", PORT)
         universe.cut(1, 2, both_ways=False)
@@ -143,7 +143,7 @@ def test_a_connect_into_a_cut_hangs_and_succeeds_after_it() -> None:
     simulate(fate)
 
 
-def test_an_isolated_node_reaches_nobody() -> None:
+def test_an_isolated_node_can_reach_no_other_node() -> None:
     async def fate(universe: Universe) -> None:
         for name in (1, 2, 3):
             await universe.world_for(name).network.listen("", PORT)
@@ -157,7 +157,7 @@ def test_an_isolated_node_reaches_nobody() -> None:
     simulate(fate)
 
 
-def test_a_killed_process_ends_its_connections_and_refuses_new_ones() -> None:
+def test_a_killed_process_closes_its_connections_and_refuses_new_ones() -> None:
     async def fate(universe: Universe) -> None:
         near, far, _ = await joined(universe)
         await near.send_all([b"unread"])
@@ -177,7 +177,7 @@ def test_a_killed_process_ends_its_connections_and_refuses_new_ones() -> None:
     simulate(fate)
 
 
-def test_a_machine_without_power_is_silent_until_its_next_life() -> None:
+def test_a_machine_without_power_is_silent_until_it_restarts() -> None:
     async def fate(universe: Universe) -> None:
         near, _, _ = await joined(universe)
         universe.power_off(2)
@@ -210,7 +210,7 @@ def test_a_full_backlog_keeps_connects_waiting() -> None:
     simulate(fate)
 
 
-def test_closing_a_listener_resets_who_was_not_accepted() -> None:
+def test_closing_a_listener_resets_connections_not_yet_accepted() -> None:
     async def fate(universe: Universe) -> None:
         listener = await universe.world_for(2).network.listen("", PORT)
         near = await universe.world_for(1).network.connect("node-2", PORT)
@@ -223,7 +223,7 @@ def test_closing_a_listener_resets_who_was_not_accepted() -> None:
     simulate(fate)
 
 
-def test_an_abandoned_connect_leaves_no_connection() -> None:
+def test_a_cancelled_connect_leaves_no_connection() -> None:
     async def fate(universe: Universe) -> None:
         world = universe.world_for(1)
         listener = await universe.world_for(2).network.listen("", PORT)
@@ -239,7 +239,7 @@ def test_an_abandoned_connect_leaves_no_connection() -> None:
     simulate(fate)
 
 
-def test_a_drawn_reset_is_seen_by_both_sides() -> None:
+def test_a_random_reset_is_seen_by_both_sides() -> None:
     async def fate(universe: Universe) -> None:
         near, far, _ = await joined(universe)
         universe.internet.faults.reset_rate = 1.0
@@ -252,7 +252,7 @@ def test_a_drawn_reset_is_seen_by_both_sides() -> None:
     simulate(fate)
 
 
-def test_a_lost_packet_is_a_stall_and_order_holds() -> None:
+def test_a_lost_packet_delays_bytes_and_keeps_their_order() -> None:
     async def fate(universe: Universe) -> None:
         near, far, _ = await joined(universe)
         universe.internet.faults = NetworkFaults(stall_rate=0.5, split_rate=0.5)
@@ -267,7 +267,7 @@ def test_a_lost_packet_is_a_stall_and_order_holds() -> None:
         simulate(fate, seed)
 
 
-def test_a_forgotten_connection_looks_alive_from_both_ends() -> None:
+def test_a_silently_dropped_connection_looks_alive_from_both_ends() -> None:
     async def fate(universe: Universe) -> None:
         near, far, _ = await joined(universe)
         await near.send_all([b"in flight"])

@@ -16,7 +16,7 @@ async def idle(world: SimulatedWorld) -> None:
     await world.clock.sleep_until(math.inf)
 
 
-def test_time_passes_only_in_the_simulation() -> None:
+def test_real_time_does_not_pass_in_a_simulation() -> None:
     async def fate(universe: Universe) -> None:
         world = universe.world_for(1)
         start = world.clock.now()
@@ -26,7 +26,7 @@ def test_time_passes_only_in_the_simulation() -> None:
     simulate(fate)
 
 
-def test_a_task_that_spins_sees_time_pass() -> None:
+def test_a_spinning_task_sees_time_pass() -> None:
     async def fate(universe: Universe) -> None:
         clock = universe.world_for(1).clock
         deadline = clock.now() + 100e-6
@@ -39,7 +39,7 @@ def test_a_task_that_spins_sees_time_pass() -> None:
     simulate(fate)
 
 
-def test_a_simulation_that_cannot_go_on_ends_at_its_limit() -> None:
+def test_a_simulation_without_progress_ends_at_its_limit() -> None:
     async def fate(universe: Universe) -> None:
         await trio.Event().wait()
 
@@ -47,7 +47,7 @@ def test_a_simulation_that_cannot_go_on_ends_at_its_limit() -> None:
         simulate(fate)
 
 
-def test_an_error_of_the_body_is_the_callers() -> None:
+def test_an_error_of_the_simulated_body_is_raised_to_the_caller() -> None:
     async def fate(universe: Universe) -> None:
         await universe.sleep(1)
         raise ValueError("body")
@@ -56,7 +56,7 @@ def test_an_error_of_the_body_is_the_callers() -> None:
         simulate(fate)
 
 
-def test_clocks_of_nodes_run_apart() -> None:
+def test_clocks_of_nodes_drift_apart() -> None:
     async def fate(universe: Universe) -> None:
         slow, fast = universe.world_for("slow"), universe.world_for("fast")
         universe.set_speed("slow", 0.5)
@@ -73,7 +73,7 @@ def test_clocks_of_nodes_run_apart() -> None:
     simulate(fate)
 
 
-def test_wall_clocks_agree_unless_fate_says_otherwise() -> None:
+def test_wall_clocks_agree_unless_a_fault_changes_them() -> None:
     async def fate(universe: Universe) -> None:
         await universe.sleep(77)
         first = universe.world_for(1)
@@ -85,7 +85,7 @@ def test_wall_clocks_agree_unless_fate_says_otherwise() -> None:
     simulate(fate)
 
 
-def test_a_sleep_follows_its_clock_when_the_speed_changes() -> None:
+def test_a_sleep_follows_its_clock_when_the_clock_rate_changes() -> None:
     async def fate(universe: Universe) -> None:
         world = universe.world_for(1)
         async with trio.open_nursery() as nursery:
@@ -126,7 +126,7 @@ def test_a_paused_node_does_nothing_until_it_resumes() -> None:
     simulate(fate)
 
 
-def test_a_paused_nodes_jobs_and_connections_wait_too() -> None:
+def test_jobs_and_connections_of_a_paused_node_wait_too() -> None:
     done: list[str] = []
 
     async def working(world: SimulatedWorld) -> None:
@@ -156,7 +156,7 @@ def test_a_paused_nodes_jobs_and_connections_wait_too() -> None:
 
 
 @pytest.mark.parametrize("power", [False, True])
-def test_every_port_of_a_dead_node_is_dead(power: bool) -> None:
+def test_every_port_of_a_dead_node_is_closed(power: bool) -> None:
     async def fate(universe: Universe) -> None:
         world = universe.world_for(1)
         file = world.files.open("/f", create=True)
@@ -194,7 +194,7 @@ def test_every_port_of_a_dead_node_is_dead(power: bool) -> None:
     simulate(fate)
 
 
-def test_death_reaches_every_waiting_task_even_a_shielded_one() -> None:
+def test_the_death_of_a_node_cancels_every_waiting_task_even_a_shielded_one() -> None:
     reached: list[str] = []
 
     async def shielded(world: SimulatedWorld, wait: Callable[[], Awaitable[object]], name: str) -> None:
@@ -229,7 +229,7 @@ def test_death_reaches_every_waiting_task_even_a_shielded_one() -> None:
     assert sorted(reached) == ["reader", "sleeper"]
 
 
-def test_a_dying_nodes_cleanup_cannot_write() -> None:
+def test_the_cleanup_of_a_dying_node_cannot_write() -> None:
     async def body(world: SimulatedWorld) -> None:
         file = world.files.open("/f", create=True)
         try:
@@ -248,7 +248,7 @@ def test_a_dying_nodes_cleanup_cannot_write() -> None:
     simulate(fate)
 
 
-def test_what_a_living_node_raises_is_not_swallowed() -> None:
+def test_an_exception_of_a_living_node_is_not_swallowed() -> None:
     async def body(world: SimulatedWorld) -> None:
         raise ValueError("defect")
 
@@ -260,7 +260,7 @@ def test_what_a_living_node_raises_is_not_swallowed() -> None:
     simulate(fate)
 
 
-def test_a_killed_process_loses_nothing_that_the_kernel_had() -> None:
+def test_a_killed_process_loses_no_bytes_handed_to_the_kernel() -> None:
     async def fate(universe: Universe) -> None:
         universe.world_for(1).files.open("/f", create=True).append([b"unsynced"])
         universe.kill(1)
@@ -270,7 +270,7 @@ def test_a_killed_process_loses_nothing_that_the_kernel_had() -> None:
         simulate(fate, seed)
 
 
-def test_a_power_loss_may_take_what_was_not_synced() -> None:
+def test_a_power_loss_may_lose_unsynced_bytes() -> None:
     left: list[bytes | None] = []
 
     async def fate(universe: Universe) -> None:
@@ -291,7 +291,7 @@ def test_a_power_loss_may_take_what_was_not_synced() -> None:
     assert any(each not in (b"", b"unsynced") for each in left), "torn"
 
 
-def test_a_name_that_was_not_synced_may_be_lost_with_its_synced_content() -> None:
+def test_an_unsynced_file_name_may_be_lost_with_its_synced_content() -> None:
     found: list[bool] = []
 
     async def fate(universe: Universe) -> None:
@@ -306,7 +306,7 @@ def test_a_name_that_was_not_synced_may_be_lost_with_its_synced_content() -> Non
     assert set(found) == {True, False}
 
 
-def test_a_planned_death_strikes_between_two_file_calls_of_a_thread() -> None:
+def test_a_planned_death_can_occur_between_two_file_calls_of_a_thread() -> None:
     sizes: list[int] = []
 
     def write_three(file: object) -> None:
@@ -327,7 +327,7 @@ def test_a_planned_death_strikes_between_two_file_calls_of_a_thread() -> None:
     assert sizes == [2]
 
 
-def test_a_job_under_way_at_death_never_completes() -> None:
+def test_a_job_running_at_a_nodes_death_never_completes() -> None:
     async def body(world: SimulatedWorld) -> None:
         await world.threads.run(lambda: world.files.open("/f", create=True).append([b"x"]))
         raise AssertionError("a job of a dead node must not complete")
@@ -349,7 +349,7 @@ def test_a_cancelled_job_is_waited_for_like_a_real_thread() -> None:
     simulate(fate)
 
 
-def test_a_lock_ends_with_the_life_that_held_it() -> None:
+def test_a_lock_is_released_when_the_process_that_held_it_dies() -> None:
     async def fate(universe: Universe) -> None:
         held = universe.world_for(1).files.lock("/lock")
         held.__enter__()
@@ -362,7 +362,7 @@ def test_a_lock_ends_with_the_life_that_held_it() -> None:
     simulate(fate)
 
 
-def test_each_life_draws_from_streams_of_its_own() -> None:
+def test_each_process_draws_from_its_own_random_streams() -> None:
     drawn: list[float] = []
 
     async def fate(universe: Universe) -> None:
@@ -378,7 +378,7 @@ def test_each_life_draws_from_streams_of_its_own() -> None:
     assert len(set(first)) == 3
 
 
-def test_timers_that_were_cancelled_leave_the_heap() -> None:
+def test_cancelled_timers_are_removed_from_the_heap() -> None:
     async def fate(universe: Universe) -> None:
         world = universe.world_for(1)
         for _ in range(20_000):

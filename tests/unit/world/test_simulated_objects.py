@@ -33,7 +33,7 @@ async def put_in_vain(store: ObjectStore) -> None:
         await store.put("a", b"x")
 
 
-def test_a_failed_request_did_nothing() -> None:
+def test_a_failed_object_store_request_has_no_effect() -> None:
     async def body(store: ObjectStore, server: ObjectServer, universe: Universe) -> None:
         await put_in_vain(store)
         await universe.sleep(100)
@@ -42,7 +42,7 @@ def test_a_failed_request_did_nothing() -> None:
     assert run(ObjectFaults(failure_rate=1.0), body).object_servers.at(URI).bites["failure"] == 1
 
 
-def test_a_lost_answer_hides_what_was_done() -> None:
+def test_a_lost_response_hides_a_completed_request() -> None:
     async def body(store: ObjectStore, server: ObjectServer, universe: Universe) -> None:
         await put_in_vain(store)
         assert server.objects == {"a": b"x"}
@@ -50,7 +50,7 @@ def test_a_lost_answer_hides_what_was_done() -> None:
     run(ObjectFaults(lost_answer_rate=1.0), body)
 
 
-def test_a_late_request_takes_effect_after_its_sender_gave_up() -> None:
+def test_a_delayed_request_takes_effect_after_its_sender_timed_out() -> None:
     async def body(store: ObjectStore, server: ObjectServer, universe: Universe) -> None:
         await put_in_vain(store)
         assert server.objects == {}
