@@ -109,12 +109,12 @@ SESSIONS = {
 }
 
 
-def test_every_session_that_a_block_names_is_run_here() -> None:
+def test_every_session_named_by_a_documentation_block_is_run() -> None:
     assert names_of_sessions() == set(SESSIONS)
 
 
 @pytest.mark.parametrize("name", sorted(SESSIONS))
-def test_the_blocks_of_a_session_run_as_they_are_pasted(name: str, tmp_path: Path) -> None:
+def test_the_blocks_of_a_documented_session_run_as_pasted(name: str, tmp_path: Path) -> None:
     require_capability("netns")
     if name in (FIRST_NODE.name, SPARK_RECIPES.name):
         require_capability("java17")
@@ -124,7 +124,7 @@ def test_the_blocks_of_a_session_run_as_they_are_pasted(name: str, tmp_path: Pat
     run_session(SESSIONS[name], tmp_path)
 
 
-def test_what_the_first_five_minutes_make_in_a_clone_is_ignored_by_git(tmp_path: Path) -> None:
+def test_files_created_by_the_quick_start_are_ignored_by_git(tmp_path: Path) -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     saved = re.findall(r"Save this as `([^`]+)`", text)
     made = [*saved, *re.findall(r"^python3 -m venv (\S+)", text, re.MULTILINE), "kraft-data/x", "kraft-cluster/x"]
@@ -147,7 +147,7 @@ def test_blocks_that_continue_a_program_print_one_after_the_other() -> None:
     assert program.index("copied 5") < program.index("replayed 5")
 
 
-def test_documented_output_is_looked_for_in_its_order() -> None:
+def test_documented_output_must_appear_in_order() -> None:
     printed = "created topic a\n  1 of 3 done\nhello\n"
     assert missing_lines(("created topic a", "... of 3 ...", "hello"), printed) == []
     assert missing_lines(("hello", "created topic a"), printed) == ["created topic a"]

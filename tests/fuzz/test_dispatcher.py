@@ -139,7 +139,7 @@ def handlers_of(dispatcher: RequestDispatcher) -> list[Handler]:
 
 @pytest.mark.parametrize("share", SHARES)
 @pytest.mark.parametrize("listener", ["broker", "controller"])
-def test_no_frame_does_harm(tmp_path: Path, listener: str, share: int) -> None:
+def test_no_malformed_frame_stops_the_dispatcher(tmp_path: Path, listener: str, share: int) -> None:
     chosen = seed()
     count = FRAMES if listener == "broker" else FRAMES // 5
 
@@ -163,7 +163,7 @@ def test_no_frame_does_harm(tmp_path: Path, listener: str, share: int) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(CORPUS.glob("*.hex")), ids=lambda path: path.stem)
-def test_what_once_did_harm_does_none(tmp_path: Path, path: Path) -> None:
+def test_frames_that_once_caused_a_failure_cause_none(tmp_path: Path, path: Path) -> None:
     """A file holds frames as hexadecimal lines; other lines, with #, say what they did. Its name begins with the
     listener's."""
     lines = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]

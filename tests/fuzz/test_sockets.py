@@ -113,7 +113,7 @@ def outcome(connection: socket.socket, timeout: float) -> str:
         return "closed"
 
 
-def test_mutated_requests(node: NodeProcess) -> None:
+def test_mutated_requests_do_not_stop_the_server(node: NodeProcess) -> None:
     handlers = [handler for handler in broker_registry().handlers() if handler.key not in OBEYED]
     frames = RequestFrames(seed(), handlers)
     start, lines, counts = 0, protocol_errors(node), {"answered": 0, "closed": 0, "waits": 0}
@@ -135,7 +135,7 @@ def test_mutated_requests(node: NodeProcess) -> None:
     assert resident_bytes(node) - start < 100 << 20
 
 
-def test_streams_that_are_no_requests(node: NodeProcess) -> None:
+def test_streams_that_are_no_requests_do_not_stop_the_server(node: NodeProcess) -> None:
     chance = random.Random(seed())
     whole = encode_request(ApiKey.API_VERSIONS, 0, 1, "c", ApiVersionsRequest())
     beginnings = [
@@ -164,7 +164,7 @@ def test_streams_that_are_no_requests(node: NodeProcess) -> None:
                 witness.is_served()
 
 
-def test_a_request_that_drips_is_answered_and_disturbs_nobody(node: NodeProcess) -> None:
+def test_a_slowly_sent_request_is_answered_without_delaying_other_clients(node: NodeProcess) -> None:
     whole = encode_request(
         ApiKey.API_VERSIONS, 3, 7, "drips", ApiVersionsRequest(client_software_name="drip", client_software_version="1")
     )
@@ -180,7 +180,7 @@ def test_a_request_that_drips_is_answered_and_disturbs_nobody(node: NodeProcess)
             assert struct.unpack(">ii", receive(connection, 8))[1] == 7
 
 
-def test_a_client_that_reads_nothing_costs_little(node: NodeProcess) -> None:
+def test_a_client_that_reads_no_responses_takes_little_memory(node: NodeProcess) -> None:
     """Answers are not piled up for it: the node stops to read its requests."""
     request = encode_request(ApiKey.API_VERSIONS, 0, 1, "deaf", ApiVersionsRequest())
     before = resident_bytes(node)
@@ -195,7 +195,7 @@ def test_a_client_that_reads_nothing_costs_little(node: NodeProcess) -> None:
         assert resident_bytes(node) - before < 50 << 20
 
 
-def test_what_is_announced_and_never_sent_is_bounded(node: NodeProcess) -> None:
+def test_memory_for_announced_but_unsent_frames_is_bounded(node: NodeProcess) -> None:
     """400 connections announce 40 GB. A buffer begins small, and all of them together stay under
     queued.max.request.bytes."""
     before = resident_bytes(node)
@@ -207,7 +207,7 @@ def test_what_is_announced_and_never_sent_is_bounded(node: NodeProcess) -> None:
         assert resident_bytes(node) - before < QUEUED_BYTES_MAX
 
 
-def test_large_frames_of_many_are_held_back_and_all_end(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_many_concurrent_large_frames_are_queued_and_all_complete(tmp_path_factory: pytest.TempPathFactory) -> None:
     """queued.max.request.bytes bounds what is held for all connections together; a slow node pushes back."""
     size, bound = 4 << 20, 16 << 20
     limits = (f"queued.max.request.bytes={bound}", f"socket.request.max.bytes={size}")
@@ -246,7 +246,7 @@ def test_large_frames_of_many_are_held_back_and_all_end(tmp_path_factory: pytest
         assert peak < bound + 30 * (1 << 20) + (32 << 20)
 
 
-def test_a_crowd_finds_room_while_the_loop_is_busy(node: NodeProcess) -> None:
+def test_many_new_connections_are_accepted_while_the_loop_is_busy(node: NodeProcess) -> None:
     """As after a fail-over. Whom the kernel has no room for tries again a second later, then three."""
     node.pause()
     try:

@@ -187,7 +187,9 @@ class ConsumerLife:
 @relaxed
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0, assigning.INLINE_COST_MAX]))
 @example(699798, 0)  # A member's new expression waits while its former one is forgotten.
-def test_no_partition_ever_has_two_owners_and_all_have_one_in_the_end(seed: int, inline_cost_max: int) -> None:
+def test_no_partition_ever_has_two_owners_and_every_partition_eventually_has_one(
+    seed: int, inline_cost_max: int
+) -> None:
     life = ConsumerLife(seed)
     with patch.object(assigning, "INLINE_COST_MAX", inline_cost_max):
         for _ in range(STEPS):
@@ -226,7 +228,7 @@ def groups(draw: st.DrawFn) -> tuple[list[Subscriber], dict[bytes, int]]:
 
 @relaxed
 @given(groups(), st.sampled_from(sorted(ASSIGNORS)))
-def test_every_partition_goes_to_one_of_its_subscribers(
+def test_every_partition_is_assigned_to_one_of_its_subscribers(
     group: tuple[list[Subscriber], dict[bytes, int]], name: str
 ) -> None:
     subscribers, counts = group
@@ -273,7 +275,7 @@ def best(subscribers: list[Subscriber], counts: dict[bytes, int]) -> tuple[list[
 
 @relaxed
 @given(groups())
-def test_uniform_is_as_even_as_can_be_and_moves_no_more_than_that_takes(
+def test_the_uniform_assignor_is_optimally_even_with_the_fewest_moves(
     group: tuple[list[Subscriber], dict[bytes, int]],
 ) -> None:
     subscribers, counts = group
@@ -289,7 +291,7 @@ def test_uniform_is_as_even_as_can_be_and_moves_no_more_than_that_takes(
 
 @relaxed
 @given(groups())
-def test_uniform_changes_nothing_that_is_balanced(group: tuple[list[Subscriber], dict[bytes, int]]) -> None:
+def test_the_uniform_assignor_keeps_a_balanced_assignment(group: tuple[list[Subscriber], dict[bytes, int]]) -> None:
     subscribers, counts = group
     first = ASSIGNORS["uniform"](subscribers, counts)
     again = [

@@ -149,5 +149,5 @@ async def compare(universe: Universe, draw: random.Random) -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(st.randoms(use_true_random=False))
-def test_what_is_due_is_all_that_a_full_look_would_tell(draw: random.Random) -> None:
+def test_the_due_partitions_of_a_session_equal_those_of_a_full_scan(draw: random.Random) -> None:
     simulate(lambda universe: compare(universe, draw))

@@ -22,7 +22,7 @@ def test_members_of_both_protocols_never_share_a_partition(seed: int, policy: Mi
     run_life(seed, policy)
 
 
-def test_lives_come_by_groups_of_every_kind() -> None:
+def test_generated_histories_include_groups_of_every_kind() -> None:
     kinds: set[str] = set()
     for seed in range(10):
         life = MigratingLife(seed)
@@ -33,6 +33,6 @@ def test_lives_come_by_groups_of_every_kind() -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 22471])
-def test_seeds_of_the_mutants_hunt_and_of_found_defects_break_no_law(seed: int) -> None:
+def test_seeds_of_mutants_and_of_former_defects_violate_no_invariant(seed: int) -> None:
     """In 22471 a client that the group had forgotten joined with partitions that others had."""
     assert broken_law(seed) == ""

@@ -18,7 +18,7 @@ relaxed = settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too
 
 @relaxed
 @given(st.lists(commands, max_size=60))
-def test_whatever_happens_the_log_tells_what_the_coordinator_believes(steps):
+def test_the_log_always_replays_to_the_coordinators_state(steps):
     life = GroupLife()
     for step in steps:
         life.do(step)
@@ -27,7 +27,7 @@ def test_whatever_happens_the_log_tells_what_the_coordinator_believes(steps):
 
 @relaxed
 @given(st.integers(0, 2**32 - 1))
-def test_the_same_holds_in_long_lives(seed):
+def test_the_log_replays_to_the_coordinators_state_in_long_histories(seed):
     life = GroupLife()
     source = Random(seed)
     for _ in range(150):
@@ -36,7 +36,7 @@ def test_the_same_holds_in_long_lives(seed):
 
 @relaxed
 @given(st.integers(0, 2**32 - 1))
-def test_nobody_waits_for_ever(seed):
+def test_no_group_request_waits_forever(seed):
     life = GroupLife()
     source = Random(seed)
     for _ in range(40):

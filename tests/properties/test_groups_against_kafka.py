@@ -121,7 +121,7 @@ def make_service(topic_ids: dict[str, bytes]) -> Service:
         pytest.param(range(25, 31), 50, 6_000, 8_000, id="sessions-that-end", marks=pytest.mark.soak),
     ],
 )
-def test_both_answer_alike(port, seeds, steps, session_ms, rebalance_ms):
+def test_group_responses_equal_those_of_kafka(port, seeds, steps, session_ms, rebalance_ms):
     async def lives() -> int:
         topic_ids = await make_topics(port)
         service = make_service(topic_ids)
@@ -152,7 +152,7 @@ def test_both_answer_alike(port, seeds, steps, session_ms, rebalance_ms):
     assert trio.run(lives) > 20 * len(seeds)
 
 
-def test_both_answer_alike_while_members_change_the_protocol(port):
+def test_group_responses_equal_those_of_kafka_while_members_change_the_protocol(port):
     async def lives() -> tuple[int, set[str]]:
         topic_ids = await make_topics(port)
         service = make_service(topic_ids)
@@ -258,7 +258,7 @@ async def commit_what_was_given_up(side: Side, group: str) -> list[int]:
     return [in_its_epoch, await first.commit(given_up, epoch)]
 
 
-def test_a_member_commits_for_any_partition_in_the_epoch_that_it_still_has(port):
+def test_a_member_may_commit_for_any_partition_in_its_current_epoch(port):
     async def asked() -> tuple[list[int], list[int]]:
         topic_ids = await make_topics(port)
         service = make_service(topic_ids)
@@ -325,7 +325,7 @@ def read_by_us(state: GroupShardState, group: str, service: Service) -> tuple[An
     return described, found
 
 
-def test_what_apache_kafka_wrote_of_groups_that_change_their_protocol_is_read(port):
+def test_records_written_by_kafka_for_migrating_groups_are_read(port):
     """A node of ours that takes Kafka's log over knows the same members, epochs, partitions and offsets. A classic
     group that rebalances is as it was before: what is under way has no records."""
 

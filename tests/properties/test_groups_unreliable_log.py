@@ -169,7 +169,7 @@ class Story:
 
 @settings(max_examples=EXAMPLES)
 @given(st.integers(0, 2**32 - 1))
-def test_what_was_acknowledged_stays_and_the_state_is_what_the_log_says(seed):
+def test_acknowledged_writes_persist_and_the_state_equals_the_replayed_log(seed):
     async def story() -> Any:
         config = GroupCoordinatorConfig(group_initial_rebalance_delay_ms=100)
         async with serving(MemoryLog(), config) as service, trio.open_nursery() as nursery:

@@ -197,12 +197,12 @@ def run(seed: int) -> list[int]:
     return lives.resumed
 
 
-def test_a_move_that_is_interrupted_anywhere_arrives_with_what_the_log_has() -> None:
+def test_a_move_interrupted_at_any_step_completes_with_the_content_of_the_log() -> None:
     resumed = [offset for seed in range(SEEDS) for offset in run(seed)]
     assert sum(offset > 0 for offset in resumed) > SEEDS // 4, "most go on from what was copied"
 
 
-def test_copies_agree_where_both_wrote_in_the_same_epoch() -> None:
+def test_log_copies_agree_where_both_were_written_in_the_same_epoch() -> None:
     log, end = [(1, 0), (3, 10), (5, 20)], 30
     assert agreed_end(log, end, [(1, 0), (3, 10), (5, 20)], 25) == 25
     assert agreed_end(log, end, [(1, 0), (3, 10), (5, 20)], 40) == 30

@@ -160,7 +160,7 @@ class Interleaving:
 
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 @given(st.lists(STEPS, min_size=5, max_size=60), st.integers(0, 1000))
-def test_what_is_acknowledged_stands_where_it_was_told_and_what_failed_left_no_trace(
+def test_acknowledged_appends_are_at_their_offsets_and_failed_ones_leave_no_trace(
     steps: list[tuple[str, Any]], seed: int
 ) -> None:
     async def play(universe: Universe) -> None:

@@ -176,19 +176,19 @@ def run(seed: int, steps: int, *, elr: bool, unclean: bool) -> History:
 @pytest.mark.parametrize("elr", [False, True])
 @settings(max_examples=500 if SOAK else 40)
 @given(seed=st.integers(0, 2**32))
-def test_decisions_keep_every_partition_sound(elr: bool, seed: int) -> None:
+def test_controller_decisions_keep_every_partition_invariant(elr: bool, seed: int) -> None:
     run(seed, 30, elr=elr, unclean=False)
 
 
 @settings(max_examples=500 if SOAK else 40)
 @given(seed=st.integers(0, 2**32), elr=st.booleans())
-def test_also_where_unclean_elections_are_allowed(seed: int, elr: bool) -> None:
+def test_controller_decisions_keep_every_partition_invariant_with_unclean_elections(seed: int, elr: bool) -> None:
     run(seed, 30, elr=elr, unclean=True)
 
 
 @settings(max_examples=500 if SOAK else 40)
 @given(seed=st.integers(0, 2**32))
-def test_nothing_is_recovered_where_nothing_unclean_is_allowed(seed: int) -> None:
+def test_no_recovery_happens_where_unclean_elections_are_disabled(seed: int) -> None:
     history = run(seed, 30, elr=False, unclean=False)
     assert all(partition.leader_recovery_state != RECOVERING for partition in partitions_of(history.cluster.image))
 

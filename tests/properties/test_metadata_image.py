@@ -28,14 +28,14 @@ def image_of(records: list[object]) -> MetadataImage:
 
 @few
 @given(seed=seeds, steps=lengths)
-def test_an_image_written_out_and_read_back_is_the_same_image(seed: int, steps: int) -> None:
+def test_an_image_survives_writing_and_reading(seed: int, steps: int) -> None:
     image = image_of(draw_history(random.Random(seed), steps))
     assert image_of(list(image.write())) == image
 
 
 @few
 @given(seed=seeds, steps=lengths, cut=st.floats(0, 1))
-def test_any_prefix_and_the_rest_make_the_whole(seed: int, steps: int, cut: float) -> None:
+def test_replaying_a_prefix_and_then_the_rest_gives_the_whole_image(seed: int, steps: int, cut: float) -> None:
     records = draw_history(random.Random(seed), steps)
     at = int(len(records) * cut)
     whole, whole_changes = MetadataImage().replay_batch(records)
@@ -50,7 +50,7 @@ def test_any_prefix_and_the_rest_make_the_whole(seed: int, steps: int, cut: floa
 
 @few
 @given(seed=seeds, steps=lengths)
-def test_one_record_at_a_time_is_the_same_as_all_at_once(seed: int, steps: int) -> None:
+def test_replaying_records_one_by_one_equals_replaying_them_together(seed: int, steps: int) -> None:
     records = draw_history(random.Random(seed), steps)
     image = MetadataImage()
     for record in records:
@@ -60,7 +60,7 @@ def test_one_record_at_a_time_is_the_same_as_all_at_once(seed: int, steps: int) 
 
 @few
 @given(seed=seeds, steps=lengths, cut=st.floats(0, 1))
-def test_the_changes_name_everything_that_differs_and_what_it_was_before(seed: int, steps: int, cut: float) -> None:
+def test_image_changes_name_every_difference_with_its_former_value(seed: int, steps: int, cut: float) -> None:
     records = draw_history(random.Random(seed), steps)
     at = int(len(records) * cut)
     before = image_of(records[:at])
@@ -86,7 +86,7 @@ def test_the_changes_name_everything_that_differs_and_what_it_was_before(seed: i
 
 @few
 @given(seed=seeds, steps=lengths)
-def test_the_indexes_agree_with_the_partitions(seed: int, steps: int) -> None:
+def test_the_image_indexes_agree_with_its_partitions(seed: int, steps: int) -> None:
     topics = image_of(draw_history(random.Random(seed), steps)).topics
     everything = [
         ((topic.id, index), partition)
@@ -110,7 +110,9 @@ def test_the_indexes_agree_with_the_partitions(seed: int, steps: int) -> None:
 
 @few
 @given(seed=seeds, steps=lengths, cut=st.floats(0, 1), size=st.integers(1, 50))
-def test_what_each_broker_holds_is_carried_on_from_image_to_image(seed: int, steps: int, cut: float, size: int) -> None:
+def test_the_partitions_of_each_broker_are_carried_over_between_images(
+    seed: int, steps: int, cut: float, size: int
+) -> None:
     records = draw_history(random.Random(seed), steps)
     at = int(len(records) * cut)
     image = image_of(records[:at])
@@ -126,7 +128,7 @@ def test_what_each_broker_holds_is_carried_on_from_image_to_image(seed: int, ste
 
 @few
 @given(seed=seeds, steps=lengths)
-def test_equal_images_write_equal_bytes_however_they_came_about(seed: int, steps: int) -> None:
+def test_equal_images_are_written_as_equal_bytes_whatever_their_history(seed: int, steps: int) -> None:
     image = image_of(draw_history(random.Random(seed), steps))
     written = list(image.write())
     again = MetadataImage()

@@ -58,7 +58,7 @@ def lying_batches(draw: st.DrawFn) -> bytes:
 
 
 @given(lying_batches(), st.sampled_from(CONFIGS))
-def test_a_stored_header_says_what_its_records_are(produced: bytes, config: LogConfig) -> None:
+def test_a_stored_batch_header_agrees_with_its_records(produced: bytes, config: LogConfig) -> None:
     log = Machine().log(config)
     try:
         log.append_as_leader(produced, 3, now_ms=NOW_MS)

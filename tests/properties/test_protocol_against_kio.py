@@ -144,7 +144,7 @@ def known_to_kio(cls: type[Message]) -> bool:
 @shares([cls for cls in message_classes() if known_to_kio(cls)])
 @given(data=st.data())
 @examples(200)
-def test_kio_writes_and_reads_the_same(classes: list[type[Message]], data: st.DataObject) -> None:
+def test_kio_reads_and_writes_the_same_messages(classes: list[type[Message]], data: st.DataObject) -> None:
     cls = data.draw(st.sampled_from(classes))
     for version in versions(cls) if SOAK else [data.draw(st.sampled_from(versions(cls)))]:
         compare(cls, version, data)

@@ -30,7 +30,7 @@ every_changing_message = shares([cls for cls in message_classes() if changing(cl
 @every_message
 @given(data=st.data())
 @examples(200)
-def test_a_decoded_message_is_the_one_that_was_encoded(classes: list[type[Message]], data: st.DataObject) -> None:
+def test_a_decoded_message_equals_the_encoded_one(classes: list[type[Message]], data: st.DataObject) -> None:
     cls = data.draw(st.sampled_from(classes))
     version, message = data.draw(versioned_messages(cls))
     encoded = message.encode(version)
@@ -47,7 +47,7 @@ def test_a_decoded_message_is_the_one_that_was_encoded(classes: list[type[Messag
 @every_message
 @given(data=st.data())
 @examples(200)
-def test_every_strict_prefix_is_refused(classes: list[type[Message]], data: st.DataObject) -> None:
+def test_every_strict_prefix_of_a_message_is_refused(classes: list[type[Message]], data: st.DataObject) -> None:
     cls = data.draw(st.sampled_from(classes))
     version, message = data.draw(versioned_messages(cls))
     encoded = message.encode(version)

@@ -283,7 +283,7 @@ STEPS = st.one_of(
 
 
 @given(st.sampled_from(CONFIGS), st.lists(STEPS, max_size=40))
-def test_consumers_see_what_the_model_sees(config: LogConfig, steps: list[tuple[str, ...]]) -> None:
+def test_read_committed_consumers_see_the_records_of_the_model(config: LogConfig, steps: list[tuple[str, ...]]) -> None:
     cluster = Cluster(config)
     for name, *arguments in steps:
         getattr(cluster, name)(*arguments)

@@ -26,36 +26,36 @@ from tests.properties.record_payloads import (
 
 
 @given(st.randoms(use_true_random=False))
-def test_readers_agree_with_the_plain_decoder(draw: random.Random) -> None:
+def test_optimized_readers_agree_with_the_plain_decoder(draw: random.Random) -> None:
     assert disagreement(draw) == ""
 
 
 @given(st.binary(max_size=40), st.integers(1, 4))
-def test_readers_agree_on_any_bytes(payload: bytes, count: int) -> None:
+def test_optimized_readers_agree_on_arbitrary_bytes(payload: bytes, count: int) -> None:
     expected = plainly(payload, count)
     assert [read(payload, count, form) for form in FORMS] == [expected] * len(FORMS)
 
 
 @given(st.randoms(use_true_random=False))
-def test_passing_over_records_loses_none_and_shows_none_twice(draw: random.Random) -> None:
+def test_skipping_records_loses_and_repeats_none(draw: random.Random) -> None:
     assert passing_disagreement(draw) == ""
 
 
 @given(st.binary(max_size=40), st.integers(1, 4), st.integers(0, 5))
-def test_passing_over_any_bytes_ends_or_says_why(payload: bytes, count: int, offset_delta: int) -> None:
+def test_skipping_over_arbitrary_bytes_ends_or_raises(payload: bytes, count: int, offset_delta: int) -> None:
     with contextlib.suppress(InvalidRecord):
         first, position = first_from(payload, count, offset_delta)
         assert 0 <= first <= count
         assert 0 <= position <= len(payload)
 
 
-def test_many_payloads_of_one_seed() -> None:
+def test_many_payloads_of_one_seed_are_read_equally() -> None:
     draw = random.Random(1)
     assert [found for found in (disagreement(draw) for _ in range(PAYLOADS_A_SEED)) if found] == []
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_judge_pauses_in_many_records_and_in_many_headers(form: ModuleType) -> None:
+def test_record_validation_yields_between_records_and_headers(form: ModuleType) -> None:
     usual, headers, other = bytearray(), bytearray(), bytearray()
     for index in range(2 * JUDGED_A_SLICE + 1):
         append_record(usual, index, 0, b"", None, ())
@@ -70,7 +70,7 @@ def test_a_judge_pauses_in_many_records_and_in_many_headers(form: ModuleType) ->
 
 @pytest.mark.parametrize("form", FORMS)
 @given(st.randoms(use_true_random=False))
-def test_records_as_producers_send_them_are_usual(form: ModuleType, draw: random.Random) -> None:
+def test_ordinary_producer_records_take_the_fast_path(form: ModuleType, draw: random.Random) -> None:
     payload, count = bytearray(), draw.randrange(1, 300)
     for index in range(count):
         key, value = (draw.choice((None, b"", b"k" * 7, bytes(draw.choice((63, 64, 8191, 8192))))) for _ in range(2))

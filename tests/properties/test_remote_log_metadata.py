@@ -138,7 +138,7 @@ EVENTS = st.lists(st.one_of(copies(), copies(), deletions(), SINGLE_UPDATES), mi
 
 @settings(max_examples=300)
 @given(EVENTS)
-def test_the_cache_finds_what_a_search_through_all_segments_finds(events: list[list[Begin | Update]]) -> None:
+def test_the_remote_metadata_cache_finds_the_same_segments_as_a_full_scan(events: list[list[Begin | Update]]) -> None:
     cache, model = RemoteLogMetadataCache(), Model()
     for event in (each for pair in events for each in pair):
         if isinstance(event, Begin):

@@ -190,7 +190,7 @@ def operations(seed: int) -> Iterator[tuple[str, int]]:
         yield name, chance.randrange(8)
 
 
-def test_what_a_log_has_can_be_read_from_one_tier_or_the_other() -> None:
+def test_every_record_of_a_log_is_readable_from_one_of_the_tiers() -> None:
     done: Counter[str] = Counter()
     for seed in range(SEEDS):
         cluster = Cluster()
@@ -201,7 +201,7 @@ def test_what_a_log_has_can_be_read_from_one_tier_or_the_other() -> None:
     assert all(done[each] >= SEEDS // 2 for each in ("copied", "trimmed", "expired", "deleted", "lost")), done
 
 
-def test_every_sealed_segment_is_copied_in_the_end() -> None:
+def test_every_sealed_segment_is_eventually_copied() -> None:
     for seed in range(SEEDS):
         cluster = Cluster()
         for name, number in operations(seed):

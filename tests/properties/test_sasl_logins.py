@@ -172,7 +172,7 @@ BY_SCRAM: Final[Script] = [
 
 @pytest.mark.parametrize("lie", LIES)
 @pytest.mark.parametrize("message", MESSAGES)
-def test_each_lie_at_each_point_of_a_login_lets_nobody_in(message: str, lie: str) -> None:
+def test_no_forged_message_at_any_step_of_a_login_authenticates(message: str, lie: str) -> None:
     for way, version in (("say", 1), ("raw", 0)):
         plain: Script = [("handshake", "PLAIN", version)]
         scram: Script = [("handshake", MECHANISM, version), (way, "first", ""), (way, "final", "")]
@@ -182,7 +182,7 @@ def test_each_lie_at_each_point_of_a_login_lets_nobody_in(message: str, lie: str
 
 @settings(max_examples=EXAMPLES)
 @given(st.lists(steps, max_size=STEPS_MAX), st.integers(0, 3))
-def test_nobody_gets_in_without_a_proof_for_this_connection(script: Script, begun: int) -> None:
+def test_no_client_authenticates_without_a_proof_for_its_connection(script: Script, begun: int) -> None:
     """Often within a login that was begun in order."""
     run([*BY_SCRAM[:begun], *script], old_final_of_another_connection())
 
@@ -192,7 +192,7 @@ def old_final_of_another_connection() -> bytes:
     return run(BY_SCRAM, seed=1).final
 
 
-def test_the_client_that_tells_no_lies_gets_in() -> None:
+def test_an_honest_client_authenticates() -> None:
     """Or the law would be of nothing."""
     for script in (
         BY_SCRAM,
@@ -203,7 +203,7 @@ def test_the_client_that_tells_no_lies_gets_in() -> None:
         assert run(script).door.seen == ["User:alice"]  # type: ignore[arg-type]
 
 
-def test_what_was_said_to_another_connection_lets_nobody_in_to_this_one() -> None:
+def test_messages_of_another_connection_do_not_authenticate() -> None:
     liar = run([*BY_SCRAM[:2], ("say", "old final", ""), ("heartbeat", "", "")], old_final_of_another_connection())
     assert old_final_of_another_connection() != b""
     assert liar.door.seen == []

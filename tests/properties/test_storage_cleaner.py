@@ -23,12 +23,12 @@ SEEDS = 1000 if os.environ.get("KRAFT_SOAK") else 60
 
 
 @pytest.mark.parametrize("block", range(10))
-def test_cleaning_never_loses_moves_or_resurrects_through_any_crash(block: int) -> None:
+def test_cleaning_never_loses_moves_or_restores_records_through_any_crash(block: int) -> None:
     for seed in range(block * SEEDS // 10, (block + 1) * SEEDS // 10):
         CleanedLog(seed).live(STEPS)
 
 
-def test_a_finished_cleaning_leaves_one_record_a_key() -> None:
+def test_a_finished_cleaning_leaves_one_record_per_key() -> None:
     for seed in range(20):
         cleaned = CleanedLog(seed)
         cleaned.cleaner = LogCleanerManager(cleaned.manager)
@@ -59,7 +59,7 @@ def durable_log(seed: int) -> tuple[CleanedLog, dict[bytes | None, bytes | None]
 
 
 @pytest.mark.parametrize("seed", range(8 if SEEDS > 100 else 3))
-def test_the_power_may_fail_at_any_file_call_of_a_cleaning(seed: int) -> None:
+def test_a_power_loss_at_any_file_call_of_a_cleaning_is_survived(seed: int) -> None:
     point = 0
     while True:
         cleaned, truth = durable_log(seed)

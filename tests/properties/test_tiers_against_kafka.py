@@ -103,7 +103,7 @@ def told_by_tools(side: TieredSide, topic: str) -> list[str]:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_both_answer_alike_about_both_tiers(nodes: Nodes, seed: int) -> None:
+def test_both_tiers_answer_as_in_kafka(nodes: Nodes, seed: int) -> None:
     life = TieredLife(seed, nodes.sides, transactions=seed % 2 == 1)
     life.make()
     life.grow(BATCHES)

@@ -9,5 +9,5 @@ from tests.properties.token_decisions import disagreement
 SEEDS = 40
 
 
-def test_who_is_let_in_by_a_token_is_whom_its_claims_name() -> None:
+def test_the_principal_of_an_accepted_token_is_that_of_its_claims() -> None:
     assert [found for seed in range(SEEDS) if (found := disagreement(random.Random(seed)))] == []

@@ -81,7 +81,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
 
 
 @pytest.mark.timeout(900)
-def test_both_answer_alike_at_every_level_and_after_their_coordinators_are_replaced(nodes: Nodes) -> None:
+def test_transaction_responses_equal_those_of_kafka_at_every_level_and_after_coordinator_changes(nodes: Nodes) -> None:
     lives = [Life(seed, nodes.sides) for seed in SEEDS]
     nodes.set_level(0, SAFE_DOWNGRADE)
     for life in lives:

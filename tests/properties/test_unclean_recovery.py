@@ -286,13 +286,13 @@ def run(seed: int, strategy: str, min_isr: int, *, replicas: int = 3, power: boo
 @pytest.mark.parametrize("strategy", ["none", "balanced"])
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 2**32), replicas=st.integers(1, 5), min_isr=st.integers(1, 3))
-def test_a_record_survives_as_long_as_one_that_was_in_sync_kept_it(
+def test_a_record_survives_while_one_formerly_in_sync_replica_keeps_it(
     strategy: str, seed: int, replicas: int, min_isr: int
 ) -> None:
     run(seed, strategy, min_isr, replicas=replicas)
 
 
-def test_the_model_saves_records_and_leaves_out_next_to_nothing() -> None:
+def test_the_recovery_model_saves_all_records_and_ignores_almost_none() -> None:
     models = [run(seed, strategy, 1 + seed % 3) for seed in range(60) for strategy in ("none", "balanced")]
     assert sum(len(model.reports) for model in models) >= 100
     assert sum(model.saved for model in models) >= 50, "elections in which another replica had lost what this one kept"
@@ -302,13 +302,13 @@ def test_the_model_saves_records_and_leaves_out_next_to_nothing() -> None:
 @pytest.mark.parametrize("strategy", ["none", "balanced"])
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 2**32), min_isr=st.integers(1, 3))
-def test_without_power_losses_nothing_acknowledged_is_lost(strategy: str, seed: int, min_isr: int) -> None:
+def test_without_a_power_loss_no_acknowledged_record_is_lost(strategy: str, seed: int, min_isr: int) -> None:
     run(seed, strategy, min_isr, power=False)
 
 
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 2**32), min_isr=st.integers(1, 3))
-def test_aggressive_recovery_takes_the_greatest_log_of_those_who_run_and_leaves_nobody_waiting(
+def test_aggressive_recovery_elects_the_longest_live_log_and_leaves_no_partition_waiting(
     seed: int, min_isr: int
 ) -> None:
     model = run(seed, "aggressive", min_isr, power=False, steps=60)
@@ -319,7 +319,7 @@ def test_aggressive_recovery_takes_the_greatest_log_of_those_who_run_and_leaves_
 
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 2**32), min_isr=st.integers(1, 3), by=st.sampled_from(["death", "deadline"]))
-def test_balanced_recovery_comes_to_an_end(seed: int, min_isr: int, by: str) -> None:
+def test_balanced_recovery_terminates(seed: int, min_isr: int, by: str) -> None:
     """Whoever does not run is dead, or the time is up: then the greatest of those who run leads."""
     model = Model(seed, "balanced", min_isr, wait=FOR_EVER if by == "death" else 1_000.0, power=False)
     for _ in range(60):
@@ -371,7 +371,7 @@ PLANTED = {
 
 
 @pytest.mark.parametrize("defect", PLANTED)
-def test_the_law_catches(defect: str) -> None:
+def test_the_recovery_invariant_detects_violations(defect: str) -> None:
     plant, strategies = PLANTED[defect]
     for strategy in strategies:
         with plant, pytest.raises(LostAcknowledged):

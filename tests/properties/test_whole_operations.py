@@ -12,5 +12,5 @@ SEEDS = 200 if os.environ.get("KRAFT_SOAK") else 10
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_wherever_the_log_ends_each_operation_is_read_back_whole_or_not_at_all(seed: int) -> None:
+def test_after_truncation_at_any_offset_each_operation_is_read_completely_or_not_at_all(seed: int) -> None:
     live(seed)

@@ -364,11 +364,11 @@ PLANTED: dict[str, list[list[Operation]]] = {
 }
 
 
-def test_a_good_history_breaks_no_rule() -> None:
+def test_a_valid_history_violates_no_rule() -> None:
     assert check(History(good())) == []
 
 
-def test_every_rule_has_a_planted_history() -> None:
+def test_every_rule_has_a_planted_violation() -> None:
     assert list(PLANTED) == list(RULES)
 
 
@@ -380,7 +380,7 @@ def test_a_planted_anomaly_is_named(rule: str, operations: list[Operation]) -> N
 
 
 @pytest.mark.parametrize("operations", [good(), *[histories[0] for histories in PLANTED.values()]])
-def test_a_history_survives_its_way_through_json_lines(operations: list[Operation]) -> None:
+def test_a_history_survives_encoding_as_json_lines(operations: list[Operation]) -> None:
     again = read_lines(write_lines(History(operations)))
     assert again.operations == operations
     assert check(again) == check(History(operations))
@@ -395,7 +395,7 @@ def test_a_history_survives_its_way_through_json_lines(operations: list[Operatio
         '{"op":"phase","process":"a","began":1,"name":"x","more":1}',
     ],
 )
-def test_what_is_no_operation_is_refused(line: str) -> None:
+def test_an_invalid_operation_is_refused(line: str) -> None:
     with pytest.raises(ValueError, match=r"no kind of operation|argument"):
         read_lines([line])
 
@@ -528,11 +528,11 @@ EXEMPT: dict[str, Callable[[], list[Operation]]] = {
 
 
 @pytest.mark.parametrize("case", EXEMPT)
-def test_what_may_happen_is_no_finding(case: str) -> None:
+def test_an_allowed_outcome_is_no_finding(case: str) -> None:
     assert check(History(EXEMPT[case]())) == []
 
 
-def test_codes_that_come_after_an_append_are_not_definite() -> None:
+def test_error_codes_after_an_append_leave_the_outcome_unknown() -> None:
     assert is_definite("NOT_ENOUGH_REPLICAS")
     for code in (
         "NOT_ENOUGH_REPLICAS_AFTER_APPEND",

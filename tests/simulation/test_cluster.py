@@ -35,7 +35,7 @@ def batch() -> Batch:
     return Batch(summary, tuple(line for outcome, replayed in found for line in summary.add(outcome, replayed)))
 
 
-def test_clusters_keep_their_promises(batch: Batch) -> None:
+def test_clusters_keep_their_invariants(batch: Batch) -> None:
     summary = batch.summary
     print(summary.line())
     assert summary.is_green, "\n".join([*batch.told, *summary.missed_cells(), summary.line()])
@@ -43,7 +43,7 @@ def test_clusters_keep_their_promises(batch: Batch) -> None:
 
 
 @pytest.mark.soak
-def test_what_the_committed_table_shows_as_visited_is_visited(batch: Batch) -> None:
+def test_states_marked_as_visited_in_the_committed_table_are_visited(batch: Batch) -> None:
     visits = batch.summary.visits + aimed_visits(standard_seeds(SEEDS), 2)
     known = read((ROOT / "docs" / "testing.md").read_text(encoding="utf-8").splitlines())
     assert sum(known.values())

@@ -60,19 +60,19 @@ def run_beside_strangers(seed: int) -> Simulation:
     return simulation
 
 
-def test_strangers_cannot_end_the_quorum() -> None:
+def test_nodes_outside_the_voter_set_cannot_stop_the_quorum() -> None:
     for seed in range(STRANGERS_RUNS):
         run_beside_strangers(seed).settle(SETTLE_EVENTS)
 
 
-def test_without_the_allowance_strangers_end_the_quorum(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_epoch_allowance_outside_nodes_stop_the_quorum(monkeypatch: pytest.MonkeyPatch) -> None:
     requests_may_name_any_epoch(monkeypatch)
     with pytest.raises(AssertionError):
         for seed in range(MUTANT_SEEDS):
             run_beside_strangers(seed)
 
 
-def test_a_seed_replays() -> None:
+def test_a_seed_replays_the_same_history() -> None:
     def trace(seed: int) -> list[object]:
         simulation = Simulation(seed)
         simulation.run(EVENTS)

@@ -63,7 +63,7 @@ async def leading(universe: Universe) -> AsyncIterator[tuple[Broker, Partition, 
             nursery.cancel_scope.cancel()
 
 
-def test_a_newer_state_in_the_metadata_ends_a_proposal_and_another_can_be_made() -> None:
+def test_newer_metadata_ends_an_isr_proposal_and_another_can_be_made() -> None:
     async def play(universe: Universe) -> None:
         async with leading(universe) as (made, partition, controller):
             made.replicas.follower_fetched(partition, 3, 0, 0, 1)
@@ -79,7 +79,7 @@ def test_a_newer_state_in_the_metadata_ends_a_proposal_and_another_can_be_made()
     simulate(play)
 
 
-def test_a_new_term_of_the_same_leader_ends_a_proposal() -> None:
+def test_a_new_epoch_of_the_same_leader_ends_an_isr_proposal() -> None:
     async def play(universe: Universe) -> None:
         async with leading(universe) as (made, partition, controller):
             made.change(partition.topic_id, leader=NODE)
@@ -94,7 +94,7 @@ def test_a_new_term_of_the_same_leader_ends_a_proposal() -> None:
     simulate(play)
 
 
-def test_what_is_written_after_the_change_is_committed_by_the_set_that_counts() -> None:
+def test_records_written_after_an_isr_change_are_committed_by_the_effective_isr() -> None:
     """With the stale set in force the high watermark would wait for 2 - or, had 3 been dropped by it, not wait for
     3."""
 

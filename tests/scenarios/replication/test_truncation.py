@@ -27,7 +27,7 @@ async def restarted(universe: Universe) -> AsyncIterator[Broker]:
         nursery.cancel_scope.cancel()
 
 
-def test_a_follower_restarts_and_its_leader_dies_before_telling_how_far_it_was_committed() -> None:
+def test_a_restarted_follower_keeps_records_when_its_leader_dies_before_sending_the_high_watermark() -> None:
     """The records were acknowledged by the fetch of offset 3, so the leader may have told its producers; the
     follower has heard of a high watermark of 0."""
 
@@ -53,7 +53,7 @@ def test_a_follower_restarts_and_its_leader_dies_before_telling_how_far_it_was_c
     simulate(play)
 
 
-def test_a_follower_that_changes_leaders_keeps_what_the_new_one_has_too() -> None:
+def test_a_follower_that_changes_leaders_keeps_records_the_new_leader_has() -> None:
     """The new leader's epochs agree up to offset 2: what is cut is what differs, though not even that much is known
     to be committed."""
 
