@@ -1,8 +1,8 @@
-"""Proof on real processes: a cluster that is torn apart on one machine, clients that keep on using it, and a judge
-of what they saw.
+"""Tests on real processes: a cluster on one machine under faults, clients that keep on using it, and a check of
+everything they saw.
 
-Five nodes, each a process in a network namespace of its own with a disk of its own (`db`); faults on what the kernel
-gives (`nemesis`); unmodified Kafka clients (`workloads`); everything that happened in one file (`history`), which
-`checkers` judge, during the run or years later. `python -m jepsen` lists the commands. The same runs against Apache
-Kafka with TARGET=kafka, which shows that the judge is fair.
+The cluster has five nodes, each a process in its own network namespace with its own disk (`db`). Faults use the means
+of the kernel (`nemesis`). The clients are unmodified Kafka clients (`workloads`). Every event is in one file
+(`history`), which `checker` and `judges` can judge at any later time. `python -m jepsen` lists the commands.
+TARGET=kafka runs the same against Apache Kafka, which shows that the judge is fair.
 """

@@ -1,4 +1,4 @@
-"""Which commit this tree is."""
+"""The commit of this checkout."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 
 
 def commit(*, short: bool = False) -> str:
-    """What is checked out, empty where that is no repository or there is no git."""
+    """The checked-out commit; empty if this is no repository or git is not installed."""
     if shutil.which("git") is None:
         return ""
     command = ["git", "-C", str(ROOT), "rev-parse", *(["--short"] if short else []), "HEAD"]

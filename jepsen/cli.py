@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def misnamed(options: argparse.Namespace) -> str | None:
-    """What is wrong with the names of workloads and plans."""
+    """The error in the names of workloads and plans, or None."""
     from jepsen.nemesis.plans import FAULTS, NAMED
     from jepsen.workloads.workload import TIERED, UNCLEAN, WORKLOADS
 
@@ -127,7 +127,7 @@ def tell(verdict: Verdict) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Inside the sandbox: one run, or as many as there is time for. The worst verdict counts."""
+    """Inside the sandbox: make one run, or as many as there is time for. The worst verdict counts."""
     if sandbox.inside():
         sandbox.prepare()
     began = time.monotonic()
@@ -179,7 +179,7 @@ def run_one(options: argparse.Namespace, workload: str, plan: str, seed: int, di
 
 
 def summary(verdicts: Sequence[Verdict]) -> Verdict:
-    """All runs as one."""
+    """Combine the verdicts of several runs into one."""
     words = [verdict.word for verdict in verdicts]
     return Verdict(
         word=next((word for word in ("violation", "invalid") if word in words), "ok"),

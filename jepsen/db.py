@@ -1,4 +1,4 @@
-"""Five nodes as a cluster: made, started, asked, and looked into."""
+"""The cluster of five nodes: creates, starts, queries and inspects them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ TIERED_SETTINGS = {
 
 
 class Cluster:
-    """Every node is broker, controller and voter (dynamic, KIP-853) in the beginning."""
+    """A cluster in which every node is broker, controller and voter at first (dynamic quorum, KIP-853)."""
 
     def __init__(
         self,
@@ -76,9 +76,9 @@ class Cluster:
         secured: bool = False,
         tiered: bool = False,
     ) -> None:
-        """`preload`: nodes run under the library that changes their clocks and syncs, where it can be built.
-        `admin`: they serve HTTP on ADMIN_PORT. `secured`: they let in nobody without a password, over TLS. `tiered`:
-        there is an object store, where clients are, that fails when it is told to."""
+        """`preload`: load the library that changes clocks and syncs into the nodes, if it can be built. `admin`: nodes
+        serve HTTP on ADMIN_PORT. `secured`: clients need TLS and a password. `tiered`: an object store with injectable
+        faults runs beside the clients."""
         self.target = target
         self._admin = admin
         self.network = LoopbackNetwork(nodes) if disk == "directory" else Network(nodes)
@@ -110,7 +110,7 @@ class Cluster:
 
     @property
     def servers(self) -> Servers:
-        """The nodes that were there in the beginning."""
+        """The nodes that exist from the beginning."""
         return self._servers
 
     def start(self) -> None:
@@ -133,8 +133,8 @@ class Cluster:
             node.await_ready()
 
     def add(self, number: int) -> Node:
-        """A node that was never there, with an empty disk, formatted to join the quorum, and started; not waited
-        for. Not in the reduced form."""
+        """Add a new node with an empty disk, formatted to join the quorum, and start it without waiting. Not in the
+        reduced form."""
         assert isinstance(self.network, Network), "addresses of the loopback device are given once"
         self.network.attach(number)
         node = self._make(number)
@@ -145,7 +145,7 @@ class Cluster:
         return node
 
     def remove(self, number: int) -> None:
-        """The node ends and is forgotten, disk and all."""
+        """Stop a node and discard it and its disk."""
         assert isinstance(self.network, Network)
         node = self.nodes[number]
         self.nodes = {each: other for each, other in self.nodes.items() if each != number}
@@ -171,7 +171,7 @@ class Cluster:
         }
 
     def heal(self) -> list[int]:
-        """Whatever was done to it is taken back, and every node runs; returns those that had to be started."""
+        """Undo every injected fault and start every node that is down; returns those that were started."""
         self.network.heal_all()
         if self.store is not None:
             self.store.fault = Fault.NONE
@@ -193,7 +193,7 @@ class Cluster:
         self.network.close()
 
     def ask(self, node: int, request: Any, timeout: float = 5.0) -> Any:
-        """What one node answers to a request in the newest version both know. Raises TimeoutError, OSError,
+        """Return a node's response to a request in the newest version that both support. Raises TimeoutError, OSError,
         KraftError."""
         asked = self.nodes.get(node)
         if asked is None:

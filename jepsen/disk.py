@@ -1,10 +1,10 @@
-"""The disk of one node: ext4 (or XFS) in a file that is mounted by loop, so that power can fail on it.
+"""The disk of one node: ext4 (or XFS) in a file on a loop device, so that its power can fail.
 
-Power loss is the file system's own shutdown ioctl with "do not flush": from then on nothing reaches the disk;
-unmounted and mounted again it holds what was synced, and of the rest whatever the journal had by chance. Metadata is
-committed to the journal only every five minutes (`commit=300`), so that forgetting a sync shows. The file lies on a
-tmpfs of its own, whose size is the disk below the disk: shrink it to what it holds, and the kernel's writes to the
-loop device fail, which is how a sync fails with EIO once and then succeeds without having written (`break_writes`).
+Power loss is the shutdown ioctl of the file system with "do not flush": from then on nothing reaches the disk.
+Unmounted and mounted again, it has what was synced, and other data only if the journal happens to have it. Metadata is
+committed to the journal only every five minutes (`commit=300`), so that a missing sync shows. The file is on a tmpfs of
+its own, whose size limits the disk. If that is shrunk to what it holds, the kernel's writes to the loop device fail. So
+a sync fails once with EIO, and then succeeds without having written (`break_writes`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PAGE_KB = 4
 
 
 class Disk:
-    """`mount_point` is where the node's data goes."""
+    """The disk of one node. `mount_point` is the directory for the node's data."""
 
     def __init__(self, directory: Path, kind: str = "ext4", size_mb: int = SIZE_MB) -> None:
         self.kind = kind
@@ -62,7 +62,7 @@ class Disk:
         )
 
     def unmount(self) -> None:
-        """Every process that had files there is gone, or nearly: the kernel is given a while."""
+        """Unmount the disk, whose processes have ended or are about to: retries for a while."""
         deadline = time.monotonic() + UNMOUNT_SECONDS_MAX
         while True:
             try:
@@ -74,7 +74,7 @@ class Disk:
                 time.sleep(0.02)
 
     def lose_power(self) -> None:
-        """From now on nothing is written. The node has to be killed, and the disk mounted again."""
+        """Stop all writes. Afterwards the node must be killed, and the disk mounted again."""
         descriptor = os.open(self.mount_point, os.O_RDONLY)
         try:
             fcntl.ioctl(descriptor, SHUTDOWN, struct.pack("I", WITHOUT_FLUSH))
@@ -86,17 +86,17 @@ class Disk:
         self.mount()
 
     def discard(self) -> None:
-        """It is gone, and all that was on it."""
+        """Destroy the disk and all its data."""
         self.unmount()
         run("umount", str(self.backing))
 
     def renew(self) -> None:
-        """Another disk in its place."""
+        """Replace the disk by an empty one."""
         self.discard()
         self._make()
 
     def fill(self) -> None:
-        """Leave no block free."""
+        """Fill the disk until no block is free."""
         descriptor = os.open(self.mount_point / FILLER, os.O_WRONLY | os.O_CREAT, 0o600)
         try:
             for size in (1 << 20, 4096):
@@ -123,11 +123,11 @@ class Disk:
         (self.mount_point / FILLER).unlink(missing_ok=True)
 
     def break_writes(self) -> None:
-        """What the kernel writes to a part of the device that was never written fails: syncs see EIO or ENOSPC,
-        once. Raises OSError: no kernel log.
+        """Make the kernel's writes to new parts of the device fail: syncs see EIO or ENOSPC once. Raises OSError if the
+        kernel log cannot be read.
 
-        Requests are of one page meanwhile: of a larger one the loop device takes what there is room for, and reports
-        the whole as written.
+        Requests are limited to one page meanwhile: of a larger one the loop device writes what fits, and reports the
+        whole as written.
         """
         self._told, self._refused = KernelLog(), False
         self._request_kb = self._request_limit().read_text()
@@ -153,15 +153,15 @@ class Disk:
             self._request_limit().write_text(self._request_kb)
 
     def _request_limit(self) -> Path:
-        """KB of the largest request to the device. The device keeps it, whatever is mounted."""
+        """The file with the size limit of a request to the device, in KB. The device keeps it over mounts."""
         return Path("/sys/block", self.device(), "queue", "max_sectors_kb")
 
     def device(self) -> str:
-        """Name of the loop device, without a path."""
+        """The name of the loop device, without a path."""
         return Path(run("findmnt", "-n", "-o", "SOURCE", str(self.mount_point)).strip()).name
 
     def device_number(self) -> str:
-        """Major and minor, as control groups name a device."""
+        """The major and minor number of the device, as control groups name it."""
         return Path("/sys/block", self.device(), "dev").read_text().strip()
 
     def has_refused(self) -> bool:

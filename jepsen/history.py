@@ -1,9 +1,9 @@
-"""One file a run: what clients did and saw, what was done to the cluster, and what the cluster said of itself.
+"""The history of a run, in one file: operations of clients, faults, and the cluster's own reports.
 
-The lines of clients and faults are those of the shared checker (`jepsen/checker/history.py`), so that
-simulated and real runs are judged alike. Four kinds of line are added here: `run` (first: what was run and how),
-`sample` (who led what, at a moment), `power_loss` (which disks lost what was not synced, and when) and
-`loss_reports` (what the cluster says that unclean elections cost). Times are seconds since the run's beginning.
+The lines of clients and faults are those of the shared checker (`jepsen/checker/history.py`), so that simulated and
+real runs are judged alike. Four kinds of line are added here: `run` (first: what was run and how), `sample` (the
+leaders at a moment), `power_loss` (the disks that lost what was not synced, and when) and `loss_reports` (the reported
+losses of unclean elections). Times are seconds since the start of the run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SomeOperation = TypeVar("SomeOperation", bound=Operation)
 
 @dataclass(slots=True, kw_only=True)
 class RunFacts:
-    """How a run was made; enough to make it again."""
+    """The options of a run; enough to repeat it."""
 
     target: str
     workload: str
@@ -43,14 +43,14 @@ class RunFacts:
 
     @property
     def tells_losses(self) -> bool:
-        """Whether unclean elections take place, and the target reports what they cost."""
+        """Whether unclean elections are allowed and the target reports their losses."""
         return self.unclean and self.target == "kraft"
 
 
 @dataclass(slots=True, kw_only=True)
 class Sample:
-    """What the cluster said at one moment: the quorum's leader and epoch; of each partition leader, leader epoch,
-    in-sync set, replicas."""
+    """The cluster's state at one moment: the quorum's leader and epoch, and for each partition leader, leader epoch,
+    in-sync set and replicas."""
 
     at: float
     controller: int = -1
@@ -60,7 +60,7 @@ class Sample:
 
 @dataclass(slots=True, kw_only=True)
 class PowerLoss:
-    """From `at` on these nodes have only what they had synced."""
+    """A power loss at `at`: these nodes have only what they had synced."""
 
     at: float
     nodes: list[int]
@@ -68,8 +68,8 @@ class PowerLoss:
 
 @dataclass(slots=True, kw_only=True)
 class LossReport:
-    """Of one unclean election: the offsets [start, end) that replicas gave up when they came back, and the replicas
-    of which that is not known."""
+    """The report of one unclean election: the offsets [start, end) that replicas gave up when they came back, and the
+    replicas whose loss is unknown."""
 
     topic: str
     partition: int
@@ -85,7 +85,7 @@ class LossReport:
 
 @dataclass(slots=True)
 class RunHistory:
-    """A file, read."""
+    """A history read from its file."""
 
     facts: RunFacts
     operations: History
@@ -96,7 +96,7 @@ class RunHistory:
 
 
 class Recorder:
-    """Writes the file while the run goes on. Used by many threads."""
+    """Writes the file during the run. May be used by many threads."""
 
     def __init__(self, path: Path, facts: RunFacts) -> None:
         self._started = time.monotonic()
@@ -115,18 +115,18 @@ class Recorder:
 
     @property
     def may_lose(self) -> bool:
-        """Whether what was acknowledged may be gone by now, as the promise allows: unclean elections take place, or
-        power failed and nobody asked for syncs."""
+        """Whether acknowledged records may be lost by now: unclean elections are allowed, or power failed without
+        flush.messages=1."""
         return self._facts.unclean or (self._power_failed and not self._facts.flush)
 
     def begin(self, operation: SomeOperation) -> SomeOperation:
-        """An operation that is under way; it is written when it is done, or at the end."""
+        """Add an operation that is under way; it is written when it is done, or at the end."""
         with self._lock:
             self._open[id(operation)] = operation
         return operation
 
     def done(self, operation: Operation) -> None:
-        """It ended, well or badly, or needed no time."""
+        """Write an operation that has ended."""
         if isinstance(operation, Send) and operation.outcome == OK:
             self.last_acknowledged[operation.place] = self.now()
         with self._lock:
@@ -147,7 +147,7 @@ class Recorder:
             self._write("loss_reports", {"reports": [asdict(replace(report, at=self.now())) for report in reports]})
 
     def close(self) -> None:
-        """What is still open is written as it is: nobody answered."""
+        """Write the operations that are still open, as unanswered."""
         with self._lock:
             for operation in self._open.values():
                 self._file.write(to_line(operation) + "\n")
@@ -159,7 +159,7 @@ class Recorder:
 
 
 def load(path: Path) -> RunHistory:
-    """Raises ValueError for a file that is no history, OSError for one that cannot be read."""
+    """Read a history file. Raises ValueError if it is no history, OSError if it cannot be read."""
     facts: RunFacts | None = None
     found = RunHistory(RunFacts(target="", workload="", plan="", seed=0, seconds=0, flush=True), History(), [], [])
     with open(path, encoding="utf-8") as file:

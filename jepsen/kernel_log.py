@@ -1,5 +1,5 @@
-"""What the kernel has said since a moment: /dev/kmsg, which only root may read. There is one for the machine: what
-is looked for has to name its device."""
+"""The kernel's messages since a moment, from /dev/kmsg, which only root may read. The machine has one log for all: a
+search must name its device."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ RECORD_BYTES_MAX = 8192
 
 
 class KernelLog:
-    """From its making to `close`. Raises OSError where the log is not ours to read."""
+    """The messages from its creation to `close`. Raises OSError if the log may not be read."""
 
     def __init__(self) -> None:
         self._descriptor = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
         os.lseek(self._descriptor, 0, os.SEEK_END)
 
     def new_lines(self) -> Iterator[str]:
-        """Each once. What the kernel has thrown away meanwhile is left out."""
+        """Each message once. Messages that the kernel has dropped meanwhile are left out."""
         while True:
             try:
                 yield os.read(self._descriptor, RECORD_BYTES_MAX).decode(errors="replace")

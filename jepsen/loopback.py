@@ -1,9 +1,9 @@
-"""The reduced form, for machines without root or namespaces: nodes on addresses of the loopback device, reached
-through proxies that can be cut.
+"""The reduced form, for machines without root or namespaces: nodes on addresses of the loopback device, behind proxies
+that can be cut.
 
-A node listens on 127.77.0.n and is known to everybody as 127.78.0.n, where a proxy hands connections on. A cut node
-is reached by nobody, though it reaches others: that is all the partition there is. Disks are directories, so there
-is no power loss. What is left are deaths, pauses and cuts.
+A node listens on 127.77.0.n and is known to all others as 127.78.0.n, where a proxy forwards connections. A cut node
+can be reached by none, though it reaches the others: there is no other partition. Disks are directories, so there is no
+power loss. The faults that remain are kills, pauses and cuts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class LoopbackNetwork:
 
     @property
     def clients(self) -> str:
-        """Where the harness is to be reached."""
+        """The address of the harness."""
         return "127.0.0.1"
 
     def listens(self, node: int) -> str:
@@ -42,16 +42,16 @@ class LoopbackNetwork:
         return f"127.78.0.{node}"
 
     def enter(self, node: int) -> list[str]:
-        """There is nothing to enter."""
+        """The prefix of a node's command line: empty, since there is no namespace to enter."""
         return []
 
     def make_unreachable(self, node: int) -> None:
-        """Break what is connected to it, refuse what comes."""
+        """Break the connections to the node, and refuse new ones."""
         self._cut.add(node)
         self._loop.call_soon_threadsafe(self._break, node)
 
     def make_reachable(self, node: int) -> int:
-        """Returns how many connections were broken or refused."""
+        """Accept connections to the node again. Returns how many were broken or refused."""
         self._cut.discard(node)
         refused, self._refused[node] = self._refused[node], 0
         return refused
@@ -94,7 +94,7 @@ class LoopbackNetwork:
 
 
 async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Hand bytes on until either side ends, then end the other."""
+    """Forward bytes until either side ends, then end the other."""
     try:
         while data := await reader.read(CHUNK_BYTES):
             writer.write(data)
@@ -106,14 +106,14 @@ async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 
 class Directory:
-    """In place of a disk."""
+    """A directory in place of a disk."""
 
     def __init__(self, directory: Path) -> None:
         self.mount_point = directory / "disk"
         self.mount_point.mkdir(parents=True)
 
     def empty(self) -> None:
-        """Nothing was filled."""
+        """Do nothing: a directory is never filled."""
 
     def discard(self) -> None:
-        """Directories stay until the run ends."""
+        """Do nothing: directories stay until the run ends."""

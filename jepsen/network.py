@@ -42,12 +42,12 @@ Pair = tuple[int, int]
 
 
 def address(host: int) -> str:
-    """Of a node, or of CLIENTS."""
+    """The address of a node, or of CLIENTS."""
     return f"{PREFIX}{host}"
 
 
 class Network:
-    """Made inside the sandbox; goes with it."""
+    """The namespaces and the switch of a cluster. Created inside the sandbox, and removed with it."""
 
     def __init__(self, nodes: Iterable[int], loss_percent: int = 20) -> None:
         self.nodes = tuple(nodes)
@@ -64,7 +64,7 @@ class Network:
         self._nft(RULES.replace("PERCENT", str(loss_percent)))
 
     def attach(self, node: int) -> None:
-        """A namespace with a cable to the switch."""
+        """Create a namespace for the node, with a cable to the switch."""
         name = f"n{node}"
         run("ip", "netns", "add", name)
         run("ip", "-n", name, "link", "add", "eth0", "type", "veth", "peer", "name", f"v{node}", "netns", SWITCH)
@@ -74,32 +74,32 @@ class Network:
             run("ip", "-n", name, "link", "set", device, "up")
 
     def detach(self, node: int) -> None:
-        """The cable goes with the namespace."""
+        """Delete the node's namespace; its cable goes with it."""
         run("ip", "netns", "delete", f"n{node}")
         # The kernel may not have got to it yet.
         subprocess.run(["ip", "-n", SWITCH, "link", "delete", f"v{node}"], capture_output=True, check=False)
 
     @property
     def clients(self) -> str:
-        """Where the harness is to be reached."""
+        """The address of the harness."""
         return address(CLIENTS)
 
     def listens(self, node: int) -> str:
         return address(node)
 
     def known_as(self, node: int) -> str:
-        """The address that others are told."""
+        """The node's advertised address."""
         return address(node)
 
     def close(self) -> None:
-        """It goes with the sandbox."""
+        """Do nothing: the network is removed with the sandbox."""
 
     def enter(self, node: int) -> list[str]:
-        """The head of a command line that runs in the node's namespace, as the same process."""
+        """The prefix of a command line that runs it in the node's namespace, as the same process."""
         return ["nsenter", f"--net=/run/netns/n{node}"]
 
     def cut(self, pairs: Iterable[Pair]) -> None:
-        """Drop what goes from the first to the second host of each pair, in addition to what is cut already."""
+        """Drop the frames from the first to the second host of each pair, in addition to earlier cuts."""
         self._change("add", "cut", pairs)
 
     def heal(self, pairs: Iterable[Pair]) -> None:
@@ -118,7 +118,7 @@ class Network:
         self._nft("flush set bridge jepsen cut\nflush set bridge jepsen lossy\n")
 
     def dropped(self, pairs: Iterable[Pair]) -> int:
-        """Frames dropped since each pair was cut."""
+        """The number of frames dropped since each pair was cut."""
         wanted = {(address(source), address(target)) for source, target in pairs}
         listing = json.loads(self._nft_output("-j", "list", "set", "bridge", "jepsen", "cut"))
         elements = next(entry["set"] for entry in listing["nftables"] if "set" in entry).get("elem", [])
@@ -127,12 +127,12 @@ class Network:
         )
 
     def lost(self) -> int:
-        """Frames lost by chance since the beginning."""
+        """The number of frames lost at random since the beginning."""
         listing = json.loads(self._nft_output("-j", "list", "counter", "bridge", "jepsen", "lost"))
         return int(next(entry["counter"]["packets"] for entry in listing["nftables"] if "counter" in entry))
 
     def throttle(self, node: int, kbit: int) -> None:
-        """Limit what leaves a node to `kbit` per second: queues form, and answers are late."""
+        """Limit what a node sends to `kbit` per second: queues form, and responses are late."""
         run(
             "tc",
             "-n",
@@ -152,13 +152,13 @@ class Network:
         )
 
     def throttle_no_more(self, node: int) -> int:
-        """Returns how many frames were delayed or dropped."""
+        """End the limit. Returns how many frames were delayed or dropped."""
         counted = json.loads(run("tc", "-s", "-j", "-n", f"n{node}", "qdisc", "show", "dev", "eth0"))
         run("tc", "-n", f"n{node}", "qdisc", "del", "dev", "eth0", "root")
         return sum(int(each.get("overlimits", 0)) + int(each.get("drops", 0)) for each in counted)
 
     def degrade(self, node: int, quality: Quality, seed: int) -> None:
-        """The node's cable becomes a bad one (`jepsen/wire.py`)."""
+        """Replace the node's cable by a bad one (`jepsen/wire.py`)."""
         port, tap = f"v{node}", f"tap{node}"
         self._offload(node, False)
         inside = [
@@ -181,7 +181,7 @@ class Network:
         run("ip", "-n", SWITCH, "link", "set", port, "nomaster")
 
     def degrade_no_more(self, node: int) -> Counts:
-        """What the bad cable did."""
+        """Restore the node's cable. Returns what the bad one did."""
         wire = self._wires.pop(node)
         told, _ = wire.communicate(timeout=WIRE_END_SECONDS_MAX)
         run("ip", "-n", SWITCH, "link", "set", f"v{node}", "master", "br0")
@@ -189,8 +189,8 @@ class Network:
         return Counts(**json.loads(told)) if told else Counts()
 
     def _offload(self, node: int, wanted: bool) -> None:
-        """Whether checksums and long frames are left to the device: a veth never does that work, which shows when
-        frames leave the kernel."""
+        """Turn the device's offloading of checksums and segmentation on or off. A veth never does that work, which
+        shows when frames leave the kernel."""
         run(*self.enter(node), *WIRE, "offload", "eth0", str(int(wanted)))
 
     def _change(self, verb: str, name: str, pairs: Iterable[Pair]) -> None:
@@ -206,6 +206,6 @@ class Network:
 
 
 def namespaces() -> list[str]:
-    """Names of network namespaces that this mount namespace knows."""
+    """The names of the network namespaces in this mount namespace."""
     folder = Path("/run/netns")
     return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []

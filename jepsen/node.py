@@ -1,4 +1,4 @@
-"""One node: a process over a disk in a network namespace. It can be started, stopped, killed, paused, and lose its
+"""One node: a process with a disk in a network namespace. It can be started, stopped, killed, paused, and lose its
 power."""
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ STOP_SECONDS_MAX = 40.0
 
 
 class NodeFailed(Exception):
-    """It ended, or did not serve in time. Carries the end of its log."""
+    """Raised when a node ended, or did not serve in time. Has the end of its log."""
 
 
 class Node:
-    """Made stopped. Not for use by several threads at once: the nemesis is one."""
+    """One node, stopped at first. Not thread-safe: only the nemesis uses it."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Node:
         library: Path | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`library` is loaded into the process (`jepsen/preload`); its page is this node's. `environment` is of its
+        """`library` is loaded into the process (`jepsen/preload`), with a page for this node. `environment` is for its
         process alone."""
         self.number = number
         self.target = target
@@ -99,7 +99,7 @@ class Node:
             run("sync", "--file-system", str(self.disk.mount_point))
 
     def launch(self) -> None:
-        """Start the process, and do not wait for it."""
+        """Start the process without waiting."""
         assert not self.alive, f"node {self.number} runs already"
         command = [*self.network.enter(self.number), *self.target.serve(self.properties_path)]
         environment = {**os.environ, **self.target.environment(), **self._environment}
@@ -113,7 +113,7 @@ class Node:
         self.paused = False
 
     def await_ready(self) -> None:
-        """Wait until it accepts clients. Raises NodeFailed."""
+        """Wait until the node accepts clients. Raises NodeFailed."""
         deadline = time.monotonic() + self.target.ready_seconds_max
         while time.monotonic() < deadline:
             if not self.alive:
@@ -130,14 +130,14 @@ class Node:
         )
 
     def kill(self) -> None:
-        """SIGKILL, as a crash of the process. Nothing happens when it is dead."""
+        """Kill the process with SIGKILL, like a crash. Does nothing if it has ended."""
         if self.process is not None:
             self.process.kill()
             self.process.wait(STOP_SECONDS_MAX)
         self.paused = False
 
     def stop(self) -> int:
-        """SIGTERM, and SIGKILL if it does not end in time; returns the exit code."""
+        """Send SIGTERM, and SIGKILL if the process does not end in time. Returns the exit code."""
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
         try:
@@ -161,7 +161,7 @@ class Node:
         self.paused = False
 
     def processor_ticks(self) -> int:
-        """Processor time used so far, in ticks of the kernel."""
+        """The processor time used so far, in ticks of the kernel."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return int(fields[11]) + int(fields[12])
 
@@ -170,11 +170,11 @@ class Node:
 
 
 def lose_power(nodes: list[Node]) -> None:
-    """Of all of them at one moment: they stand still, their disks take nothing more, they are dead, and their disks
-    are mounted again.
+    """Cut the power of all these nodes at the same moment: pause them, stop their disks, kill them, and mount their
+    disks again.
 
-    Standing still first is what makes it a moment: a node that saw its disk fail would say so to others, which a
-    machine without power cannot.
+    The pause makes it one moment: a node that saw its disk fail would report that to others, which a machine without
+    power cannot.
     """
     for node in nodes:
         node.pause()

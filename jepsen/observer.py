@@ -1,4 +1,4 @@
-"""Who leads what: asked of the nodes twice a second, for the nemesis (which aims by role), the report and the
+"""Observes the leaders: asks the nodes twice a second, for the nemesis (which aims by role), the report and the
 validity of the run."""
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ FAILURES = (OSError, TimeoutError, KraftError)
 
 
 class Observer:
-    """Keeps the newest that any node said. An isolated node's word counts only while nobody knows better: leader
-    epochs decide."""
+    """Keeps the newest state that any node reported. The higher leader epoch wins, so the report of an isolated node
+    counts only until a newer one arrives."""
 
     def __init__(self, cluster: Cluster, recorder: Recorder, topics: Sequence[str]) -> None:
         self._cluster = cluster
@@ -48,7 +48,7 @@ class Observer:
             self.look()
 
     def look(self) -> Sample:
-        """Ask one node, the next one each time."""
+        """Ask one node, in rotation."""
         numbers = [number for number, node in self._cluster.nodes.items() if node.alive and not node.paused]
         self._turn += 1
         if numbers:
@@ -91,7 +91,7 @@ class Observer:
                     )
 
     def quorum(self) -> Any:
-        """DescribeQuorum's partition, from any node that answers, or None."""
+        """Return the quorum's partition of DescribeQuorum from any node that answers, or None."""
         for number, node in self._cluster.nodes.items():
             if node.alive and not node.paused:
                 found = self._described(number)
@@ -100,8 +100,8 @@ class Observer:
         return None
 
     def _described(self, node: int) -> Any:
-        """DescribeQuorum's partition as one node tells it, or None: it does not answer, refuses as a whole (then
-        there is no partition), or knows no leader."""
+        """Return the quorum's partition of DescribeQuorum from one node. None if it does not answer, refuses the
+        request as a whole (then there is no partition), or knows no leader."""
         try:
             answer = self._cluster.ask(node, QUORUM, ASK_SECONDS_MAX)
         except FAILURES:
@@ -110,7 +110,7 @@ class Observer:
         return found if found is not None and found.error_code == 0 and found.leader_id >= 0 else None
 
     def is_voter(self, number: int) -> bool:
-        """Whether the quorum says so."""
+        """Whether the quorum has the node as a voter."""
         found = self.quorum()
         return found is not None and number in {each.replica_id for each in found.current_voters}
 

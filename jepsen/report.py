@@ -1,5 +1,4 @@
-"""The report of a run, as one page that needs nothing else: what was done to whom and when, who led, how long
-clients waited, what is wrong."""
+"""The report of a run as one self-contained page: the faults, the leaders, the waits of clients, and the findings."""
 
 from __future__ import annotations
 
@@ -181,7 +180,7 @@ class Page:
         return f"<table><tr><th>client</th><th>ok</th><th>unknown</th><th>failed</th></tr>{rows}</table>"
 
     def losses(self) -> str:
-        """What the cluster says that unclean elections cost; nothing where there were none."""
+        """The reported losses of unclean elections; empty if there were none."""
         rows = "".join(
             f"<tr><td>{escape(each.topic)}-{each.partition}</td><td>{each.leader_epoch}</td><td>"
             + (

@@ -1,4 +1,4 @@
-"""One run: a cluster is made, used, torn apart, healed, read, and judged."""
+"""One run: create a cluster, use it, inject faults, heal it, read everything, and judge."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ HISTORY = "history.jsonl"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """`rate` is records per second of each of the main producers; `flush` is flush.messages=1 for every log."""
+    """The options of a run. `rate` is records per second of each main producer. `flush` sets flush.messages=1 for every
+    log."""
 
     workload: str = "queue"
     plan: str = "swarm"
@@ -66,12 +67,12 @@ class Options:
 
 
 def settings(options: Options) -> Mapping[str, str]:
-    """What a run sets beside what all share."""
+    """The settings of a run beside those that all runs share."""
     return {"log.flush.interval.messages": "1"} if options.flush else {}
 
 
 class Run:
-    """`directory` gets the history, the nodes' logs and the report."""
+    """One run. `directory` gets the history, the nodes' logs and the report."""
 
     def __init__(self, options: Options, target: Target, directory: Path, scratch: Path) -> None:
         self.options = options
@@ -106,8 +107,8 @@ class Run:
         self._topics = [TOPIC, *([OUTPUTS] if options.workload in TRANSACTIONAL else [])]
 
     def execute(self) -> Verdict:
-        """Returns the verdict on what happened. A cluster that does not even start, formatted and with its power
-        lost since, is a violation."""
+        """Make the run and return its verdict. A cluster that does not start after it was formatted and its power was
+        cut is a violation."""
         self.recorder = Recorder(self.directory / HISTORY, self._facts)
         self.observer = Observer(self.cluster, self.recorder, self._topics)
         try:
@@ -147,7 +148,8 @@ class Run:
                 return
 
     def _await_brokers(self, admin: AdminClient) -> None:
-        """Replicas are to lie on all nodes, not on those that registered first. Raises NodeFailed."""
+        """Wait for all brokers, so that replicas are placed on all nodes, not only on the first to register. Raises
+        NodeFailed."""
         deadline, known = time.monotonic() + self.cluster.target.ready_seconds_max, 0
         while time.monotonic() < deadline:
             try:
@@ -200,10 +202,10 @@ class Run:
         self.recorder.done(Unexpected(process=who, began=now, ended=now, outcome=OK, what=what))
 
     def _heal(self) -> None:
-        """From the moment on when nothing is broken any more, deadlines count: the checker's 30 s for progress, 60 s
-        until all is seen.
+        """End all faults and start all nodes. Deadlines count from then: 30 s for progress, and 60 s until every record
+        is seen.
 
-        Where a process of the target takes long to start on a machine like this one, that is when all of them serve.
+        If the target's processes start slowly, deadlines count from when all of them serve.
         """
         for number in self.cluster.heal():
             node = self.cluster.nodes[number]
@@ -232,7 +234,7 @@ class Run:
         stuck(self.recorder, f"nothing is acknowledged by {behind} within {UNSEEN_SECONDS_MAX:g} s after healing")
 
     def _drain(self, clients: Clients) -> None:
-        """A little more load, then what was acknowledged has to be seen by somebody."""
+        """Let clients send a little more, then wait until every acknowledged record was read."""
         deadline = self.healed_at + WARM_UP_SECONDS_MAX / 2
         before = len(self.recorder.acknowledged)
         while time.monotonic() < deadline and (
@@ -269,7 +271,7 @@ class Run:
             watch.look()
 
     def _await_in_sync(self) -> dict[Partition, Sequence[int]]:
-        """The replicas of every partition; every one of them is to be in sync again."""
+        """Wait until every replica is in sync; return the replicas of each partition."""
         deadline = time.monotonic() + IN_SYNC_SECONDS_MAX
         while True:
             found = self.observer.look().partitions

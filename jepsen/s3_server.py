@@ -1,4 +1,4 @@
-"""An S3 server in a process of its own (moto), and a proxy in front of it that fails as networks and stores do."""
+"""An S3 server in its own process (moto), and a proxy before it that injects faults of networks and stores."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NOT_HANDED_ON = frozenset({"connection", "content-length", "transfer-encoding", 
 
 
 class Fault(Enum):
-    """What becomes of requests. `bites` counts them by its names."""
+    """The fates of requests. `bites` counts them by these names."""
 
     NONE = "none"
     OUTAGE = "the connection ends, and the server hears nothing"
@@ -43,7 +43,7 @@ class Fault(Enum):
 
 @dataclass(slots=True)
 class S3Server:
-    """The nodes ask `endpoint`; `direct` is the server itself."""
+    """A running server. Nodes use `endpoint`; `direct` bypasses the proxy."""
 
     endpoint: str
     direct: str
@@ -52,7 +52,7 @@ class S3Server:
 
     @property
     def environment(self) -> dict[str, str]:
-        """How a node is told of it."""
+        """The environment variables that give a node access."""
         return {
             "AWS_ACCESS_KEY_ID": "key",
             "AWS_SECRET_ACCESS_KEY": "secret",
@@ -62,7 +62,7 @@ class S3Server:
         }
 
     def names(self) -> list[str]:
-        """Of all objects in the bucket."""
+        """The names of all objects in the bucket."""
         found: list[str] = []
         more = {"list-type": "2"}
         while True:
@@ -74,7 +74,7 @@ class S3Server:
             more["continuation-token"] = token[1]
 
     def content(self, name: str) -> bytes | None:
-        """Of one object. None where there is none of that name any more: nodes delete what they have given up."""
+        """The content of an object; None if it no longer exists: nodes delete objects that they have given up."""
         try:
             return self._get(f"/{urllib.parse.quote(name)}")
         except urllib.error.HTTPError as problem:
@@ -92,7 +92,7 @@ class S3Server:
 
 @contextmanager
 def running_s3(host: str = "127.0.0.1") -> Iterator[S3Server]:
-    """A server with an empty bucket, which nodes reach at `host`; both end with the block."""
+    """Run a server with an empty bucket, which nodes reach at `host`; it ends with the block."""
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     tell_watchdog(process.pid)
@@ -148,14 +148,14 @@ def _proxy(direct: str, host: str) -> Iterator[S3Server]:
 
 
 class Listener(ThreadingHTTPServer):
-    """Those who ask are killed and cut off at times: that is not worth a word."""
+    """The proxy's server. It ignores broken connections: its clients are killed and cut off on purpose."""
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         pass
 
 
 class FaultyProxy(BaseHTTPRequestHandler):
-    """A connection an answer, so that a fault that begins meets the next request."""
+    """Handles one request for each connection, so that a new fault affects the next request."""
 
     s3: S3Server
 

@@ -1,10 +1,10 @@
-"""A place that leaves nothing behind: the whole run lives in namespaces that die with their first process.
+"""A sandbox that leaves nothing behind: the whole run lives in namespaces that end with their first process.
 
-The command starts itself again as process 1 of a new process namespace, with private mounts and network. The kernel
-then cleans up, whoever is killed and however: when process 1 ends every process in the namespace is killed, the last
-of them takes the mounts along, a mount takes its loop device along, and network namespaces go with the mounts that
-name them. What the kernel does not know of, the run's scratch directory, is removed by a watchdog: a process
-outside, in a session of its own, that waits for the end of a pipe which only the run holds open.
+The command starts itself again as process 1 of a new process namespace, with private mounts and network. However it is
+killed, the kernel then cleans up. When process 1 ends, every process in the namespace is killed, and the last of them
+releases the mounts. A mount releases its loop device, and network namespaces end with the mounts that name them. The
+kernel does not know the run's scratch directory. A watchdog removes it: an outside process in its own session, which
+waits for the end of a pipe that only the run holds open.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ COMMAND_SECONDS_MAX = 180.0
 
 
 class Unsupported(Exception):
-    """This machine cannot do it; the message names what is missing."""
+    """Raised when this machine cannot run the sandbox; the message names what is missing."""
 
 
 def missing() -> str | None:
-    """What keeps this machine from running real nodes in namespaces, or None."""
+    """What this machine lacks to run real nodes in namespaces, or None."""
     if os.geteuid() != 0:
         return "root"
     for command, package in (
@@ -64,22 +64,23 @@ def inside() -> bool:
 
 
 def scratch() -> Path:
-    """A directory that the watchdog removes."""
+    """The scratch directory, which the watchdog removes."""
     return Path(os.environ[SCRATCH])
 
 
 def scratch_name() -> str:
-    """Unique on this machine; what cannot lie in the scratch directory bears it, and the watchdog removes that, too."""
+    """A name that is unique on this machine, for what cannot be in the scratch directory; the watchdog removes that,
+    too."""
     return scratch().name
 
 
 def die_with_parent() -> None:
-    """For a child just forked: SIGKILL when its parent dies."""
+    """Have the kernel kill this child process when its parent ends; call it just after the fork."""
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def enter(arguments: Sequence[str]) -> int:
-    """Run `python -m jepsen` with `arguments` in a sandbox, to its end; returns its exit code. Raises Unsupported."""
+    """Run `python -m jepsen` with `arguments` in a sandbox. Returns its exit code. Raises Unsupported."""
     if (reason := missing()) is not None:
         raise Unsupported(reason)
     directory = tempfile.mkdtemp(prefix="kraft-jepsen-scratch-")
@@ -118,8 +119,7 @@ def enter(arguments: Sequence[str]) -> int:
 
 
 def reduced(body: Callable[[], int]) -> int:
-    """Run `body` outside of any sandbox, with a scratch directory and a watchdog that also ends the processes it was
-    told of."""
+    """Run `body` without a sandbox, with a scratch directory and a watchdog that also kills registered processes."""
     directory = tempfile.mkdtemp(prefix="kraft-jepsen-scratch-")
     alive, held = os.pipe()
     watching = [sys.executable, "-m", "jepsen.sandbox", str(alive), directory]
@@ -134,13 +134,13 @@ def reduced(body: Callable[[], int]) -> int:
 
 
 def tell_watchdog(process: int) -> None:
-    """In the reduced form: this process must not outlive us. In the sandbox the kernel sees to that."""
+    """Register a process that must not outlive the run, in the reduced form. In the sandbox the kernel ends it."""
     if WATCHDOG in os.environ:
         os.write(int(os.environ[WATCHDOG]), f"{process}\n".encode())
 
 
 def prepare() -> None:
-    """The first thing inside: mounts that nobody else sees, and names of network namespaces that are ours alone."""
+    """Set the sandbox up, first of all: private mounts, and private names of network namespaces."""
     os.environ["PATH"] += ":/sbin:/usr/sbin"
     run("mount", "--make-rprivate", "/")
     Path("/run/netns").mkdir(parents=True, exist_ok=True)
@@ -151,7 +151,7 @@ def prepare() -> None:
 
 @contextmanager
 def fresh_namespaces() -> Iterator[None]:
-    """One run's network and mounts; the next run in the same sandbox finds none of them."""
+    """Give one run its network and mounts, and remove them after it."""
     try:
         yield
     finally:
@@ -165,7 +165,7 @@ def fresh_namespaces() -> Iterator[None]:
 
 
 def run(*command: str, stdin: str | None = None) -> str:
-    """Run a command of the system to its end; returns what it printed. Raises RuntimeError with its complaint."""
+    """Run a system command and return its output. Raises RuntimeError with its error text."""
     done = subprocess.run(
         command, input=stdin, capture_output=True, text=True, check=False, timeout=COMMAND_SECONDS_MAX
     )
@@ -177,8 +177,8 @@ def run(*command: str, stdin: str | None = None) -> str:
 
 
 def watch(alive: int, directory: str) -> None:
-    """The watchdog: wait until nobody holds the pipe, then end the processes it was told of through it, and remove
-    the scratch directory."""
+    """The watchdog: wait until the pipe has no writer, then kill the processes registered through it, and remove the
+    scratch directory."""
     told = b""
     while data := os.read(alive, 4096):
         told += data

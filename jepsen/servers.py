@@ -1,4 +1,4 @@
-"""How nodes are reached: by everybody, or by those alone who log in by a password, over TLS."""
+"""The access to nodes: open to all, or only with a password over TLS."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ SESSION_MS: Final = 5000
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """What clients need, by the names of each library."""
+    """The connection settings of clients, by the names of each library."""
 
     librdkafka: Mapping[str, Any]
     aiokafka: Mapping[str, Any]
 
 
 def open_servers(bootstrap: str) -> Servers:
-    """Those that let in everybody."""
+    """The settings for nodes that are open to all."""
     return Servers({**COMMON, "bootstrap.servers": bootstrap}, {"bootstrap_servers": bootstrap})
 
 
 class Access:
-    """Who is let in by the nodes of a cluster, and by what. With `secured`, SASL_SSL between all, an authorizer, and
-    sessions of five seconds. `directory` gets keys and certificates."""
+    """The security of a cluster. With `secured`: SASL_SSL everywhere, an authorizer, and sessions of five seconds.
+    `directory` gets keys and certificates."""
 
     def __init__(self, directory: Path, *, secured: bool) -> None:
         self._security = ClusterSecurity("sasl_ssl", authorizer=True) if secured else None
@@ -57,7 +57,7 @@ class Access:
         return "PLAINTEXT" if self._security is None else "CLIENTS"
 
     def settings(self) -> dict[str, str]:
-        """Of nodes."""
+        """The security settings of nodes."""
         if self._security is None:
             return dict(OPEN)
         return {
@@ -69,7 +69,7 @@ class Access:
         }
 
     def servers(self, bootstrap: str) -> Servers:
-        """What clients need to get in."""
+        """The connection settings of clients."""
         if self._security is None:
             return open_servers(bootstrap)
         librdkafka = self._security.client_settings("librdkafka", bootstrap, ADMIN)
@@ -79,11 +79,11 @@ class Access:
 
     @property
     def tls(self) -> Tls | None:
-        """The harness's own, for what it asks itself."""
+        """The TLS settings of the harness's own requests."""
         found = None if self._security is None else self._security.tls
         return None if found is None else replace(found, check_host=False)
 
     @property
     def login(self) -> Login | None:
-        """The harness's own."""
+        """The login of the harness's own requests."""
         return None if self._security is None else self._security.login

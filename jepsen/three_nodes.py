@@ -1,4 +1,4 @@
-"""Three nodes in three processes, each broker and controller, and what tests do to them with unmodified clients."""
+"""A cluster of three processes, each broker and controller, and what tests do to it with unmodified clients."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BATCH = 1000
 
 
 def until(condition: Callable[[], Any], what: str, seconds: float = WAIT_SECONDS_MAX) -> Any:
-    """What `condition` returns as soon as that is true."""
+    """Wait until `condition` returns a true value, and return that."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         found = condition()
@@ -39,7 +39,7 @@ def until(condition: Callable[[], Any], what: str, seconds: float = WAIT_SECONDS
 
 
 def ask(bootstrap: str, request: Any) -> Any:
-    """The answer of the broker there to a request in its newest version."""
+    """Return a broker's response to a request in its newest version."""
     host, _, port = bootstrap.rpartition(":")
 
     async def call() -> Any:
@@ -60,7 +60,7 @@ def batches_between(log: bytes, start: int, end: int) -> list[bytes]:
 
 
 def next_offset(log: bytes) -> int:
-    """One past the last record."""
+    """The offset after the last record."""
     return max(batch.next_offset for batch in batches(log))
 
 
@@ -75,11 +75,11 @@ class ThreeNodes(ProcessCluster):
         }
 
     def ask(self, node: int, request: Any) -> Any:
-        """The answer of a broker to a request in its newest version."""
+        """Return a broker's response to a request in its newest version."""
         return ask(self.nodes[node].bootstrap, request)
 
     def create(self, topic: str, partitions: int = 1, replicas: int = 3, **config: str) -> str:
-        """Returns when every node that runs has heard of it: the controller answers before that."""
+        """Create a topic. Returns when every running node knows it: the controller answers before that."""
         wanted = NewTopic(
             topic,
             partitions,
@@ -94,7 +94,7 @@ class ThreeNodes(ProcessCluster):
         return topic
 
     def partitions(self, topic: str) -> dict[int, Any]:
-        """As the first client sees them that is answered, by index: leader, replicas, isrs."""
+        """The partitions by index, from the first client that gets an answer: leader, replicas, isrs."""
 
         def told() -> Any:
             try:
@@ -112,15 +112,15 @@ class ThreeNodes(ProcessCluster):
         return int(until(known, f"{topic}-{partition} has no leader"))
 
     def told_by(self, node: int, topic: str) -> dict[int, Any]:
-        """The partitions as this node tells them, by index: leader_id, replica_nodes, isr_nodes. Asks nobody else:
-        others may be paused."""
+        """The partitions by index in this node's metadata: leader_id, replica_nodes, isr_nodes. No other node is asked:
+        it may be paused."""
         found = self.ask(
             node, MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
         ).topics[0]
         return {partition.partition_index: partition for partition in found.partitions}
 
     def quorum(self, node: int) -> Any:
-        """What this node's broker tells of the quorum: leader_id, high_watermark, current_voters, observers."""
+        """The quorum as this node's broker describes it: leader_id, high_watermark, current_voters, observers."""
         request = DescribeQuorumRequest(
             topics=[TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])]
         )
@@ -138,7 +138,7 @@ class ThreeNodes(ProcessCluster):
         until(all_led, "partitions have no leaders after a restart")
 
     def until_in_sync(self, topic: str) -> None:
-        """Every replica of every partition is in its in-sync set."""
+        """Wait until all replicas of every partition are in sync."""
 
         def in_sync() -> bool:
             found = self.partitions(topic)
@@ -147,7 +147,7 @@ class ThreeNodes(ProcessCluster):
         until(in_sync, f"{topic} is not in sync: " + "\n".join(node.log_tail(15) for node in self.nodes.values()))
 
     def records(self, node: int, topic: str, partition: int) -> bytes:
-        """The segments of a replica on disk, one after another."""
+        """The bytes of all segments of a replica on disk, in order."""
         directory = self.nodes[node].directory / "data" / f"{topic}-{partition}"
         return b"".join(path.read_bytes() for path in sorted(directory.glob("*.log")))
 
@@ -161,10 +161,10 @@ class ThreeNodes(ProcessCluster):
         return bytes(until(same, f"the replicas of {topic}-{partition} differ"))
 
     def until_agree(self, topic: str, partition: int = 0, nodes: Sequence[int] = NODES) -> bytes:
-        """Wait until these replicas have the same batches from the largest log start to the high watermark, and
-        return those.
+        """Wait until these replicas have the same batches from the largest log start to the high watermark, and return
+        those.
 
-        Unlike `until_identical`, replicas may begin at different offsets, as after DeleteRecords or a refill.
+        Unlike in `until_identical`, replicas may start at different offsets, as after DeleteRecords or a refill.
         """
         start, end = watermarks(Consumer(self.servers(group_id="watermarks")), topic, partition, WAIT_SECONDS_MAX)
 
@@ -177,8 +177,8 @@ class ThreeNodes(ProcessCluster):
         return bytes(until(same, f"the replicas of {topic}-{partition} on {nodes} differ between {start} and {end}"))
 
     def read(self, topic: str, expected: int, partitions: int = 1) -> list[tuple[int, int, bytes]]:
-        """(partition, offset, value) of everything committed, from the beginning. Where librdkafka hangs, another
-        consumer begins anew."""
+        """Read all committed records from the beginning as (partition, offset, value). If librdkafka hangs, another
+        consumer starts over."""
         deadline = time.monotonic() + WAIT_SECONDS_MAX
         while True:
             try:
@@ -211,7 +211,7 @@ class ThreeNodes(ProcessCluster):
 
 
 def assert_acknowledged(cluster: ThreeNodes, topic: str, writer: SteadyWriter) -> None:
-    """Each acknowledged record is there, where it was acknowledged, once; in the order of writing."""
+    """Assert that each acknowledged record exists once, at its acknowledged offset, in the order of writing."""
     assert not writer.failed
     found = cluster.read(topic, len(writer.acknowledged))
     at = {offset: value for _, offset, value in found}
@@ -231,7 +231,7 @@ def assert_acknowledged(cluster: ThreeNodes, topic: str, writer: SteadyWriter) -
 
 
 def assert_nothing_lost(cluster: ThreeNodes, topic: str, writer: SteadyWriter) -> None:
-    """`assert_acknowledged`, and the same bytes on every replica."""
+    """Assert the same as `assert_acknowledged`, and that all replicas have the same bytes."""
     cluster.until_in_sync(topic)
     cluster.until_identical(topic)
     assert_acknowledged(cluster, topic, writer)

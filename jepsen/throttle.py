@@ -15,11 +15,11 @@ GROUPS = Path("/sys/fs/cgroup/blkio")
 
 
 class Refused(Exception):
-    """This kernel has no such control groups, or they are not ours to make."""
+    """Raised when this kernel has no such control groups, or they may not be changed."""
 
 
 def group_of(process: int) -> Path:
-    """Where a process is now. Raises Refused."""
+    """The control group of a process. Raises Refused."""
     for line in Path(f"/proc/{process}/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         if "blkio" in controllers.split(","):
@@ -28,7 +28,7 @@ def group_of(process: int) -> Path:
 
 
 class Throttle:
-    """Of one process upon one block device, from making to `end`. Raises Refused."""
+    """A limit for one process on one block device, from creation to `end`. Raises Refused."""
 
     def __init__(self, name: str, process: int, device: str, bytes_per_second: int) -> None:
         self.process = process
@@ -46,14 +46,14 @@ class Throttle:
         (self.group / name).write_text(text)
 
     def written_bytes(self) -> int:
-        """How much went through the narrow place."""
+        """The number of bytes written under the limit."""
         for line in (self.group / "blkio.throttle.io_service_bytes").read_text().splitlines():
             if line.startswith(f"{self.device} Write "):
                 return int(line.split()[2])
         return 0
 
     def end(self) -> None:
-        """The disk is as fast as ever, and the group is gone."""
+        """End the limit and remove the group."""
         self._write("blkio.throttle.write_bps_device", f"{self.device} 0")
         for process in (self.group / "cgroup.procs").read_text().split():
             (self._home / "cgroup.procs").write_text(process)
@@ -61,7 +61,8 @@ class Throttle:
 
 
 def remove_groups(prefix: str) -> bool:
-    """Groups whose name begins so; their processes are gone, or soon will be. Whether none is left."""
+    """Remove the groups whose name has the prefix; their processes have ended, or soon will. Returns whether none is
+    left."""
     left = list(GROUPS.glob(f"{prefix}*"))
     for group in left:
         try:

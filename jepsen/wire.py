@@ -1,10 +1,10 @@
-"""A bad cable: what goes to and from a node is late, out of order, or comes twice. The kernel here has no netem, so
-it is a process of its own.
+"""A bad cable: frames to and from a node are late, out of order, or duplicated. The kernel here has no netem, so a
+process does it.
 
-It runs in the switch's namespace between the node's port and the switch: frames from the port go out of a TAP device
-that takes the port's place in the bridge, frames for the TAP go to the port, each after a delay drawn for it. A
-frame that is held back longer is overtaken. The firewall of the bridge sees the frames as ever. It starts with
-`ready`, ends when its input does, and then says in one line of JSON what it did (`Counts`).
+It runs in the switch's namespace between the node's port and the switch. A TAP device takes the port's place in the
+bridge. Frames from the port leave through the TAP, and frames for the TAP go to the port, each after a random delay. A
+frame with a longer delay is overtaken. The firewall of the bridge sees the frames as before. The process prints `ready`
+at its start, ends with its input, and then prints one line of JSON with its effects (`Counts`).
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ WAITING_MAX = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quality:
-    """Of each frame: late by `delay` and up to `jitter` more (s), in order; twice with a chance; with another held
-    back by `jitter` once more, out of order."""
+    """The faults of each frame, in seconds and chances: late by `delay` and up to `jitter` more, in order; sent twice
+    with one chance; held back by another `jitter`, out of order, with another."""
 
     delay: float = 0.0
     jitter: float = 0.0
@@ -54,7 +54,7 @@ class Counts:
 
 
 class Queue:
-    """Frames on their way, by when they are due. Pure: it is told the time."""
+    """The frames under way, by due time. Pure: the time is an argument."""
 
     def __init__(self, quality: Quality, chance: random.Random) -> None:
         self.quality = quality
@@ -66,7 +66,7 @@ class Queue:
         self._last_due: dict[int, float] = {}
 
     def put(self, now: float, way: int, frame: bytes) -> None:
-        """A frame that goes one way or the other (0, 1)."""
+        """Add a frame in one direction (0 or 1)."""
         self.counts.frames += 1
         copies = 1 + (self._chance.random() < self.quality.twice)
         self.counts.twice += copies - 1
@@ -85,7 +85,7 @@ class Queue:
             heapq.heappush(self._waiting, (due, self._number, way, frame))
 
     def due(self, now: float) -> list[tuple[int, bytes]]:
-        """Frames whose time has come, in the order in which it did."""
+        """The frames that are due, in order of their due time."""
         found = []
         while self._waiting and self._waiting[0][0] <= now:
             _, number, way, frame = heapq.heappop(self._waiting)
@@ -95,12 +95,12 @@ class Queue:
         return found
 
     def wait_seconds(self, now: float) -> float | None:
-        """Until the next is due; None when nothing is on its way."""
+        """The seconds until the next frame is due; None without frames."""
         return max(0.0, self._waiting[0][0] - now) if self._waiting else None
 
 
 def open_tap(name: str) -> int:
-    """A TAP device of that name; it goes when the descriptor is closed."""
+    """Open a TAP device of that name; it is removed when the descriptor is closed."""
     descriptor = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
     fcntl.ioctl(descriptor, TUNSETIFF, struct.pack("16sH", name.encode(), IFF_TAP | IFF_NO_PI))
     return descriptor
@@ -115,7 +115,7 @@ class Wire:
         self._port.setblocking(False)
 
     def run(self) -> None:
-        """Until standard input ends."""
+        """Forward frames until standard input ends."""
         poll = select.poll()
         for descriptor in (self._tap, self._port.fileno(), sys.stdin.fileno()):
             poll.register(descriptor, select.POLLIN)
@@ -159,8 +159,8 @@ class Wire:
 
 
 def set_offload(device: str, wanted: bool) -> None:
-    """Whether checksums and the cutting of long frames are left to the device: a veth never does that work, which
-    shows when frames leave the kernel."""
+    """Turn the device's offloading of checksums and segmentation on or off. A veth never does that work, which shows
+    when frames leave the kernel."""
     command = array.array("B", struct.pack("II", ETHTOOL_STXCSUM, wanted))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, SIOCETHTOOL, struct.pack("16sP", device.encode(), command.buffer_info()[0]))

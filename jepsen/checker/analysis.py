@@ -1,9 +1,9 @@
-"""What several rules need to know of a history, worked out once: by partition the sends, polls and versions; when
-all was healed.
+"""The parts of a history that several rules need, computed once: the sends, polls and versions of each partition, and
+the time of healing.
 
-The versions of a partition are the values known at each offset, from every poll whatever became of it, from
-acknowledged sends, and from the final read. Offsets without a value (control records, compaction) leave no hole:
-order and skips are judged by rank among the known offsets.
+The versions of a partition are the values known at each offset: from all polls, from acknowledged sends, and from the
+final read. An offset without a value (a control record, or compacted) is no hole: order and skips are judged by rank
+among the known offsets.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EFFECT_SECONDS_MAX = 10.0
 
 
 class PartitionHistory:
-    """All that concerns one partition."""
+    """The operations on one partition."""
 
     def __init__(self, place: Partition) -> None:
         self.place = place
@@ -50,12 +50,12 @@ class PartitionHistory:
 
     @cached_property
     def is_compacted(self) -> bool:
-        """Whether records may go while their keys stay."""
+        """Whether older records of a key may be removed."""
         return (self.final is not None and self.final.compacted) or any(send.keys is not None for send in self.sends)
 
     @cached_property
     def acknowledged(self) -> list[Send]:
-        """Successful sends whose offset was told."""
+        """The successful sends with a known offset."""
         return [send for send in self.sends if send.outcome == OK and send.acks != 0 and send.offset >= 0]
 
     @cached_property
@@ -74,12 +74,12 @@ class PartitionHistory:
 
     @cached_property
     def epochs(self) -> dict[str, int]:
-        """The leader epoch under which each value that was ever read had been appended."""
+        """For each value that was read, the leader epoch under which it was appended."""
         return {value: epoch for read in self.reads for _, value, epoch in read.records if epoch >= 0}
 
     @cached_property
     def versions(self) -> dict[int, dict[str, str]]:
-        """Offset to the values known there, each with who says so; in order of offset."""
+        """For each offset, in order, the values known there, each with its source."""
         found: dict[int, dict[str, str]] = {}
         for poll in self.polls:
             for offset, value, _ in poll.records:
@@ -93,7 +93,7 @@ class PartitionHistory:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Where each value is known to be."""
+        """The offset of each known value."""
         return {value: offset for offset, values in self.versions.items() for value in values}
 
     @cached_property
@@ -101,11 +101,11 @@ class PartitionHistory:
         return list(self.versions)
 
     def rank(self, offset: int) -> int:
-        """The place of `offset` among all known ones."""
+        """The number of known offsets below `offset`."""
         return bisect_left(self._offsets, offset)
 
     def producer_of(self, offset: int) -> tuple[int, int] | None:
-        """Id and epoch of the producer whose record is at `offset`, where that is known."""
+        """The producer id and epoch of the record at `offset`; None if unknown."""
         batches = [] if self.writers is None else self.writers.batches
         at = bisect_right(batches, offset, key=lambda batch: batch[0]) - 1
         if at < 0 or not offset < batches[at][1]:
@@ -115,7 +115,7 @@ class PartitionHistory:
 
     @cached_property
     def clients_of(self) -> dict[tuple[int, int], set[str]]:
-        """The clients that sent what each producer id and epoch wrote."""
+        """For each producer id and epoch, the clients that sent its records."""
         found: dict[tuple[int, int], set[str]] = {}
         for offset, value in self.final_log.items():
             producer, send = self.producer_of(offset), self.sender.get(value)
@@ -125,12 +125,12 @@ class PartitionHistory:
 
     @cached_property
     def deleted_before(self) -> int:
-        """The offset below which somebody ever asked that records be deleted, and was not refused for certain."""
+        """The highest offset below which records may have been deleted by a DeleteRecords request."""
         return self.deleted_by(math.inf)
 
     def deleted_by(self, moment: float) -> int:
-        """The same of what was asked for up to `moment`. Up to the end counts as everything that is known to have
-        been there."""
+        """The same as `deleted_before`, for requests that began by `moment`. A request up to the end counts as one for
+        all known offsets."""
         asked = [delete.before for delete in self.deletes if delete.outcome != FAIL and delete.began <= moment]
         return max(((self._end if before < 0 else before) for before in asked), default=0)
 
@@ -140,7 +140,7 @@ class PartitionHistory:
 
 
 class Analysis:
-    """The history, by partition."""
+    """A history, arranged by partition."""
 
     def __init__(self, history: History) -> None:
         self.history = history
@@ -175,7 +175,7 @@ class Analysis:
         return [partition for partition in self.partitions.values() if partition.is_compacted and partition.final]
 
     def is_disturbed(self, began: float, ended: float | None) -> bool:
-        """Whether a fault was at work between two moments, or shortly before, so that its effects may have lasted."""
+        """Whether a fault was active between two moments, or so shortly before that its effects may have lasted."""
         until = math.inf if ended is None else ended
         return any(
             fault.began <= until and began <= (math.inf if fault.ended is None else fault.ended) + EFFECT_SECONDS_MAX
@@ -188,5 +188,5 @@ class Analysis:
 
     @cached_property
     def healed_at(self) -> float | None:
-        """When the last fault was over, if the harness says so."""
+        """The time at which the last fault was over; None if the harness recorded none."""
         return max((phase.began for phase in self.history.of(Phase) if phase.name == HEALED), default=None)

@@ -60,7 +60,7 @@ RULES: Final[dict[str, Callable[[Analysis], Iterator[str]]]] = {
 
 
 class Finding(NamedTuple):
-    """A rule that the history breaks, and how."""
+    """A broken rule, and a sentence that says how the history breaks it."""
 
     rule: str
     sentence: str
@@ -70,7 +70,7 @@ class Finding(NamedTuple):
 
 
 def check(history: History) -> list[Finding]:
-    """Everything that is wrong with the history, at most `FINDINGS_MAX` of each rule."""
+    """Return all findings in the history, at most `FINDINGS_MAX` for each rule."""
     analysis = Analysis(history)
     return [
         Finding(name, sentence) for name, rule in RULES.items() for sentence in islice(rule(analysis), FINDINGS_MAX)

@@ -1,8 +1,8 @@
-"""The error codes that say that a request certainly had no effect.
+"""The error codes that mean that a request certainly had no effect.
 
-Most false alarms and most misses of a checker come from here. A code is definite only if the broker gives it before
-it appends: NOT_ENOUGH_REPLICAS is, NOT_ENOUGH_REPLICAS_AFTER_APPEND is not; NOT_LEADER_OR_FOLLOWER is not with
-acks=all, for a leader that is deposed while it waits for its followers says so.
+Most false alarms and most misses of a checker are caused here. A code is definite only if the broker returns it before
+it appends. NOT_ENOUGH_REPLICAS is definite, NOT_ENOUGH_REPLICAS_AFTER_APPEND is not. NOT_LEADER_OR_FOLLOWER is not
+definite with acks=all: a leader that is deposed while it waits for its followers returns it too.
 """
 
 from __future__ import annotations
@@ -50,5 +50,5 @@ DEFINITE: Final = frozenset(
 
 
 def is_definite(error: str) -> bool:
-    """Whether the error named so means that nothing was written."""
+    """Whether the error of this name means that nothing was written."""
     return error in DEFINITE

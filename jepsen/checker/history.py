@@ -1,7 +1,7 @@
-"""A history: operations in the order in which they began to be known, and their way through JSON lines.
+"""A history: operations in the order in which they were recorded, and their form as JSON lines.
 
-A line has the field `op` with the name of its kind (`Send.OP` and so on) and the fields of the class; absent fields
-have their defaults, unknown ones are refused.
+A line has the field `op` with the name of its kind (`Send.OP` and so on) and the fields of the class. Absent fields
+have their defaults; unknown fields are refused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SomeOperation = TypeVar("SomeOperation", bound=Operation)
 
 
 class History:
-    """All operations of one run, in the order in which they began to be known."""
+    """All operations of one run, in the order in which they were recorded."""
 
     __slots__ = ("_by_kind", "operations")
 
@@ -41,7 +41,7 @@ def to_line(operation: Operation) -> str:
 
 
 def from_line(line: str) -> Operation:
-    """Raises ValueError for what is no operation."""
+    """Parse a line. Raises ValueError if it is no operation."""
     fields = json.loads(line)
     kind = KINDS.get(fields.pop("op", ""))
     if kind is None:
@@ -60,5 +60,5 @@ def write_lines(history: History) -> Iterator[str]:
 
 
 def read_lines(lines: Iterable[str]) -> History:
-    """Raises ValueError."""
+    """Parse all lines. Raises ValueError."""
     return History(from_line(line) for line in lines if line.strip())

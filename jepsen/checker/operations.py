@@ -1,7 +1,7 @@
-"""What clients did and saw, and what nodes were seen to be: one class a kind of operation.
+"""The operations of clients, and the observed states of nodes: one class for each kind.
 
-Every value sent is unique in the whole history. `began` and `ended` are seconds of one clock; `ended` is None while,
-or because, nobody answered.
+Every value sent is unique in the whole history. `began` and `ended` are seconds of one clock. `ended` is None while
+there is no response, and stays None if none arrives.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Partition = tuple[str, int]
 
 @dataclass(slots=True, kw_only=True)
 class Operation:
-    """What all have. `process` is one client that does one thing after the other, or the node that is observed."""
+    """The fields of all operations. `process` is one client, which acts sequentially, or the observed node."""
 
     OP: ClassVar[str] = ""
     process: str
@@ -31,14 +31,14 @@ class Operation:
         self.outcome, self.ended = OK, now
 
     def failed(self, now: float, error: str, *, definite: bool) -> None:
-        """It ended with an error code; `definite` says that it had no effect (`errors.is_definite`), nor had earlier
-        attempts at the same."""
+        """End the operation with an error code. `definite` says that neither it nor an earlier attempt had an effect
+        (`errors.is_definite`)."""
         self.outcome, self.ended, self.error = FAIL if definite else INFO, now, error
 
 
 @dataclass(slots=True, kw_only=True)
 class Keyed(Operation):
-    """About one partition."""
+    """An operation on one partition."""
 
     topic: str
     partition: int
@@ -50,9 +50,10 @@ class Keyed(Operation):
 
 @dataclass(slots=True, kw_only=True)
 class Send(Keyed):
-    """One batch of a producer. `offset` is that of its first value, as it was told.
+    """One batch of a producer. `offset` is the acknowledged offset of its first value.
 
-    What an election may take although it was acknowledged (acks=1 with more than one replica) has the outcome INFO.
+    A batch that an election may lose although it was acknowledged (acks=1 with more than one replica) has the outcome
+    INFO.
     """
 
     OP: ClassVar[str] = "send"
@@ -68,12 +69,11 @@ class Send(Keyed):
 
 @dataclass(slots=True, kw_only=True)
 class Poll(Keyed):
-    """What one Fetch brought of one partition: [offset, value, leader epoch of its batch], in the order in which
-    they came.
+    """The records that one Fetch returned from one partition, in order: [offset, value, leader epoch of the batch].
 
-    `epoch` is the leader epoch under which the leader answered, as far as the client knows (it sent it and was not
-    refused), else -1. `repositioned` says that the reader did not go on from where its last successful poll ended
-    (assigned anew, sought, reset).
+    `epoch` is the leader epoch under which the leader answered, if the client knows it (it sent the epoch and was not
+    refused), else -1. `repositioned` says that the reader did not continue where its last successful poll ended: it was
+    assigned again, it sought, or it was reset.
     """
 
     OP: ClassVar[str] = "poll"
@@ -97,7 +97,8 @@ class ListOffset(Keyed):
 
 @dataclass(slots=True, kw_only=True)
 class DeleteRecords(Keyed):
-    """Everything below `before` shall go; -1 means up to the high watermark. `low_watermark` is the answer."""
+    """A request to delete the records below `before`; -1 means up to the high watermark. `low_watermark` is the
+    response."""
 
     OP: ClassVar[str] = "delete_records"
     before: int = -1
@@ -106,8 +107,8 @@ class DeleteRecords(Keyed):
 
 @dataclass(slots=True, kw_only=True)
 class Commit(Keyed):
-    """OffsetCommit of one partition. Each offset is committed once per group and partition. `generation` is -1
-    without a membership."""
+    """OffsetCommit of one partition. Each offset is committed once per group and partition. `generation` is -1 without
+    membership."""
 
     OP: ClassVar[str] = "commit"
     group: str
@@ -121,8 +122,8 @@ class Commit(Keyed):
 
 @dataclass(slots=True, kw_only=True)
 class Transaction(Operation):
-    """One transaction of a producer: the values of its sends, and the offset that it commits for a group, unless that
-    is -1. Each of its sends, and its commit, has its outcome: FAIL where nobody ever asked to commit it."""
+    """One transaction of a producer: the values of its sends, and the offset that it commits for a group, or -1. Its
+    sends and its commit have outcomes of their own: FAIL if the transaction was never asked to commit."""
 
     OP: ClassVar[str] = "transaction"
     transactional_id: str
@@ -135,7 +136,7 @@ class Transaction(Operation):
 
 @dataclass(slots=True, kw_only=True)
 class Committed(Keyed):
-    """OffsetFetch of one partition; -1 is "none"."""
+    """OffsetFetch of one partition; -1 means that there is no committed offset."""
 
     OP: ClassVar[str] = "committed"
     group: str
@@ -150,7 +151,7 @@ class Committed(Keyed):
 
 @dataclass(slots=True, kw_only=True)
 class Assigned(Operation):
-    """A member got its share of a generation. `decision` names the leader's one decision, unique in the history."""
+    """A member got its assignment for a generation. `decision` names the leader's assignment, unique in the history."""
 
     OP: ClassVar[str] = "assigned"
     group: str
@@ -161,8 +162,8 @@ class Assigned(Operation):
 
 @dataclass(slots=True, kw_only=True)
 class Owned(Operation):
-    """A member of a consumer group of KIP-848 was told what it owns under its epoch from now on; nothing, under a
-    negative epoch: that it has left."""
+    """The coordinator told a member of a KIP-848 group which partitions it owns under its epoch. None under a negative
+    epoch: the member has left."""
 
     OP: ClassVar[str] = "owned"
     group: str
@@ -173,7 +174,7 @@ class Owned(Operation):
 
 @dataclass(slots=True, kw_only=True)
 class Said(Operation):
-    """A member of a consumer group of KIP-848 said in a heartbeat under its epoch that it owns just these."""
+    """A member of a KIP-848 group reported in a heartbeat under its epoch which partitions it owns."""
 
     OP: ClassVar[str] = "said"
     group: str
@@ -184,8 +185,8 @@ class Said(Operation):
 
 @dataclass(slots=True, kw_only=True)
 class TopicChange(Operation):
-    """A topic is to have `partitions`; 0: it is to be deleted. `config` holds what was set. `attempts` is how often
-    it was asked for."""
+    """A request to give a topic `partitions` partitions, or to delete it (0). `config` has the configs set. `attempts`
+    counts the requests."""
 
     OP: ClassVar[str] = "topic_change"
     topic: str
@@ -196,7 +197,7 @@ class TopicChange(Operation):
 
 @dataclass(slots=True, kw_only=True)
 class TopicSeen(Operation):
-    """After healing: what a topic is, 0 partitions if it is not there."""
+    """After healing: the state of a topic; 0 partitions if it does not exist."""
 
     OP: ClassVar[str] = "topic_seen"
     topic: str
@@ -206,8 +207,7 @@ class TopicSeen(Operation):
 
 @dataclass(slots=True, kw_only=True)
 class FinalRead(Keyed):
-    """After healing: a fresh client read the whole partition, from `start` up to `end` (its latest offset, asked for
-    before)."""
+    """After healing: a new client read the whole partition from `start` to `end` (its latest offset, listed first)."""
 
     OP: ClassVar[str] = "final_read"
     start: int = 0
@@ -221,7 +221,7 @@ class FinalRead(Keyed):
 
 @dataclass(slots=True, kw_only=True)
 class Permission(Operation):
-    """An administrator gave a user the right to write to a topic, or took it again."""
+    """An administrator granted or revoked a user's permission to write to a topic."""
 
     OP: ClassVar[str] = "permission"
     user: str
@@ -231,7 +231,7 @@ class Permission(Operation):
 
 @dataclass(slots=True, kw_only=True)
 class Asked(Operation):
-    """A node let a user in, or refused what it may not do: `operation` is "write" or "read"."""
+    """A node authorized a user's request or refused it. `operation` is "write" or "read"."""
 
     OP: ClassVar[str] = "asked"
     user: str
@@ -245,8 +245,8 @@ class Asked(Operation):
 
 @dataclass(slots=True, kw_only=True)
 class Throttled(Operation):
-    """A client was told to wait for `seconds`, and asked again on the same connection: from when it sent the one
-    request to when the next was answered."""
+    """A client was throttled for `seconds`, and sent another request on the same connection. The times are those of
+    sending the first request and of the response to the second."""
 
     OP: ClassVar[str] = "throttled"
     user: str
@@ -255,7 +255,8 @@ class Throttled(Operation):
 
 @dataclass(slots=True, kw_only=True)
 class Phase(Operation):
-    """The harness: `name` is "chaos", "healed" (all faults are over from `began` on) or "drained" (all was read)."""
+    """A phase of the run, recorded by the harness: "chaos", "healed" (all faults are over from `began` on) or "drained"
+    (everything was read)."""
 
     OP: ClassVar[str] = "phase"
     name: str
@@ -263,8 +264,8 @@ class Phase(Operation):
 
 @dataclass(slots=True, kw_only=True)
 class FaultInjected(Operation):
-    """The harness: a fault of some kind upon something that had `role` at the time. `ended` when it was over, None
-    if it lasts until healing."""
+    """A fault, recorded by the harness. `role` is the role of its target at the time. `ended` is None if it lasts until
+    healing."""
 
     OP: ClassVar[str] = "fault"
     kind: str
@@ -274,7 +275,7 @@ class FaultInjected(Operation):
 
 @dataclass(slots=True, kw_only=True)
 class Stuck(Operation):
-    """The harness waited for something that must come, and it did not come in time."""
+    """Recorded by the harness: an event that had to happen did not happen in time."""
 
     OP: ClassVar[str] = "stuck"
     what: str
@@ -282,7 +283,7 @@ class Stuck(Operation):
 
 @dataclass(slots=True, kw_only=True)
 class Unexpected(Operation):
-    """A client got an answer that no client should get, or a node ended by itself."""
+    """A client got a response that no client should get, or a node ended by itself."""
 
     OP: ClassVar[str] = "unexpected"
     what: str
@@ -290,8 +291,8 @@ class Unexpected(Operation):
 
 @dataclass(slots=True, kw_only=True)
 class ReplicaState(Keyed):
-    """White box: one replica on one node (`process`) in one of its lives, at one moment (`began`). All states of one
-    moment belong to one global snapshot."""
+    """White box: one replica on one node (`process`) in one of its lives, at one moment (`began`). All states of the
+    same moment form one global snapshot."""
 
     OP: ClassVar[str] = "replica"
     life: int = 0
@@ -351,8 +352,8 @@ class ReplicaContent(Keyed):
 
 @dataclass(slots=True, kw_only=True)
 class Writers(Keyed):
-    """At rest, where a harness can tell: who wrote each batch of a partition, as (first offset, offset after the
-    last, producer id, producer epoch)."""
+    """At the end, if the harness can find out: the producer of each batch of a partition, as (first offset, offset
+    after the last, producer id, producer epoch)."""
 
     OP: ClassVar[str] = "writers"
     batches: list[tuple[int, int, int, int]] = field(default_factory=list)
@@ -360,7 +361,7 @@ class Writers(Keyed):
 
 @dataclass(slots=True, kw_only=True)
 class Rebuilt(Operation):
-    """White box, at quiescence: a digest of a state as it lives, and of the same state rebuilt from disk."""
+    """White box, at quiescence: the digest of a state in memory, and of the same state rebuilt from disk."""
 
     OP: ClassVar[str] = "rebuilt"
     what: str

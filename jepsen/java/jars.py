@@ -16,16 +16,16 @@ POMS = Path(__file__).parent
 
 
 class JavaMissing(RuntimeError):
-    """Java or mvn is not installed, or the jars cannot be had; the message says which."""
+    """Raised when Java or mvn is not installed, or the jars cannot be fetched; the message says which."""
 
 
 def cache_directory() -> Path:
-    """Where downloads live between runs."""
+    """The directory that keeps downloads between runs."""
     return Path(os.environ.get("KRAFT_CACHE", Path.home() / ".cache" / "kraft"))
 
 
 def missing() -> str | None:
-    """What is missing to run Java programs, or None."""
+    """The programs that are missing to run Java, or None."""
     absent = [name for name in ("java", "mvn") if shutil.which(name) is None]
     return f"not installed: {', '.join(absent)}" if absent else None
 
@@ -47,7 +47,7 @@ def jars(name: str) -> Path:
 
 
 def fetch(pom: Path, target: Path) -> None:
-    """Download into a neighbour and rename, so that a directory that exists is whole."""
+    """Download to a neighbouring directory and rename it, so that an existing directory is always complete."""
     partial = target.with_name(target.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()

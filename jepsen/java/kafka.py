@@ -166,7 +166,7 @@ class ApacheKafka:
             )
 
     def launch(self) -> None:
-        """Start the process and return at once (a bench times what follows)."""
+        """Start the process and return immediately (a benchmark times what follows)."""
         self.log_path = self.directory / "server.log"
         with open(self.log_path, "ab") as log:
             command = [
@@ -177,7 +177,7 @@ class ApacheKafka:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
 
     def wait_until_listening(self, timeout: float = 60) -> None:
-        """Return when the client port accepts. Kafka opens it once the broker is registered and unfenced."""
+        """Wait until the client port accepts connections. Kafka opens it once the broker is registered and unfenced."""
         assert self.process is not None
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
@@ -205,11 +205,11 @@ class ApacheKafka:
         self.process = None
 
     def kill(self) -> None:
-        """SIGKILL: no flush, no goodbye."""
+        """Kill the process with SIGKILL, without a controlled shutdown."""
         self.signal(signal.SIGKILL)
 
     def stop(self) -> None:
-        """SIGTERM, and SIGKILL if it does not end in a while."""
+        """Send SIGTERM, and SIGKILL if the process does not end in time."""
         try:
             self.signal(signal.SIGTERM)
         except subprocess.TimeoutExpired:

@@ -26,7 +26,7 @@ COMPILE_ONCE = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
 def jars_of(program: str) -> Path:
-    """Where the class path of `kafka` or `spark` is."""
+    """The directory of the class path of `kafka` or `spark`."""
     if program == "kafka":
         return jars("kafka")
     found = importlib.util.find_spec("pyspark")
@@ -36,7 +36,7 @@ def jars_of(program: str) -> Path:
 
 
 def archive(program: str) -> Path:
-    """Where the archive of `kafka` or `spark` is, or is to be. It is good for one JVM and one set of jars."""
+    """The path of the class archive of `kafka` or `spark`; it may not exist. It fits one JVM and one set of jars."""
     jvm = Path(shutil.which("java") or "java").resolve()
     place = jars_of(program)
     facts = [jvm, jvm.stat().st_mtime_ns, place, place.stat().st_mtime_ns]
@@ -45,7 +45,7 @@ def archive(program: str) -> Path:
 
 
 def options(program: str) -> list[str]:
-    """What a short-lived JVM of `kafka`, `spark` or another pom is started with. Needs Java."""
+    """The options for a short-lived JVM of `kafka`, `spark` or another pom. Needs Java."""
     if program not in RECORDERS:
         return [*COMPILE_ONCE]
     kept = archive(program)
@@ -82,7 +82,7 @@ RECORDERS: dict[str, Callable[[Path, Path], None]] = {"kafka": record_kafka, "sp
 
 
 def make(program: str) -> str:
-    """Make the archive unless it is there. Tells what it did."""
+    """Make the archive unless it exists. Returns what was done."""
     kept = archive(program)
     if kept.exists():
         return f"{kept} is there"

@@ -1,8 +1,8 @@
-"""Judging a run from its file alone. The rules are those of the simulation (`jepsen.checker`); here is what
-only real runs need.
+"""The judgement of a run from its file alone. The rules are those of the simulation (`jepsen.checker`); this package
+has what only real runs need.
 
-`allowances`: what the promise excludes under default flush settings, or with unclean elections: taken out record by
-record before the rules look, and counted. `elections` knows what unclean elections can explain, `ways` what it means
-for readers; `losses` holds what was told of them to what happened. `validity`: whether the run proves anything.
-`verdict`: the one line.
+`allowances` removes, record by record, the losses that the promise allows under default flush settings or unclean
+elections, and counts them. `elections` knows which losses unclean elections can explain, and `ways` what that means for
+readers. `losses` compares the loss reports with what happened. `validity` says whether the run proves anything.
+`verdict` is the result in one line.
 """

@@ -1,13 +1,12 @@
-"""What may be lost, and only that.
+"""The losses that are allowed.
 
-With flush.messages=1, or while at least one in-sync replica keeps its power, nothing that was acknowledged may be
-lost. Under default flush settings an acknowledged record may be lost if every replica that was in sync at its
-acknowledgement lost power afterwards. What was only read, not acknowledged, may go in the same way: readers see a
-record before it is synced. Unclean elections may take what they are told to have taken, of leader epochs before
-their own (`elections`). All that is allowed is counted, record by record; everything else in the partition stays
-under every rule.
+With flush.messages=1, or while at least one in-sync replica keeps its power, no acknowledged record may be lost. Under
+default flush settings an acknowledged record may be lost if every replica that was in sync at its acknowledgement lost
+power afterwards. A record that was read but not acknowledged may be lost in the same way: readers see a record before
+it is synced. Unclean elections may lose what their reports say, of earlier leader epochs (`elections`). Each allowed
+loss is counted; all other records of the partition stay under every rule.
 
-Metadata is synced before it is acknowledged: nothing here concerns topics.
+Metadata is synced before it is acknowledged: topics are never lost.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ ROUND_SECONDS = 2.5
 
 @dataclass(slots=True)
 class Allowed:
-    """Values of acknowledged records that were lost and may be, and those among them that a loss of power explains;
-    how many reads of records that are gone were passed over; values that are there and need not be seen."""
+    """The allowed losses: the values of acknowledged records that were lost, and those explained by a power loss; the
+    number of reads of lost records that were removed; and the values that exist but need not be seen."""
 
     lost: list[str] = field(default_factory=list)
     by_power: set[str] = field(default_factory=set)
@@ -41,8 +40,8 @@ class Allowed:
 
 
 class Power:
-    """Which nodes lost power when, and which replicas were in sync when. With fewer than `min_in_sync` of them
-    nothing is acknowledged, where a partition has so many replicas."""
+    """The power losses of nodes, and the in-sync sets, over time. A partition with at least `min_in_sync` replicas
+    acknowledges nothing while fewer of them are in sync."""
 
     def __init__(self, samples: list[Sample], losses: list[PowerLoss], min_in_sync: int) -> None:
         self._samples = samples
@@ -50,7 +49,7 @@ class Power:
         self._min_in_sync = min_in_sync
 
     def in_sync_sets(self, place: Partition, began: float, ended: float) -> Iterator[set[int]]:
-        """Those that may have been in force and let a record be committed."""
+        """The in-sync sets that may have been in force between two moments and allow a record to be committed."""
         name = f"{place[0]}-{place[1]}"
         for sample in self._samples:
             if began - SAMPLE_SLACK_SECONDS <= sample.at <= ended + SAMPLE_SLACK_SECONDS and name in sample.partitions:
@@ -59,15 +58,15 @@ class Power:
                     yield set(in_sync)
 
     def excuses(self, place: Partition, began: float, ended: float, until: float = math.inf) -> bool:
-        """Whether power failed, later, until no replica of an in-sync set of that time had kept the record."""
+        """Whether all replicas of an in-sync set of that time later lost power, so that none kept the record."""
         losses = [loss for loss in self._losses if began <= loss.at <= until]
         return bool(losses) and any(
             in_sync and self._all_lost(place, in_sync, losses) for in_sync in self.in_sync_sets(place, began, ended)
         )
 
     def _all_lost(self, place: Partition, in_sync: set[int], losses: list[PowerLoss]) -> bool:
-        """Losses add up, but not for ever: a replica that is in sync again has copied the record from those that
-        kept it."""
+        """Whether all these replicas lost the record. Losses add up only until a replica is in sync again: it has then
+        copied the record from those that kept it."""
         lost: dict[int, float] = {}
         for loss in losses:
             for node, since in list(lost.items()):
@@ -79,8 +78,8 @@ class Power:
         return False
 
     def _is_in_sync_again(self, place: Partition, node: int, since: float, until: float) -> bool:
-        """Whether a replica was seen to leave the in-sync set between two moments and to be in it again, for a whole
-        round of the nodes that are asked: one alone may tell what is old."""
+        """Whether a replica was seen to leave the in-sync set between two moments and to be in it again. The latter
+        must last for a whole round of samples, since a single node may report old state."""
         name = f"{place[0]}-{place[1]}"
         has_left, again_since = False, math.inf
         for sample in self._samples:
@@ -95,7 +94,8 @@ class Power:
 
 
 def allow(run: RunHistory) -> Allowed:
-    """Changes the run's operations: what is allowed to be lost becomes unknown, what was read of it was not read."""
+    """Change the run's operations: allowed losses become sends of unknown outcome, and reads of lost records are
+    removed."""
     excuses = Allowances(run)
     allowed = Allowed(brought_back=excuses.brought_back(run))
     for send in run.operations.of(Send):
@@ -125,7 +125,7 @@ def _reread(ways: Ways, operation: Operation) -> list[Poll] | list[Operation]:
 
 
 class Allowances:
-    """Says of each record, acknowledged or read, whether its loss is explained."""
+    """Decides for each record, acknowledged or read, whether its loss is explained."""
 
     def __init__(self, run: RunHistory) -> None:
         self._flush = run.facts.flush
@@ -145,12 +145,12 @@ class Allowances:
         """Values that are acknowledged, and held to be: when that was."""
 
     def is_gone(self, place: Partition, offset: int, value: str) -> bool:
-        """Whether it is not there in the end; of a partition that nobody read then, nobody knows."""
+        """Whether the record does not exist at the end; False if the partition was not read then."""
         return place in self._final and self._final[place].get(offset) != value
 
     def _epoch(self, place: Partition, offset: int, value: str) -> int:
-        """Of a record, from whoever read it; what was sent twice may have been at one offset under two leaders: the
-        earlier counts."""
+        """The leader epoch of a record, from any reader of it. A batch sent twice may have been at one offset under two
+        leaders: the earlier epoch counts."""
         return self._epochs.get((place, offset, value), UNKNOWN)
 
     def by_power(self, send: Send) -> bool:
@@ -161,11 +161,11 @@ class Allowances:
         return self._elections.took(send.place, send.offset, epoch, send.began)
 
     def brought_back(self, run: RunHistory) -> set[str]:
-        """Values that one unclean election took and another brought back, after readers had been at their offsets
-        under a leader in between.
+        """Values that one unclean election lost and another brought back, after readers had passed their offsets under
+        a leader in between.
 
-        A consumer goes back to where its last record's epoch ends on the new leader (KIP-320), not to what had ended
-        there before it began.
+        A consumer goes back to where the epoch of its last record ends on the new leader (KIP-320), not to records that
+        ended there before that epoch began.
         """
         passed: dict[tuple[Partition, int], int] = {}
         for poll in run.operations.of(Poll) if run.facts.unclean else ():
@@ -179,10 +179,11 @@ class Allowances:
         }
 
     def took(self, poll: Poll, record: Record) -> bool:
-        """Whether a record that was read is gone, and may be.
+        """Whether a record that was read is gone, and is allowed to be.
 
-        What was read at a leader that was lost, or before power was, may have been sent again, and be acknowledged
-        at another place afterwards."""
+        A record read from a leader that was lost, or before a power loss, may have been sent again and acknowledged at
+        another offset.
+        """
         offset, value, _ = record
         if not self.is_gone(poll.place, offset, value):
             return False
@@ -192,16 +193,17 @@ class Allowances:
         return self._power.excuses(poll.place, self._written(poll, value), poll.ended or poll.began, until=acknowledged)
 
     def _written(self, poll: Poll, value: str) -> float:
-        """From when on a record may have been in the log: a client gives records long after it fetched them, and
-        after a power loss that came in between."""
+        """The earliest time at which a record may have been in the log: a client may return records long after it
+        fetched them, and after a power loss in between."""
         return min(poll.began, self._sent.get(value, poll.began))
 
     def may_go_back(self, poll: Poll, last: Record, by: Poll) -> bool:
-        """Whether a reader that got `last` by one poll may be told by another that its position is beyond the end,
+        """Whether a reader that got `last` from one poll may be told by another that its position is beyond the end,
         and start over.
 
-        What one unclean election took is gone for good, unless a second one brings it back; so is what was not
-        synced, where all that is acknowledged is."""
+        A record lost by one unclean election stays lost unless a second one brings it back. So does a record that was
+        not synced, if all acknowledged ones are kept.
+        """
         offset, value, _ = last
         gone = self.is_gone(poll.place, offset, value)
         elections = self._elections.after(poll.place, self._epoch(poll.place, offset, value))
@@ -214,7 +216,8 @@ class Allowances:
 
 
 def _allow_commits(run: RunHistory) -> None:
-    """Committed offsets are records like others: those from before a power loss of a majority may be gone."""
+    """Allow the loss of committed offsets, which are records like others: those from before a power loss of a majority
+    may be gone."""
     cuts = _losses_of_a_majority(run)
     if not cuts:
         return
@@ -226,7 +229,7 @@ def _allow_commits(run: RunHistory) -> None:
 
 
 def _after_loss(commit: Commit, lost_at: float) -> None:
-    """Changes what a commit is to the time after a loss of power."""
+    """Change a commit to what it means after a power loss."""
     if commit.began < lost_at:
         if commit.ended is not None and commit.ended < lost_at:
             commit.may_be_gone = True
@@ -239,8 +242,8 @@ def _losses_of_a_majority(run: RunHistory) -> list[float]:
 
 
 def commits_between_losses(run: RunHistory) -> Iterator[History]:
-    """What groups committed and were told up to the first loss of power that may take committed offsets, and from
-    each to the next. What follows the last one remains in the run's own history."""
+    """The commits and offset fetches up to the first power loss that may lose committed offsets, and from each such
+    loss to the next. Those after the last one stay in the run's own history."""
     if run.facts.flush:
         return
     since = -math.inf

@@ -1,12 +1,11 @@
-"""Which unclean elections there were, and what they can have cost.
+"""The unclean elections of a run, and the losses that they can explain.
 
-A record that was written under one leader epoch is lost by an unclean election of a later one, whose leader does not
-have it; nobody has it then who follows that leader, until another unclean election brings it back with its own.
-Whoever had it and came back says so in a report, though not always in that of the very election: a log that is cut
-at once through several epochs is told of once, in the report of the first election after the first of them.
+A record written under one leader epoch is lost by an unclean election of a later epoch whose leader does not have it.
+All followers of that leader lose it too, until another unclean election brings it back. A replica that had the record
+and comes back says so in a report, though not always in that of the same election: a log that is truncated through
+several epochs in one step is reported once, for the first election after the first of these epochs.
 
-Apache Kafka reports nothing. There any new leader epoch that was seen may have been that of an unclean election, and
-of several.
+Apache Kafka reports nothing. There any new leader epoch may have been that of an unclean election, and of several.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ SEVERAL = 2
 
 
 class Elections:
-    """Of one run. Epochs and offsets that are not known are UNKNOWN, and claim least."""
+    """The unclean elections of one run. Unknown epochs and offsets are UNKNOWN, and claim least."""
 
     def __init__(self, run: RunHistory) -> None:
         self._facts = run.facts
@@ -36,28 +35,29 @@ class Elections:
                 self._seen[name] = max(epoch, self._seen.get(name, 0))
 
     def epochs(self, place: Partition) -> list[int]:
-        """The leader epoch of each unclean election of the partition that was told of."""
+        """The leader epochs of the partition's reported unclean elections."""
         return sorted(self._told.get(place, ()))
 
     def told(self, place: Partition, epoch: int, until: float = math.inf) -> LossReport | None:
-        """What was told last of one election, or last before some moment."""
+        """The last report of one election, or the last before `until`."""
         return next(
             (report for report in reversed(self._told[place][epoch]) if until == math.inf or report.at < until), None
         )
 
     def first_told(self, place: Partition, epoch: int) -> float:
-        """When it was first told of."""
+        """The time of the first report of an election."""
         return self._told[place][epoch][0].at
 
     def reports(self, place: Partition) -> list[LossReport]:
-        """What was told last of each."""
+        """The last report of each election of the partition."""
         return [reports[-1] for _, reports in sorted(self._told.get(place, {}).items())]
 
     def all_reports(self) -> list[LossReport]:
         return [report for place in sorted(self._told) for report in self.reports(place)]
 
     def after(self, place: Partition, epoch: int, since: float = -math.inf) -> int:
-        """How many there may have been after a record was written under a leader epoch, no earlier than `since`."""
+        """The highest possible number of unclean elections after a record was written under a leader epoch, no earlier
+        than `since`."""
         if not self._facts.unclean:
             return 0
         if not self._facts.tells_losses:
@@ -67,15 +67,15 @@ class Elections:
         )
 
     def took(self, place: Partition, offset: int, epoch: int, since: float = -math.inf) -> bool:
-        """Whether what is gone from there was lost by one of them, as far as that is known and was told."""
+        """Whether a record missing at that offset was lost by an unclean election, as far as reports tell."""
         if not self.after(place, epoch, since):
             return False
         return not self._facts.tells_losses or any(tells_of(report, offset) for report in self.reports(place))
 
 
 def _is_over(reports: list[LossReport], since: float) -> bool:
-    """Whether all replicas had come back and followed the elected leader or a later one: nobody writes under an
-    earlier epoch any more."""
+    """Whether all replicas had come back and followed the elected leader or a later one, so that nothing is written
+    under an earlier epoch any more."""
     return any(report.complete and not report.unknown and report.at < since for report in reports)
 
 

@@ -1,13 +1,13 @@
-"""Whether the cluster told the truth about what unclean elections cost.
+"""Checks the loss reports of unclean elections.
 
-Whatever was acknowledged and is gone has to be in a report of its partition: within the offsets that some replica
-says it gave up (a replica that has not come back, or never will, may have taken it along). And nothing is told to be
-lost that is still there: below the offset up to which the replica knew its records to be committed, the log does not
-have what was acknowledged there before the election.
+Each lost acknowledged record has to be in a report of its partition: within the offsets that some replica says it gave
+up, unless a replica has not come back and may have taken it along. No report may name a record that still exists: below
+the offset up to which the replica knew its records to be committed, the log has none that was acknowledged there before
+the election.
 
-After several unclean elections the log may have it and the replica may have given up something else in its place. So
-that is asked only where both come from the same leaders: the replica had come back after the election before,
-nothing else had been elected when it told, and the log has what was written in between.
+After several unclean elections the log may have the record although the replica gave up another one at its offset. So
+the second check applies only if both come from the same leaders: the replica had come back after the election before,
+no other election had happened when it reported, and the log has the records written in between.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ UNTOLD_MAX = 5
 
 
 class Lost(NamedTuple):
-    """A record that was acknowledged and is gone; its offset is -1 where the acknowledgement named none."""
+    """An acknowledged record that is gone; its offset is -1 if the acknowledgement had none."""
 
     value: str
     place: Partition
@@ -33,7 +33,7 @@ class Lost(NamedTuple):
 
 
 def untrue(run: RunHistory, lost: Sequence[Lost], acknowledged: Mapping[str, int]) -> Iterator[str]:
-    """Findings. `acknowledged` is each record's offset as it was told."""
+    """Yield the findings. `acknowledged` is the acknowledged offset of each record."""
     elections = Elections(run)
     untold = [
         each for each in lost if not any(tells_of(report, each.offset) for report in elections.reports(each.place))
@@ -73,7 +73,7 @@ def _still_there(elections: Elections, read: FinalRead, acknowledged: Mapping[st
 def _kept(
     report: LossReport, strangers: Sequence[int], read: FinalRead, acknowledged: Mapping[str, int]
 ) -> Iterator[str]:
-    """Of the replicas that had come back before the election."""
+    """Findings of existing records that a report calls lost, for replicas that had come back before the election."""
     old = [
         offset
         for offset, value, epoch in read.records

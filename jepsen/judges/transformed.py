@@ -1,5 +1,5 @@
-"""What was read from one topic and written to another by transactions: each record once, and just those that the
-positions of the group say."""
+"""Checks records that transactions copied from one topic to another: each record once, and exactly those that the
+group's committed offsets cover."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jepsen.workloads.transactions import OF
 
 
 def untrue(run: RunHistory, group: str, source: str) -> Iterator[str]:
-    """Findings about the records of `source` and the final reads of whatever was written from them."""
+    """Yield the findings about the records of `source` and the final reads of their copies."""
     history = run.operations
     written: dict[str, list[str]] = {}
     for read in history.of(FinalRead):

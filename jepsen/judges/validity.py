@@ -1,5 +1,5 @@
-"""Whether a run proves anything. A green run without load, without leaders that change, or with faults that did
-nothing is invalid."""
+"""Whether a run proves anything. A green run without load, without leader changes, or with faults that had no effect is
+invalid."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ NEEDS: dict[str, tuple[type[Operation], ...]] = {
 
 
 def leader_changes(run: RunHistory) -> int:
-    """How often a partition or the quorum was seen to be under a new leader epoch since the faults began."""
+    """The number of new leader epochs seen, of partitions and of the quorum, since the faults began."""
     chaos = max((phase.began for phase in run.operations.of(Phase) if phase.name == "chaos"), default=0.0)
     first = max((number for number, sample in enumerate(run.samples) if sample.at < chaos), default=0)
     epochs: dict[str, set[int]] = {}
@@ -55,8 +55,8 @@ def leader_changes(run: RunHistory) -> int:
 
 
 def invalid(run: RunHistory, lost: int, reads: Sequence[float]) -> Iterator[str]:
-    """Each reason why the run counts for nothing. `lost` is how many acknowledged records are gone, allowed or not;
-    `reads` when each read of records began, of those that are gone also."""
+    """Yield each reason why the run does not count. `lost` is the number of acknowledged records that are gone, allowed
+    or not. `reads` are the times at which reads of records began, lost records included."""
     phases = {phase.name: phase.began for phase in run.operations.of(Phase)}
     if "healed" not in phases:
         yield "the run did not come to its end"
@@ -89,7 +89,7 @@ def invalid(run: RunHistory, lost: int, reads: Sequence[float]) -> Iterator[str]
 
 
 def _unlooked(run: RunHistory) -> Iterator[str]:
-    """What was acknowledged and nobody looked at in the end: no rule says anything of it."""
+    """Yield the acknowledged data that was not read at the end, which no rule judges."""
     history = run.operations
     read = {each.place for each in history.of(FinalRead)}
     compared: dict[Partition, set[str]] = {}
@@ -120,7 +120,7 @@ def _unlooked(run: RunHistory) -> Iterator[str]:
 
 
 def _untiered(run: RunHistory) -> Iterator[str]:
-    """Partitions that were read in the end from disks alone: that proves nothing of the store."""
+    """Yield the partitions that the final read got from disks alone, which proves nothing of the store."""
     history = run.operations
     on_disk = {content.place: content.start for content in history.of(ReplicaContent)}
     for read in history.of(FinalRead):
@@ -129,7 +129,7 @@ def _untiered(run: RunHistory) -> Iterator[str]:
 
 
 def _is_unjudged(operation: Operation) -> bool:
-    """Of ends that were asked for without a leader epoch no rule says anything."""
+    """Whether no rule judges the operation: an end listed without a leader epoch."""
     return isinstance(operation, ListOffset) and operation.epoch < 0
 
 

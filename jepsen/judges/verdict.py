@@ -34,8 +34,8 @@ EXIT_CODES = {"ok": 0, "violation": 1, "invalid": 2}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """`lost` counts acknowledged records that are not there in the end, allowed or not; `unseen` those that are
-    there and that no reader got in time; `twice` those that are there again, be it a finding or not (rule 2)."""
+    """The result of a run. `lost` counts acknowledged records that are gone at the end, allowed or not. `unseen` counts
+    those that exist and that no reader got in time. `twice` counts those that exist again, finding or not (rule 2)."""
 
     word: str
     acknowledged: int
@@ -59,7 +59,7 @@ class Verdict:
 
 
 def judge(run: RunHistory) -> Verdict:
-    """Changes the run's operations where loss is allowed (`allowances`)."""
+    """Judge a run. Changes the run's operations where a loss is allowed (`allowances`)."""
     acknowledged = {send.values[0]: send for send in run.operations.of(Send) if send.outcome == OK}
     reads = [poll.began for poll in run.operations.of(Poll) if poll.outcome == OK and poll.records]
     _place_duplicates(run)
@@ -118,8 +118,8 @@ def judge(run: RunHistory) -> Verdict:
 
 
 def _unseen(run: RunHistory, final: set[str]) -> list[str]:
-    """Acknowledged records that are there, and that no reader had got 60 s after healing, or after their
-    acknowledgement if that came later."""
+    """Acknowledged records that exist, and that no reader had got within 60 s after healing, or after their
+    acknowledgement if that was later."""
     history = run.operations
     healed = max((phase.began for phase in history.of(Phase) if phase.name == "healed"), default=float("inf"))
     first: dict[str, float] = {}
@@ -138,8 +138,8 @@ def _unseen(run: RunHistory, final: set[str]) -> list[str]:
 
 
 def _place_duplicates(run: RunHistory) -> None:
-    """An acknowledgement without an offset (of a batch sent again that the broker had) is held to where its value
-    was found in the end."""
+    """Give an acknowledgement without an offset (of a retried batch that the broker had) the offset at which its value
+    was found at the end."""
     places = {value: (read.place, offset) for read in run.operations.of(FinalRead) for offset, value, _ in read.records}
     for send in run.operations.of(Send):
         if (
@@ -152,5 +152,5 @@ def _place_duplicates(run: RunHistory) -> None:
 
 
 def judge_file(path: Path) -> Verdict:
-    """Raises ValueError, OSError."""
+    """Judge the run in a file. Raises ValueError, OSError."""
     return judge(load(path))

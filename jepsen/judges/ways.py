@@ -1,10 +1,10 @@
-"""The way of each reader through each partition, without the records whose loss is explained.
+"""The polls of each reader of each partition, without the records whose loss is explained.
 
-To the rules a reader goes on from where it was until it says that it was positioned anew. A client does not say so
-when its position turns out to be beyond the end of a log that lost its tail: it starts over, at the point where the
-logs part or at the beginning. Nor does it notice that a log was replaced under its position: it goes on and never
-reads what is new before. So a poll is cut where something that was read is gone, and where the reader went back and
-may have; what follows begins anew. Anywhere else the reader is held to what it read before.
+By the rules a reader continues from its position until it reports that it was repositioned. A client reports nothing
+when its position is beyond the end of a log that lost its tail: it starts over, where the logs diverge or at the
+beginning. Nor does it notice that a log was replaced below its position: it continues, and never reads the new records
+before it. So a poll is split where a record that was read is gone, and where the reader went back and was allowed to;
+what follows is a new start. Anywhere else the reader is held to what it read before.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ Record = tuple[int, str, int]
 
 @dataclass(slots=True)
 class Way:
-    """`last` is what was read last, and by which poll, there or gone. `anew`: what comes next does not follow what
-    the rules will have seen."""
+    """The state of one reader. `last` is the last record read, lost or not, and its poll. `anew`: the next record does
+    not follow the last one that the rules will see."""
 
     last: tuple[Poll, Record] | None = None
     anew: bool = False
 
 
 class Ways:
-    """`gone` counts the records taken out. `took` says of a record in a poll whether it is gone and may be,
-    `may_go_back` whether the reader of a record in one poll may start over in another."""
+    """Splits the polls of all readers. `gone` counts the removed records. `took` tells of a record in a poll whether it
+    is gone and may be. `may_go_back` tells whether the reader of a record in one poll may start over in another."""
 
     def __init__(self, took: Callable[[Poll, Record], bool], may_go_back: Callable[[Poll, Record, Poll], bool]) -> None:
         self._took = took
@@ -38,7 +38,7 @@ class Ways:
         self.gone = 0
 
     def of(self, poll: Poll) -> list[Poll]:
-        """The next poll of its reader, in pieces that hang together."""
+        """Split the next poll of its reader into continuous pieces."""
         way = self._ways.setdefault((poll.process, poll.place), Way())
         if poll.repositioned:
             way.last, way.anew = None, False

@@ -1,6 +1,6 @@
-"""What is done to the cluster. A fault is begun and ended; ending it tells whether it bit, that is, whether the
-kernel or the cluster shows that it happened.
+"""Faults on the cluster. Each fault is begun and ended, and its end tells whether it had an effect, as seen by the
+kernel or the cluster.
 
-`injection` says what a fault is and aims it by role; `network`, `process`, `disk`, `store` and `membership` hold the
-faults; `plans` order them; `runner` carries them out.
+`injection` defines a fault and aims it by role. `network`, `process`, `disk`, `store` and `membership` have the faults.
+`plans` order them, and `runner` carries them out.
 """

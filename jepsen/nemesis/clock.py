@@ -1,9 +1,9 @@
-"""What happens to clocks. A wall clock jumps, or runs too fast or too slowly; a monotonic clock does the latter, and
-every timeout with it.
+"""Faults of clocks. A wall clock jumps, or runs too fast or too slowly. A monotonic clock only runs too fast or too
+slowly, and so does every timeout.
 
-It bit if the node was told a time that is not the true one, which the library counts that tells it
-(`jepsen/preload`). A clock that is set right again jumps a second time; what a monotonic clock gained it keeps, as
-the kernel's would. The times of files are the kernel's and stay right.
+The fault had an effect if the node was given a false time, which the library that gives it counts (`jepsen/preload`). A
+wall clock that is set right jumps a second time. A monotonic clock keeps what it gained, as the kernel's would. File
+times are the kernel's and stay right.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ MONOTONIC_RATES_PPM = (-500_000, -200_000, 500_000, 1_000_000)
 
 
 def wall_answers(page: Page) -> int:
-    """How often the node was told a time of day that is not the true one."""
+    """The number of false wall-clock times that the node was given."""
     return page.counters().wall_answers
 
 
 def jump(role: str) -> Callable[[Context], Injection]:
-    """The wall clock of one node is off by half a minute to a day, either way."""
+    """Move the wall clock of one node by half a minute to a day, forward or back."""
 
     def begin(context: Context) -> Injection:
         number = context.pick(role)
@@ -45,7 +45,7 @@ def jump(role: str) -> Callable[[Context], Injection]:
 
 
 def drift(context: Context) -> Injection:
-    """Wall clocks of some nodes run at half, twice or twenty times the speed, each at its own."""
+    """Run the wall clocks of some nodes at half, twice or twenty times the speed, each at its own."""
     numbers = sorted(context.chance.sample(context.free(), min(len(context.free()), 3)))
     if not numbers:
         raise NotNow("no node is free")
@@ -66,7 +66,7 @@ def drift(context: Context) -> Injection:
 
 
 def timeouts(role: str) -> Callable[[Context], Injection]:
-    """The monotonic clock of one node runs at half to twice the speed: it waits too long, or not long enough."""
+    """Run the monotonic clock of one node at half to twice the speed: its timeouts are too long or too short."""
 
     def begin(context: Context) -> Injection:
         if not context.cluster.target.monotonic_may_drift:

@@ -1,5 +1,5 @@
-"""What happens to disks: power fails, no block is free, what the kernel writes back fails, syncs of some files fail
-or take long, the whole disk is slow."""
+"""Faults of disks: power fails, no block is free, the kernel's writes fail, syncs of some files fail or take long, or
+the whole disk is slow."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ DATA, QUORUM = "/data/events-", "/data/__cluster_metadata-"
 
 
 def power(how_many: Callable[[int], int], role: str = "any") -> Callable[[Context], Injection]:
-    """Of so many of n nodes at one moment, one of them with `role`."""
+    """Cut the power of several nodes at the same moment, one of them with `role`. `how_many` maps the number of nodes
+    to how many."""
 
     def begin(context: Context) -> Injection:
         first = context.pick(role)
@@ -65,10 +66,9 @@ def full(context: Context) -> Injection:
 
 
 def broken(context: Context) -> Injection:
-    """What is written back fails, a sync says so once. Then the disk works again, as if nothing had been; the node
-    has to have noticed.
+    """Make the kernel's writes fail; one sync reports that. Then the disk works again, and the node must have noticed.
 
-    In the end power fails: what the node took for written and was not is gone.
+    At the end power fails: data that the node wrongly regards as written is gone.
     """
     number = context.pick("leader")
     node, disk = context.cluster.nodes[number], context.disk(number)
@@ -92,8 +92,8 @@ def broken(context: Context) -> Injection:
 
 
 def sync_error(role: str, path: str) -> Callable[[Context], Injection]:
-    """Syncs of some files fail, once each, and claim to succeed from then on; in the end power fails, and what was
-    not synced is gone."""
+    """Make syncs of some files fail, once each; later ones claim to succeed. At the end power fails, and what was not
+    synced is gone."""
 
     def begin(context: Context) -> Injection:
         number = context.pick(role)
@@ -117,7 +117,7 @@ def sync_error(role: str, path: str) -> Callable[[Context], Injection]:
 
 
 def sync_slow(role: str, path: str) -> Callable[[Context], Injection]:
-    """Syncs of some files of a node take up to a second."""
+    """Make syncs of some files of a node take up to a second."""
 
     def begin(context: Context) -> Injection:
         number = context.pick(role)
@@ -138,7 +138,8 @@ def sync_slow(role: str, path: str) -> Callable[[Context], Injection]:
 
 
 def slow(context: Context) -> Injection:
-    """The whole disk takes few bytes a second. It bit if it was busy with them for a good part of the time."""
+    """Limit the whole disk to few bytes a second. It had an effect if the disk was busy with them for a good part of
+    the time."""
     number = context.pick("leader")
     node, disk = context.cluster.nodes[number], context.disk(number)
     name = f"{sandbox.scratch_name()}-{number}"
@@ -159,12 +160,12 @@ def slow(context: Context) -> Injection:
 def slow_end(
     how_many: Callable[[int], int], power_fails: bool, leader_late: bool = False
 ) -> Callable[[Context], Injection]:
-    """Syncs of data take long at so many of n nodes, a leader among them, and then all of these lose power, or are
-    killed, at one moment.
+    """Make syncs of data slow at several nodes, a leader among them; then cut the power of all of these, or kill them,
+    at the same moment.
 
-    Between an append and its sync there is little time; this is how something is there when the end comes.
-    `leader_late`: the leader's own syncs are fast, so that only its followers hold back what it acknowledges; it
-    comes back last, and somebody else leads first.
+    Between an append and its sync there is little time; slow syncs make it likely that something is unsynced then.
+    `leader_late`: the leader's own syncs are fast, so that only its followers delay acknowledgements; it comes back
+    last, so that another node leads first.
     """
 
     def begin(context: Context) -> Injection:

@@ -1,4 +1,4 @@
-"""A fault under way, and what faults are made from: the cluster, who has which role in it, and chance."""
+"""A fault under way, and what faults use: the cluster, the nodes' roles, and randomness."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ STORE = -1  # Likewise for the object store.
 
 @dataclass(slots=True, kw_only=True)
 class Injection:
-    """`end` takes the fault back and says whether it bit. `busy` are nodes (or NETWORK) that no other fault may
-    touch meanwhile."""
+    """A fault under way. `end` undoes the fault and tells whether it had an effect. `busy` are nodes (or NETWORK) that
+    no other fault may touch meanwhile."""
 
     kind: str
     role: str
@@ -30,18 +30,17 @@ class Injection:
 
 
 def grown(counter: Callable[[], int]) -> Callable[[], bool]:
-    """Tells, whenever it is asked, whether `counter` has grown since now: how a fault that somebody counts shows
-    that it bit."""
+    """Return a check whether `counter` has grown since now, for faults whose effects are counted."""
     before = counter()
     return lambda: counter() > before
 
 
 class NotNow(Exception):
-    """The fault has nobody to be done to at the moment."""
+    """Raised when the fault has no possible target at the moment."""
 
 
 class NotHere(NotNow):
-    """Nor ever in this workload: partitions of one replica have no followers."""
+    """Raised when the fault never has a target in this workload: partitions with one replica have no followers."""
 
 
 @dataclass(slots=True)
@@ -54,7 +53,7 @@ class Context:
     busy: set[int] = field(default_factory=set)
 
     def free(self) -> list[int]:
-        """Nodes that run and that no fault is at."""
+        """The nodes that run and have no fault."""
         return [
             number
             for number, node in self.cluster.nodes.items()
@@ -62,7 +61,7 @@ class Context:
         ]
 
     def pick(self, role: str) -> int:
-        """A node with a role: leader, follower, controller, voter, coordinator, any. Raises NotNow."""
+        """Pick a node with a role: leader, follower, controller, voter, coordinator, any. Raises NotNow."""
         free = self.free()
         sample = self.observer.latest
         partitions = [sample.partitions[name] for name in sorted(sample.partitions)]
@@ -85,20 +84,20 @@ class Context:
         return self.chance.choice(candidates)
 
     def switch(self) -> Network:
-        """The network, where it can be cut. Raises NotNow in the reduced form."""
+        """The network, if it can be cut. Raises NotNow in the reduced form."""
         network = self.cluster.network
         if not isinstance(network, Network):
             raise NotNow("the loopback device cannot be cut")
         return network
 
     def need_network(self) -> None:
-        """Raises NotNow while the network has a fault."""
+        """Check that the network has no fault. Raises NotNow."""
         self.switch()
         if NETWORK in self.busy:
             raise NotNow("the network has a fault already")
 
     def store(self) -> S3Server:
-        """The object store. Raises NotNow while it has a fault, NotHere where there is none."""
+        """The object store. Raises NotNow while it has a fault, NotHere if there is none."""
         store = self.cluster.store
         if store is None:
             raise NotHere("nothing is tiered")
@@ -107,14 +106,14 @@ class Context:
         return store
 
     def disk(self, number: int) -> Disk:
-        """Of one node. Raises NotNow in the reduced form."""
+        """The disk of one node. Raises NotNow in the reduced form."""
         disk = self.cluster.nodes[number].disk
         if not isinstance(disk, Disk):
             raise NotNow("there are no disks")
         return disk
 
     def page(self, number: int) -> Page:
-        """What a node's clocks and syncs go by. Raises NotNow where the node was started without."""
+        """The page that controls a node's clocks and syncs. Raises NotNow if the node was started without it."""
         page = self.cluster.nodes[number].page
         if page is None:
             raise NotNow("nodes run without the library that changes clocks and syncs")

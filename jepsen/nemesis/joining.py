@@ -1,6 +1,6 @@
-"""Nodes that are new. A sixth one joins: registers, catches up, votes, and gets replicas; it leaves for good. One of
-the five loses its disk and comes back as new under its number. Each is what docs/operations says an administrator
-does, by the protocol alone, and it bit if the cluster says that it is done.
+"""Faults that change nodes. A sixth node joins: it registers, catches up, becomes a voter and gets replicas; later it
+leaves permanently. One of the five loses its disk and returns as a new node under its id. Each follows what
+docs/operations tells an administrator to do, by the protocol alone. It had an effect if the cluster reports it as done.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Replicas = dict[tuple[str, int], tuple[list[int], list[int]]]
 
 
 def until(condition: Callable[[], bool]) -> bool:
-    """Whether it came true in time."""
+    """Wait for the condition. Returns whether it came true in time."""
     deadline = time.monotonic() + STEP_SECONDS_MAX
     while time.monotonic() < deadline:
         try:
@@ -47,12 +47,12 @@ def until(condition: Callable[[], bool]) -> bool:
 
 
 def metadata(context: Context) -> Any:
-    """Raises NotNow."""
+    """Return the cluster's metadata. Raises NotNow."""
     return ask(context, MetadataRequest(topics=None, allow_auto_topic_creation=False))
 
 
 def replicas(context: Context) -> Replicas:
-    """Of every partition: (replicas, in-sync set). Raises NotNow."""
+    """Return the replicas and the in-sync set of every partition. Raises NotNow."""
     found = metadata(context)
     return {
         (topic.name, each.partition_index): (list(each.replica_nodes), list(each.isr_nodes))
@@ -62,7 +62,7 @@ def replicas(context: Context) -> Replicas:
 
 
 def move(context: Context, wanted: dict[tuple[str, int], list[int]]) -> None:
-    """Raises NotNow."""
+    """Reassign partitions to these replicas. Raises NotNow."""
     topics = [
         ReassignableTopic(name=name, partitions=[ReassignablePartition(partition_index=index, replicas=chosen)])
         for (name, index), chosen in wanted.items()
@@ -71,7 +71,7 @@ def move(context: Context, wanted: dict[tuple[str, int], list[int]]) -> None:
 
 
 def directory_of(node: Node) -> bytes:
-    """The identity that formatting gave to its disk."""
+    """The directory id that formatting gave to the node's disk."""
     properties = read_meta_properties(RealFileSystem(), str(node.data))
     if properties is None or properties.directory_id is None:
         raise NodeFailed(f"node {node.number} has no directory.id")
@@ -83,7 +83,7 @@ def registered(context: Context, number: int) -> bool:
 
 
 def votes(context: Context, node: Node) -> bool:
-    """Becomes a voter unless it is one: it may have to catch up first, and then the answer is no."""
+    """Make the node a voter unless it is one. Returns whether it is; it may have to catch up first."""
     quorum = context.observer.quorum()
     directory = directory_of(node)
     if quorum is not None and any(
@@ -94,7 +94,7 @@ def votes(context: Context, node: Node) -> bool:
 
 
 def let_go(context: Context, number: int) -> bool:
-    """It votes no more, if it did. Raises NotNow while that cannot be had."""
+    """Remove the node from the voters. Returns whether it is none. Raises NotNow while that cannot be done."""
     quorum = context.observer.quorum()
     if quorum is None:
         raise NotNow("nobody knows who votes")
@@ -112,7 +112,7 @@ def let_go(context: Context, number: int) -> bool:
 
 
 def join(context: Context) -> Injection:
-    """The sixth node."""
+    """Let a sixth node join."""
     context.switch()
     if NEW in context.cluster.nodes:
         raise NotNow("the sixth node is there already")
@@ -138,7 +138,7 @@ def join(context: Context) -> Injection:
 
 
 def leave_for_good(context: Context) -> Injection:
-    """Its replicas go elsewhere, it votes no more, it ends, and the cluster forgets it."""
+    """Move the sixth node's replicas elsewhere, remove it from the voters, stop it and unregister it."""
     if NEW not in context.cluster.nodes:
         raise NotNow("there is no sixth node")
     if NEW not in context.free():
@@ -169,15 +169,15 @@ def leave_for_good(context: Context) -> Injection:
 
 
 def elsewhere(context: Context, held: list[int], stay: list[int]) -> list[int]:
-    """As many replicas, on nodes that stay, and as few moves as can be."""
+    """Choose as many replicas on nodes that stay, with as few moves as possible."""
     kept = [node for node in held if node in stay]
     others = [node for node in stay if node not in kept]
     return [*kept, *context.chance.sample(others, min(len(others), len(held) - len(kept)))]
 
 
 def replace(context: Context) -> Injection:
-    """A node's disk is gone for ever; under its number a new one joins. Nobody does that to a replica that is the
-    last, and it needs a calm cluster."""
+    """Destroy a node's disk; a new node joins under its id. Needs a cluster without other faults, and never hits the
+    last replica of a partition."""
     if context.busy:
         raise NotNow("there is another fault")
     number = context.pick("any")

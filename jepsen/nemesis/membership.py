@@ -1,4 +1,5 @@
-"""What administrators do: leaders move, replicas move, voters come and go. It bit if the cluster said yes."""
+"""Operations of administrators: leaders move, replicas move, voters are added and removed. Each had an effect if the
+cluster accepted it."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ REJOIN_ATTEMPTS_MAX = 5
 
 
 def ask(context: Context, request: object) -> Any:
-    """Of any node that is free. Raises NotNow when it does not answer: nothing is known, and nothing depends on it."""
+    """Send a request to any free node. Raises NotNow if it does not answer; nothing depends on the outcome then."""
     try:
         return context.cluster.ask(context.pick("any"), request, ASK_SECONDS_MAX)
     except FAILURES as problem:
@@ -30,13 +31,13 @@ def ask(context: Context, request: object) -> Any:
 
 
 def transfer(context: Context) -> Injection:
-    """Every partition goes to its preferred leader."""
+    """Elect the preferred leader of every partition."""
     answer = ask(context, ElectLeadersRequest(election_type=0, topic_partitions=None, timeout_ms=5000))
     return Injection(kind="preferred-leaders", role="", busy=frozenset(), end=lambda: answer.error_code == 0)
 
 
 def reassign(context: Context) -> Injection:
-    """One partition gets another set of replicas, while clients use it."""
+    """Give one partition another set of replicas while clients use it."""
     sample = context.observer.latest
     if not sample.partitions:
         raise NotNow("no partition is known")
@@ -53,7 +54,7 @@ def reassign(context: Context) -> Injection:
 
 
 def voter_leaves(context: Context) -> Injection:
-    """One voter less (the active controller, at times); at the end it is one again."""
+    """Remove one voter, at times the active controller; at the end it is added again."""
     quorum = context.observer.quorum()
     if quorum is None or len(quorum.current_voters) < len(context.cluster.nodes):
         raise NotNow("not every node is a voter")
@@ -76,7 +77,7 @@ def voter_leaves(context: Context) -> Injection:
 
 
 def rejoin(context: Context, number: int, directory: bytes) -> bool:
-    """Whether the voter was taken back; a quorum without it goes on all the same."""
+    """Add the voter again. Returns whether it was accepted; a quorum without it works too."""
     listeners = [Listener(name="CONTROLLER", host=context.cluster.nodes[number].host, port=CONTROLLER_PORT)]
     request = AddRaftVoterRequest(
         cluster_id=CLUSTER_ID, timeout_ms=5000, voter_id=number, voter_directory_id=directory, listeners=listeners

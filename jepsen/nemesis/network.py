@@ -1,4 +1,5 @@
-"""Partitions of every shape, lost frames, a slow network, bad cables. A cut bit if the switch dropped frames for it."""
+"""Faults of the network: partitions of every shape, lost frames, a slow network, bad cables. A cut had an effect if the
+switch dropped frames for it."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from jepsen.wire import Quality
 
 
 def between(some: Sequence[int], others: Sequence[int]) -> list[Pair]:
-    """Both ways."""
+    """All pairs between the two groups, both ways."""
     return [pair for a in some for b in others if a != b for pair in ((a, b), (b, a))]
 
 
@@ -28,7 +29,7 @@ def cut(context: Context, kind: str, role: str, pairs: Sequence[Pair]) -> Inject
 
 
 def isolate(role: str, clients: bool = False) -> Callable[[Context], Injection]:
-    """One node from all others; with `clients` from them, too."""
+    """Cut one node off from all others, and from clients with `clients`."""
 
     def begin(context: Context) -> Injection:
         context.need_network()
@@ -40,7 +41,7 @@ def isolate(role: str, clients: bool = False) -> Callable[[Context], Injection]:
 
 
 def halves(context: Context) -> Injection:
-    """Two and three; the clients see all."""
+    """Cut the nodes into two and three; the clients reach all."""
     context.need_network()
     nodes = sorted(context.cluster.nodes)
     context.chance.shuffle(nodes)
@@ -49,7 +50,7 @@ def halves(context: Context) -> Injection:
 
 
 def bridge(context: Context) -> Injection:
-    """Two groups that only one node in the middle reaches both of."""
+    """Cut two groups from each other; only one node in the middle reaches both."""
     context.need_network()
     nodes = sorted(context.cluster.nodes)
     context.chance.shuffle(nodes)
@@ -59,7 +60,7 @@ def bridge(context: Context) -> Injection:
 
 
 def ring(context: Context) -> Injection:
-    """Everybody sees a majority, and no two the same one: each node reaches its neighbours on a ring."""
+    """Let each node reach only its neighbours on a ring: every node sees a majority, and no two the same one."""
     context.need_network()
     nodes = sorted(context.cluster.nodes)
     context.chance.shuffle(nodes)
@@ -74,7 +75,7 @@ def ring(context: Context) -> Injection:
 
 
 def one_way(role: str, outgoing: bool) -> Callable[[Context], Injection]:
-    """What a node says is heard by no other node, or what they say not by it. Clients are not concerned."""
+    """Drop what a node sends to other nodes, or what they send to it. Clients are not affected."""
 
     def begin(context: Context) -> Injection:
         context.need_network()
@@ -87,21 +88,21 @@ def one_way(role: str, outgoing: bool) -> Callable[[Context], Injection]:
 
 
 def link(context: Context) -> Injection:
-    """One direction of one link, from the active controller to a leader if they are two."""
+    """Cut one direction of one link, from the active controller to a leader if they are two nodes."""
     context.need_network()
     source, target = context.chance.sample(sorted(context.cluster.nodes), 2)
     return cut(context, "link", f"n{source} to n{target}", [(source, target)])
 
 
 def clients_only(context: Context) -> Injection:
-    """The clients lose a leader that the cluster has no reason to depose."""
+    """Cut a leader off from clients alone, so that the cluster has no reason to depose it."""
     context.need_network()
     node = context.pick("leader")
     return cut(context, "clients", f"leader n{node}", between([node], [CLIENTS]))
 
 
 def loss(context: Context) -> Injection:
-    """A share of the frames between two nodes and all others is lost."""
+    """Lose a share of the frames between two nodes and all others."""
     context.need_network()
     network = context.switch()
     chosen = sorted(
@@ -118,7 +119,7 @@ def loss(context: Context) -> Injection:
 
 
 def slow(context: Context) -> Injection:
-    """What leaves one node passes a narrow place: queues form and answers are late."""
+    """Limit the rate of what one node sends: queues form and responses are late."""
     node = context.pick("leader")
     network = context.switch()
     network.throttle(node, 256)
@@ -131,8 +132,8 @@ def slow(context: Context) -> Injection:
 
 
 def cable(kind: str, quality: Quality) -> Callable[[Context], Injection]:
-    """One node's frames, both ways and to everybody, are late, out of order, or come twice. It bit if the cable
-    counts what it was laid for."""
+    """Make one node's frames, in both directions, late, out of order or duplicated. It had an effect if the cable
+    counted such frames."""
 
     def begin(context: Context) -> Injection:
         number = context.pick("leader")

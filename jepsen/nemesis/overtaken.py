@@ -1,8 +1,8 @@
-"""A leader acknowledges alone, dies, and is overtaken: its followers are cut off from it until it is the whole
-in-sync set, and are there when it is not.
+"""A leader acknowledges records alone, dies, and is overtaken: its followers are cut off until it is the whole in-sync
+set, and come back without it.
 
-Where unclean elections are allowed, one of them leads without what they missed, and the leader gives it up when it
-comes back. Elsewhere the partition waits.
+If unclean elections are allowed, a follower leads without the records that it missed, and the old leader truncates them
+when it comes back. Otherwise the partition waits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ OVERTAKEN_SECONDS_MAX = 12.0
 
 
 def leader(context: Context) -> Injection:
-    """It bit if somebody else led before it came back."""
+    """The fault. It had an effect if another node led before the leader came back."""
     context.need_network()
     name, number, followers = choose(context)
     node, network = context.cluster.nodes[number], context.switch()
@@ -44,7 +44,8 @@ def leader(context: Context) -> Injection:
 
 
 def choose(context: Context) -> tuple[str, int, list[int]]:
-    """A partition whose replicas run, none of them the active controller: name, leader, followers. Raises NotNow."""
+    """Choose a partition whose replicas run, none of them the active controller: name, leader, followers. Raises
+    NotNow."""
     sample, free = context.observer.latest, context.free()
     found = [
         (name, leads, [each for each in replicas if each != leads])
@@ -57,7 +58,7 @@ def choose(context: Context) -> tuple[str, int, list[int]]:
 
 
 def until(context: Context, reached: Callable[[Sample], bool], seconds: float) -> None:
-    """Or so long: whether it bit is found out at the end."""
+    """Wait until `reached`, at most `seconds`. Whether the fault had an effect is judged at its end."""
     deadline = time.monotonic() + seconds
     while not reached(context.observer.latest) and time.monotonic() < deadline:
         time.sleep(0.1)

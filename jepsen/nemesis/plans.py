@@ -1,5 +1,4 @@
-"""Which faults come when. A plan is a list of steps or a mixture drawn from a seed; every fault has a name to be
-called by."""
+"""The order of faults. A plan is a list of steps or a mixture drawn from a seed. Every fault has a name."""
 
 from __future__ import annotations
 
@@ -112,7 +111,7 @@ PRELOADED = frozenset({name for name in FAULTS if name.startswith(("clock-", "sy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """Begin a fault, hold it, end it, and wait."""
+    """One step of a plan: begin a fault, hold it, end it, and wait."""
 
     fault: str
     hold: float
@@ -270,8 +269,7 @@ AIMED = frozenset({"overtaken-leader"})
 
 
 def swarm(chance: random.Random, flush: bool, reduced: bool, tiered: bool) -> Iterator[Step]:
-    """A random subset of the faults, again and again, in any order, with calm in between; at times none at all for a
-    while."""
+    """A random subset of the faults, repeated in any order with calm in between, sometimes with none for a while."""
     possible = REDUCED if reduced else set(FAULTS) - ONLY_REDUCED - AIMED - (frozenset() if flush else NEED_FLUSH)
     names = sorted(possible if tiered else possible - set(STORE_FAULTS))
     chosen = chance.sample(names, chance.randint(3, 8))
@@ -280,13 +278,12 @@ def swarm(chance: random.Random, flush: bool, reduced: bool, tiered: bool) -> It
 
 
 def needs_preload(plan: str) -> bool:
-    """Whether a plan has, or may draw, a fault of those."""
+    """Whether a plan has, or may draw, a fault that needs the preloaded library."""
     return plan == "swarm" or plan in PRELOADED or any(step.fault in PRELOADED for step in NAMED.get(plan, ()))
 
 
 def steps(plan: str, chance: random.Random, flush: bool, reduced: bool = False, tiered: bool = False) -> Iterator[Step]:
-    """The steps of a plan, over and over. Raises KeyError for a name that nobody knows; a fault's own name is a plan
-    too."""
+    """Repeat the steps of a plan; a fault's own name is a plan too. Raises KeyError for an unknown name."""
     if plan == "swarm":
         yield from swarm(chance, flush, reduced, tiered)
     if plan not in NAMED and plan not in FAULTS:

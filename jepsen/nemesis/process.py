@@ -1,4 +1,4 @@
-"""What happens to processes: killed, paused, slowed down, restarted."""
+"""Faults of processes: killed, paused, slowed down, restarted."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def kill(role: str) -> Callable[[Context], Injection]:
 
 
 def kill_many(how_many: Callable[[int], int]) -> Callable[[Context], Injection]:
-    """At one moment."""
+    """Kill several nodes at the same moment."""
 
     def begin(context: Context) -> Injection:
         free = context.free()
@@ -68,7 +68,7 @@ def kill_many(how_many: Callable[[int], int]) -> Callable[[Context], Injection]:
 
 
 def pause(role: str) -> Callable[[Context], Injection]:
-    """The node stands still; its connections stay."""
+    """Pause a node; its connections stay open."""
 
     def begin(context: Context) -> Injection:
         number = context.pick(role)
@@ -88,7 +88,7 @@ def pause(role: str) -> Callable[[Context], Injection]:
 
 
 def slow_processor(context: Context) -> Injection:
-    """A node gets a tenth of a processor: it runs 10 ms and stands still for 90."""
+    """Give a node a tenth of a processor: it runs for 10 ms and is stopped for 90."""
     number = context.pick("leader")
     node = context.cluster.nodes[number]
     over = threading.Event()
@@ -116,7 +116,7 @@ def slow_processor(context: Context) -> Injection:
 
 
 def leave(context: Context) -> Injection:
-    """A node goes politely, and comes back. One that begins yet has nothing to leave in order."""
+    """Shut a node down in an orderly way and start it again. A node that is still starting need not end in order."""
     number = context.pick("any")
     node = context.cluster.nodes[number]
     node.await_ready()
@@ -130,7 +130,7 @@ def leave(context: Context) -> Injection:
 
 
 def unreachable(role: str) -> Callable[[Context], Injection]:
-    """In the reduced form: nobody reaches the node, and it reaches everybody."""
+    """In the reduced form: cut all connections to a node; it still reaches the others."""
 
     def begin(context: Context) -> Injection:
         network = context.cluster.network

@@ -1,4 +1,4 @@
-"""Carries a plan out: begins faults, holds them, ends them, and writes down whether each bit."""
+"""Carries a plan out: begins faults, holds them, ends them, and records whether each had an effect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RECOVERY_SECONDS_MAX = 40.0
 
 
 class Nemesis:
-    """A thread. At most two faults at once, never two at the same node."""
+    """A thread that injects faults: at most two at the same time, never two at the same node."""
 
     def __init__(self, context: Context, plan: str, flush: bool) -> None:
         self._context = context
@@ -30,7 +30,7 @@ class Nemesis:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends what is under way; returns when the cluster is whole as far as the nemesis is concerned."""
+        """End the faults under way. Returns when none is left."""
         self._stopped.set()
         self._thread.join()
 
@@ -62,8 +62,8 @@ class Nemesis:
             self._until_it_works()
 
     def _until_it_works(self) -> None:
-        """A fault upon a cluster that is still down shows nothing: a plan's next one waits until something is
-        acknowledged again. Faults aim by what the observer has seen, so it has to see who leads since then, too."""
+        """Wait until a record is acknowledged again and the observer has seen the present leaders. A fault on a cluster
+        that is down shows nothing, and faults are aimed by what the observer has seen."""
         acknowledged, now = self._context.recorder.acknowledged, self._context.recorder.now
         before, deadline = len(acknowledged), now() + RECOVERY_SECONDS_MAX
         while len(acknowledged) <= before and now() < deadline:

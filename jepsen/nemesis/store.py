@@ -1,5 +1,5 @@
-"""What happens to the object store of a tiered topic, alone or together with what happens to nodes. It bit if requests
-met it: the proxy before the store counts them."""
+"""Faults of the object store of a tiered topic, alone or with faults of nodes. One had an effect if requests met it:
+the proxy before the store counts them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MET_SECONDS_MAX = 10.0
 
 
 def fails(kind: str, fault: Fault) -> Begin:
-    """All that nodes ask of the store meets the fault."""
+    """Let all requests of nodes to the store meet the fault."""
 
     def begin(context: Context) -> Injection:
         store = context.store()
@@ -36,8 +36,8 @@ def fails(kind: str, fault: Fault) -> Begin:
 
 
 def both(store_fails: Begin, other: Begin) -> Begin:
-    """The other fault while the store has its own. The store's is over last: what nodes do when they are back, they do
-    without it. It bit if both did."""
+    """Inject the other fault while the store has its own. The store's ends last, so that nodes return without the
+    store. It had an effect if both had."""
 
     def begin(context: Context) -> Injection:
         first = store_fails(context)

@@ -1,5 +1,5 @@
-"""The page that the harness shares with the library in a node: what its clocks and syncs are to do, and what they
-did."""
+"""The page that the harness shares with the library in a node: instructions for clocks and syncs, and counters of their
+effects."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What a clock shows beside the true time: `offset_ns`, and `rate_ppm` millionths of the time since `anchor_ns`
-    (of the true monotonic clock)."""
+    """The difference between a clock and the true time: `offset_ns`, plus `rate_ppm` millionths of the time since
+    `anchor_ns` (of the true monotonic clock)."""
 
     offset_ns: int = 0
     anchor_ns: int = 0
     rate_ppm: int = 0
 
     def added(self, now_ns: int) -> int:
-        """What it is ahead by, in ns."""
+        """The ns by which the clock is ahead."""
         return self.offset_ns + (now_ns - self.anchor_ns) * self.rate_ppm // MILLION
 
     def at_rate(self, rate_ppm: int, now_ns: int) -> Change:
-        """From now on at another rate; it does not jump."""
+        """Return the change with another rate from now on, without a jump."""
         return Change(offset_ns=self.added(now_ns), anchor_ns=now_ns, rate_ppm=rate_ppm)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
-    """What the library did since the page was made: answers that were not the true time, and the last skew among
-    them; syncs by what befell them."""
+    """The effects of the library since the page was made: false times given, with the last skew among them, and
+    affected syncs by kind."""
 
     wall_answers: int
     wall_skew_ns: int
@@ -53,8 +53,8 @@ class Counters:
 
 
 def build(directory: Path) -> Path | None:
-    """The library, or None where it cannot be built (gcc and the C library's headers are missing). Raises
-    RuntimeError if it does not compile."""
+    """Build the library; None if gcc or the C library's headers are missing. Raises RuntimeError if it does not
+    compile."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None or not Path("/usr/include/dlfcn.h").exists():
         return None
@@ -67,7 +67,7 @@ def build(directory: Path) -> Path | None:
 
 
 class Page:
-    """Of one node, for as long as the run lasts; `path` is its file."""
+    """The page of one node for the whole run. `path` is its file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -81,37 +81,37 @@ class Page:
         self._write()
 
     def environment(self, library: Path) -> Mapping[str, str]:
-        """With which a process has the library loaded."""
+        """The environment that loads the library into a process."""
         return {"LD_PRELOAD": str(library), "KRAFT_JEPSEN_PAGE": str(self.path)}
 
     def jump(self, seconds: float) -> None:
-        """The wall clock shows so much more (or less) than the true time; 0 sets it right."""
+        """Move the wall clock to `seconds` ahead of the true time, behind if negative; 0 sets it right."""
         self.wall = Change(offset_ns=int(seconds * 1e9))
         self._write()
 
     def drift(self, rate_ppm: int) -> None:
-        """The wall clock runs so many millionths faster from now on."""
+        """Run the wall clock `rate_ppm` millionths faster from now on."""
         self.wall = self.wall.at_rate(rate_ppm, time.monotonic_ns())
         self._write()
 
     def drift_monotonic(self, rate_ppm: int) -> None:
-        """The monotonic clock runs so many millionths faster. It is never set back: what it gained it keeps."""
+        """Run the monotonic clock `rate_ppm` millionths faster. It is never set back: it keeps what it gained."""
         self.monotonic = self.monotonic.at_rate(rate_ppm, time.monotonic_ns())
         self._write()
 
     def delay_syncs(self, seconds: float, path: str = "") -> None:
-        """Syncs of files whose path contains `path` take so much longer; 0 is none."""
+        """Make syncs of files whose path contains `path` take `seconds` longer; 0 ends that."""
         self._delay = (int(seconds * 1e9), path)
         self._write()
 
     def fail_syncs(self, error: int, path: str = "") -> None:
-        """The next sync of each file whose path contains `path` fails with an errno; later ones claim to succeed,
-        and write nothing. 0 is none."""
+        """Make the next sync of each file whose path contains `path` fail with an errno; later ones claim to succeed,
+        and write nothing. 0 ends that."""
         self._error = (error, path)
         self._write()
 
     def clear(self) -> None:
-        """Clocks run as they should, and the wall clock is right; syncs sync."""
+        """End all faults: the wall clock is right, the monotonic clock runs at its true rate, and syncs work."""
         self.wall = Change()
         self.monotonic = self.monotonic.at_rate(0, time.monotonic_ns())
         self._delay = self._error = (0, "")

@@ -1,2 +1,2 @@
-"""The rules, each a function from the analysed history to sentences about what breaks it. Numbers are those of the
-table in docs/testing.md."""
+"""The rules. Each is a function from the analysed history to sentences, one for each violation. The numbers are those
+of the table in docs/testing.md."""

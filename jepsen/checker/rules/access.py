@@ -13,8 +13,8 @@ FASTEST: Final = 2.0
 
 
 def let_in(analysis: Analysis) -> Iterator[str]:
-    """28: a user is let in where the node's own metadata allow it, and nowhere else; never without a permission that
-    somebody gave; and nowhere any more once it was taken after healing."""
+    """28: a user is authorized if the node's own metadata allow it, and only then; never without a permission granted
+    before; and never after the permission was revoked after healing."""
     changes: dict[tuple[str, str, str], list[Permission]] = {}
     for change in analysis.history.of(Permission):
         if change.outcome != FAIL:
@@ -44,7 +44,7 @@ def _end(asked: Asked) -> float:
 
 
 def served_too_early(analysis: Analysis) -> Iterator[str]:
-    """29: whoever has used up a quota is served no earlier than it was told (KIP-219)."""
+    """29: a client over its quota is served no earlier than its throttle time allows (KIP-219)."""
     for each in analysis.history.of(Throttled):
         if each.ended is not None and each.ended - each.began < each.seconds / FASTEST:
             yield (

@@ -1,5 +1,4 @@
-"""Rules about the content of partitions (1 to 6 and 21; `check.py` has them all): no acknowledged record is lost, none
-is there twice, none appears that was never sent."""
+"""The records of a partition: rules 1 to 6 and 21."""
 
 from __future__ import annotations
 
@@ -11,8 +10,8 @@ from jepsen.checker.operations import FAIL, INFO, OK, ListOffset, Poll, Send
 
 
 def inconsistent_offsets(analysis: Analysis) -> Iterator[str]:
-    """1: one offset has one value, whoever reads it and whenever. A poll may see a value that is not committed only
-    under acks below all."""
+    """1: an offset has one value, for all readers at all times. A poll may see an uncommitted value only if acks is not
+    all."""
     for partition in analysis.partitions.values():
         for offset, values in partition.versions.items():
             if len(values) > 1:
@@ -23,12 +22,11 @@ def inconsistent_offsets(analysis: Analysis) -> Iterator[str]:
 
 
 def duplicates(analysis: Analysis) -> Iterator[str]:
-    """2: a value is at one offset. Senders that repeat a batch are idempotent, or do not repeat it.
+    """2: a value is at one offset only. Producers that retry a batch are idempotent; others do not retry.
 
-    librdkafka takes a new producer id for all partitions when one of them was refused in the middle, and sends again
-    what was under way in the others: no broker can tell that from new. A copy is no finding where the batches are
-    known to be of two producer ids of the one client that sent the value, and a fault can have made that client take
-    a new id.
+    librdkafka takes a new producer id for all partitions when one of them refuses a batch, and sends the batches under
+    way in the others again; a broker cannot recognise them. So a copy is no finding if its two batches are known to
+    have two producer ids of the one client that sent the value, and a fault can have made that client take a new id.
     """
     for partition in analysis.partitions.values():
         place: dict[str, int] = {}
@@ -40,7 +38,7 @@ def duplicates(analysis: Analysis) -> Iterator[str]:
 
 
 def _has_new_producer_id(analysis: Analysis, partition: PartitionHistory, value: str, offsets: tuple[int, int]) -> bool:
-    """Whether the client that sent `value` wrote its two copies under two producer ids, or epochs, for a reason."""
+    """Whether the client that sent `value` had a reason to write its two copies under two producer ids or epochs."""
     first, second = (partition.producer_of(offset) for offset in offsets)
     send = partition.sender.get(value)
     if first is None or second is None or first == second or send is None:
@@ -50,7 +48,7 @@ def _has_new_producer_id(analysis: Analysis, partition: PartitionHistory, value:
 
 
 def told_elsewhere(analysis: Analysis) -> Iterator[str]:
-    """2b: a value that is known is where its producer was told, also where an election may have taken it (acks=1)."""
+    """2b: a value that is found is at its acknowledged offset, even if an election may have lost it (acks=1)."""
     for partition in analysis.partitions.values():
         for send in partition.sends:
             if send.outcome == INFO and send.offset >= 0:
@@ -64,7 +62,7 @@ def told_elsewhere(analysis: Analysis) -> Iterator[str]:
 
 
 def lost_writes(analysis: Analysis) -> Iterator[str]:
-    """3: what was acknowledged is seen by whoever reads past it: no reader's way leads over its offset without it."""
+    """3: a reader that passes the offset of an acknowledged value has seen the value."""
     for partition in analysis.plain():
         owed = {
             send.offset + index: (value, send)
@@ -85,7 +83,7 @@ def lost_writes(analysis: Analysis) -> Iterator[str]:
 
 
 def unseen_writes(analysis: Analysis) -> Iterator[str]:
-    """4: after healing, what was acknowledged is where its acknowledgement said."""
+    """4: after healing, each acknowledged value is at its acknowledged offset."""
     for partition in analysis.plain():
         if partition.final is None:
             continue
@@ -101,8 +99,8 @@ def unseen_writes(analysis: Analysis) -> Iterator[str]:
 
 
 def holes(analysis: Analysis) -> Iterator[str]:
-    """4b: after healing, every offset from the start to the end holds a record, where nobody sends transactions (their
-    markers are no records)."""
+    """4b: after healing, every offset from start to end has a record, in partitions without transactions (markers are
+    no records)."""
     for partition in analysis.plain():
         final = partition.final
         if final is None or final.transactional:
@@ -120,7 +118,7 @@ def holes(analysis: Analysis) -> Iterator[str]:
 
 
 def vanished(analysis: Analysis) -> Iterator[str]:
-    """3b: what anybody read is still there in the end: readers see only what is committed."""
+    """3b: a value that any reader has seen still exists at the end: readers see only committed records."""
     for partition in analysis.plain():
         final = partition.final
         if final is None:
@@ -135,7 +133,7 @@ def vanished(analysis: Analysis) -> Iterator[str]:
 
 
 def phantoms(analysis: Analysis) -> Iterator[str]:
-    """6: every value was sent, to that partition."""
+    """6: every value found was sent to that partition."""
     for partition in analysis.partitions.values():
         for offset, values in partition.versions.items():
             for value, who in values.items():
@@ -144,7 +142,7 @@ def phantoms(analysis: Analysis) -> Iterator[str]:
 
 
 def torn_batches(analysis: Analysis) -> Iterator[str]:
-    """6b: in the end a batch is there whole, in one piece, or not at all."""
+    """6b: at the end a batch exists whole and in one piece, or not at all."""
     for partition in analysis.plain():
         if partition.final is None:
             continue
@@ -163,7 +161,7 @@ def _is_whole(found: list[int], send: Send, partition: PartitionHistory) -> bool
 
 
 def definite_errors_that_were_not(analysis: Analysis) -> Iterator[str]:
-    """21 (and 5): what certainly failed has no effect."""
+    """21 (and 5): a request that certainly failed has no effect."""
     for partition in analysis.partitions.values():
         for offset, values in partition.versions.items():
             for value in values:
@@ -173,7 +171,7 @@ def definite_errors_that_were_not(analysis: Analysis) -> Iterator[str]:
 
 
 def offsets_given_twice(analysis: Analysis) -> Iterator[str]:
-    """21b: no two acknowledgements name one offset (a spurious 0, say), and none is without an offset."""
+    """21b: no two acknowledgements have the same offset (a wrong 0, say), and each has an offset."""
     for partition in analysis.partitions.values():
         for send in partition.sends:
             if send.outcome == OK and send.acks != 0 and send.offset < 0:
@@ -187,8 +185,8 @@ def offsets_given_twice(analysis: Analysis) -> Iterator[str]:
 
 
 def log_start_too_far(analysis: Analysis) -> Iterator[str]:
-    """16b: the log begins no later than somebody had asked it to, in the end, as clients are told, and on each
-    replica."""
+    """16b: the log start offset, as reported to clients, at the end, and on each replica, is no later than a
+    DeleteRecords request allows."""
     for partition in analysis.plain():
         for start, moment, who in _told_starts(partition):
             if start > partition.deleted_by(moment):
@@ -199,7 +197,7 @@ def log_start_too_far(analysis: Analysis) -> Iterator[str]:
 
 
 def _told_starts(partition: PartitionHistory) -> Iterator[tuple[int, float, str]]:
-    """Log start, until when it may have been told, by or to whom."""
+    """Each reported log start offset, the latest time of the report, and its source."""
     if partition.final is not None:
         yield partition.final.start, math.inf, "in the end"
     told: list[tuple[int, Poll | ListOffset]] = [(poll.log_start, poll) for poll in partition.polls]

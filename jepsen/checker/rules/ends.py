@@ -1,5 +1,5 @@
-"""Where partitions end and begin, as clients are told: rules 15 and 16, each within one leader epoch. What a deposed
-leader says is judged by its own epoch."""
+"""The start and end of partitions as reported to clients: rules 15 and 16, each within one leader epoch. The answers of
+a deposed leader are judged by its own epoch."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ LATEST = "latest"
 
 
 def stale_tails(analysis: Analysis) -> Iterator[str]:
-    """15: a leader that acknowledged a record tells no earlier end afterwards, under the same leader epoch; nor
-    does, to ListOffsets, any later leader.
+    """15: after a leader has acknowledged a record, it reports no earlier end under the same leader epoch. Later
+    leaders report no earlier end to ListOffsets either.
 
-    The high watermark of a Fetch may be lower under a new leader, which has yet to learn how far its log is
-    committed (KIP-207 spares ListOffsets that).
+    The high watermark of a Fetch may be lower under a new leader, which does not know yet how far its log is committed.
+    KIP-207 excludes that for ListOffsets.
     """
     tails: dict[tuple[Partition, int], list[tuple[float, int]]] = {}
     for place, partition in analysis.partitions.items():
@@ -42,11 +42,11 @@ def stale_tails(analysis: Analysis) -> Iterator[str]:
 
 
 def _stale_after_attempts(analysis: Analysis) -> Iterator[str]:
-    """15 for ListOffsets and sends of several attempts, whose last may have been answered by a later leader than the
-    one that appended the first.
+    """15 for ListOffsets and sends of several attempts, whose last attempt may have been answered by a later leader
+    than the one that appended the first.
 
-    By which at the latest, what was sent afterwards tells: the leader epochs of those records are none before that
-    of the acknowledgement.
+    Records sent afterwards bound the epoch of that leader: their leader epochs are not below that of the
+    acknowledgement.
     """
     for partition in analysis.partitions.values():
         known = sorted(
@@ -77,7 +77,8 @@ def _end(send: Send) -> int:
 
 
 def _told_ends(analysis: Analysis) -> Iterator[tuple[Partition, range, float, int, str]]:
-    """Partition, leader epochs whose acknowledgements count, begin, end told, who."""
+    """For each reported end: partition, the leader epochs whose acknowledgements count, time of the request, end,
+    client."""
     for asked in analysis.history.of(ListOffset):
         if asked.outcome == OK and asked.kind == LATEST and asked.epoch >= 0:
             yield asked.place, range(asked.epoch + 1), asked.began, asked.offset, asked.process
@@ -87,7 +88,7 @@ def _told_ends(analysis: Analysis) -> Iterator[tuple[Partition, range, float, in
 
 
 def regressing_ends(analysis: Analysis) -> Iterator[str]:
-    """16: within a leader epoch nobody is told a lower end, high watermark or log start than anybody was told
+    """16: within a leader epoch no client is told a lower end, high watermark or log start than any client was told
     before."""
     ends: dict[tuple[Partition, int], list[Told]] = {}
     starts: dict[tuple[Partition, int], list[Told]] = {}
@@ -118,7 +119,7 @@ def regressing_ends(analysis: Analysis) -> Iterator[str]:
 
 
 class Told(NamedTuple):
-    """Somebody asked from `began` to `ended` and was told `offset`."""
+    """An offset that a client was told, with the times of its request and of the response."""
 
     began: float
     ended: float
@@ -127,7 +128,7 @@ class Told(NamedTuple):
 
 
 def _regressions(told: list[Told]) -> Iterator[tuple[Told, Told]]:
-    """Answers below one that had come before they were asked for."""
+    """The answers that are lower than an answer given before they were requested."""
     by_end = sorted(told, key=lambda each: each.ended)
     highest: Told | None = None
     next_end = 0

@@ -1,4 +1,4 @@
-"""Committed offsets, who owns partitions, and who may commit: rules 17 and 20."""
+"""Committed offsets, the ownership of partitions, and the right to commit: rules 17 and 20."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ NONE = -1
 
 
 def committed_offsets(analysis: Analysis) -> Iterator[str]:
-    """17: a group's offset is a register: a read gives the last write, or one whose fate is unknown, never one that
-    another certainly replaced.
+    """17: a group's offset is a register. A fetch returns the last commit, or one of unknown outcome, but never one
+    that another commit has certainly replaced.
 
-    A write of unknown fate may take effect at any time after it began. What a read found had taken effect by then. A
-    deposed coordinator may tell what is old, and so may any where a marker is still to be written.
+    A commit of unknown outcome may take effect at any time after it began. A commit that a fetch has returned had taken
+    effect by then. A deposed coordinator may return old offsets, and so may any coordinator while a marker is still to
+    be written.
     """
     writes: dict[Register, dict[int, list[Commit]]] = {}
     reads: dict[Register, list[Committed]] = {}
@@ -61,8 +62,8 @@ def _judge(register: Register, reads: list[Committed], writes: dict[int, list[Co
 
 
 def _ended(writes: list[Commit], read: Committed) -> float | None:
-    """When all writes of the offset that `read` can have found were certainly over; None if there are none: not
-    begun yet, or failed for certain."""
+    """The time at which all commits that `read` can have returned were certainly over. None if there are none: not yet
+    begun, or certainly failed."""
     if read.offset == NONE:
         return -math.inf
     able = [write for write in writes if write.outcome != FAIL and (read.ended is None or write.began <= read.ended)]
@@ -72,7 +73,7 @@ def _ended(writes: list[Commit], read: Committed) -> float | None:
 
 
 def one_decision_a_generation(analysis: Analysis) -> Iterator[str]:
-    """17b: all members of a generation are assigned by one decision of one leader."""
+    """17b: all members of a generation have their assignment from one decision of one leader."""
     decisions: dict[tuple[str, int], Assigned] = {}
     for assigned in analysis.history.of(Assigned):
         if assigned.outcome != OK:
@@ -86,7 +87,7 @@ def one_decision_a_generation(analysis: Analysis) -> Iterator[str]:
 
 
 def zombie_members(analysis: Analysis) -> Iterator[str]:
-    """20: once a member of a later generation has its share, nobody commits under an earlier one."""
+    """20: once a member of a later generation has its assignment, no commit under an earlier generation succeeds."""
     arrivals: dict[str, list[tuple[float, int]]] = {}
     for assigned in analysis.history.of(Assigned):
         if assigned.outcome == OK and assigned.ended is not None:
@@ -105,7 +106,7 @@ def zombie_members(analysis: Analysis) -> Iterator[str]:
 
 
 def one_owner_an_epoch(analysis: Analysis) -> Iterator[str]:
-    """17c: in a consumer group of KIP-848, no partition has two owners in one member epoch."""
+    """17c: in a KIP-848 group, no partition has two owners in one member epoch."""
     owners: dict[tuple[str, int, Partition], str] = {}
     for owned in analysis.history.of(Owned):
         for place in owned.partitions:
@@ -115,8 +116,8 @@ def one_owner_an_epoch(analysis: Analysis) -> Iterator[str]:
 
 
 def zombie_owners(analysis: Analysis) -> Iterator[str]:
-    """20c: once another member owns a partition under a later epoch, nobody commits it under an earlier one, unless
-    the member had given it up and has that epoch still (`_gave_up_in_its_epoch`)."""
+    """20c: once another member owns a partition under a later epoch, no commit for it under an earlier epoch succeeds,
+    unless the member had revoked it and still has that epoch (`_gave_up_in_its_epoch`)."""
     arrivals: dict[Register, list[Owned]] = {}
     told: dict[tuple[str, str], list[Owned]] = {}
     said: dict[tuple[str, str], list[Said]] = {}
@@ -142,11 +143,11 @@ def zombie_owners(analysis: Analysis) -> Iterator[str]:
 
 
 def _gave_up_in_its_epoch(told: list[Owned], said: list[Said], owned: Owned, commit: Commit) -> bool:
-    """Whether the member had said in the epoch of its commit, before another was told that it owns the partition,
-    that it has not got it any more; and was told of no other epoch since.
+    """Whether the member had reported in the epoch of its commit, before the next owner got the partition, that it no
+    longer owns it, and has had no other epoch since.
 
-    Who has to give up partitions stays in its epoch until it has, however often it is asked for more, while others
-    take what it gave up. In the epoch that it has a member may commit for any partition, in Kafka too
+    A member that has to revoke partitions keeps its epoch until it has done so, while other members take the partitions
+    over. In its present epoch a member may commit for any partition, in Kafka too
     (`ConsumerGroup.validateOffsetCommit`).
     """
     heard = [(each.epoch, each.partitions) for each in told if _is_before(each, commit)][-1:]
@@ -160,7 +161,7 @@ def _is_before(owned: Owned, commit: Commit) -> bool:
 
 
 def zombie_producers(analysis: Analysis) -> Iterator[str]:
-    """20b: once a partition has acknowledged a producer's epoch, it takes nothing from an earlier one."""
+    """20b: once a partition has acknowledged a producer's epoch, it accepts nothing from an earlier epoch."""
     for partition in analysis.partitions.values():
         newest: dict[int, list[tuple[float, int]]] = {}
         for send in partition.acknowledged:

@@ -10,7 +10,7 @@ from jepsen.checker.operations import OK, FinalRead, Poll, Send
 
 
 def polls_inside(analysis: Analysis) -> Iterator[str]:
-    """11: within one poll, and in the final read, offsets grow, and none that is known is left out."""
+    """11: within one poll, and in the final read, offsets grow and no known offset is left out."""
     for partition in analysis.partitions.values():
         for poll in partition.reads:
             for (before, _, _), (after, value, _) in zip(poll.records, poll.records[1:], strict=False):
@@ -24,7 +24,7 @@ def polls_inside(analysis: Analysis) -> Iterator[str]:
 
 
 def polls_in_sequence(analysis: Analysis) -> Iterator[str]:
-    """12: a reader that goes on from where it was neither goes back nor leaves anything out."""
+    """12: a reader that continues from its position neither goes back nor leaves out a record."""
     for partition in analysis.partitions.values():
         latest: dict[str, int] = {}
         for poll in partition.polls:
@@ -49,7 +49,7 @@ def polls_in_sequence(analysis: Analysis) -> Iterator[str]:
 
 
 def _skips(partition: PartitionHistory, before: int, after: int, read: Poll | FinalRead) -> bool:
-    """Whether a record that nobody had asked to delete when `read` ended lies between the two."""
+    """Whether a record lies between the two offsets whose deletion had not been requested when `read` ended."""
     if partition.is_compacted:
         return False
     before = max(before, partition.deleted_by(math.inf if read.ended is None else read.ended) - 1)
@@ -57,10 +57,10 @@ def _skips(partition: PartitionHistory, before: int, after: int, read: Poll | Fi
 
 
 def sends_in_sequence(analysis: Analysis) -> Iterator[str]:
-    """13: what a producer sends to a partition later has the greater offset. Where a send's fate is unknown, the log
-    tells where it is.
+    """13: a later send of a producer to a partition has the greater offset. The log shows the offset of a send of
+    unknown outcome.
 
-    What was given up on without sequence numbers may still be under way, and come after what was sent since.
+    A send without sequence numbers that was given up may still be under way, and may be appended after later ones.
     """
     for partition in analysis.partitions.values():
         latest: dict[str, tuple[int, Send]] = {}
@@ -85,8 +85,8 @@ def _offset_of(partition: PartitionHistory, send: Send) -> int | None:
 
 
 def real_time_inversions(analysis: Analysis) -> Iterator[str]:
-    """14: what was acknowledged before another send began has the smaller offset. Where the other's fate is unknown,
-    the log tells where it is."""
+    """14: a send that was acknowledged before another one began has the smaller offset. The log shows the offset of a
+    send of unknown outcome."""
     for partition in analysis.partitions.values():
         events: list[tuple[float, int, int, Send]] = []
         for number, send in enumerate(partition.sends):

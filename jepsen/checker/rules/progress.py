@@ -1,4 +1,5 @@
-"""What must go on, and what somebody noticed already: rule 22, unexpected answers, topics."""
+"""Progress after healing, and events that clients and the harness have already reported: rule 22, unexpected answers,
+topics."""
 
 from __future__ import annotations
 
@@ -15,10 +16,11 @@ connection ended, or there is a new leader."""
 
 
 def stuck(analysis: Analysis) -> Iterator[str]:
-    """22: after healing every partition that had clients soon acknowledges a send and answers a poll, and whatever
-    the harness waited for came.
+    """22: after healing every partition that had clients soon acknowledges a send and answers a poll, and every event
+    that the harness waited for has happened.
 
-    A topic that somebody asked to delete need not."""
+    A topic whose deletion was requested is exempt.
+    """
     for each in analysis.history.of(Stuck):
         yield each.what
     healed = analysis.healed_at
@@ -42,14 +44,13 @@ def stuck(analysis: Analysis) -> Iterator[str]:
 
 
 def unexpected(analysis: Analysis) -> Iterator[str]:
-    """23: no client gets an answer that no client should get; no node ends by itself."""
+    """23: no client gets a response that no client should get, and no node ends by itself."""
     for each in analysis.history.of(Unexpected):
         yield f"{each.process}: {each.what}"
 
 
 def topics(analysis: Analysis) -> Iterator[str]:
-    """24: topics are in the end what they were last made to be: there with the partitions and configuration given,
-    or gone."""
+    """24: at the end each topic is as its last change requested: it has these partitions and configs, or is deleted."""
     seen = {each.topic: each for each in analysis.history.of(TopicSeen)}
     changes: dict[str, list[TopicChange]] = {}
     for change in analysis.history.of(TopicChange):
@@ -60,11 +61,11 @@ def topics(analysis: Analysis) -> Iterator[str]:
 
 
 def _topic(analysis: Analysis, topic: str, changes: list[TopicChange], seen: TopicSeen) -> Iterator[str]:
-    """Changes of one topic are asked for one after the other; those of unknown fate may be carried out at any time,
-    also after later ones.
+    """Judge one topic. Its changes are requested one after the other; one of unknown outcome may take effect at any
+    time, even after later ones.
 
-    So may earlier attempts at one that succeeded: a topic that was asked for twice may be made anew once it was
-    deleted.
+    So may earlier attempts at a change that succeeded: a topic whose creation was requested twice may be recreated
+    after its deletion.
     """
     deletions = [change for change in changes if _is_deletion(change)]
     deleted = min((change.began for change in deletions), default=math.inf)
@@ -105,10 +106,10 @@ def _is_deletion(change: TopicChange) -> bool:
 
 
 def _may_come_again(analysis: Analysis, change: TopicChange, replaced: float) -> bool:
-    """Whether an earlier attempt at a change may be carried out after another change, begun at `replaced`.
+    """Whether an earlier attempt at a change may take effect after another change, begun at `replaced`.
 
-    The client tells of its own attempts. A broker that hands a request on does so again when its connection ends or
-    the leader changes, which takes time and has a cause; and the first copy is late only while a fault holds it up.
+    The client reports its own attempts. A broker that forwards a request sends it again if its connection ends or the
+    leader changes. That takes time and has a cause, and the first copy is late only while a fault delays it.
     """
     if change.attempts > 1:
         return True
@@ -118,8 +119,8 @@ def _may_come_again(analysis: Analysis, change: TopicChange, replaced: float) ->
 
 
 def compaction(analysis: Analysis) -> Iterator[str]:
-    """25: a compacted log has, of each key, the last value that was acknowledged or read or a later one, at its
-    offset, and no value under another key."""
+    """25: for each key a compacted log has the last value that was acknowledged or read, or a later one, at its offset,
+    and no value under another key."""
     for partition in analysis.compacted():
         final = partition.final
         assert final is not None

@@ -1,5 +1,4 @@
-"""Transactions: rules 26, 27, 30 and 30b. What readers of committed records may see of each send is judged by the rules
-of sends."""
+"""Transactions: rules 26, 27, 30 and 30b. Visible sends are judged by the rules of sends, too."""
 
 from __future__ import annotations
 
@@ -10,8 +9,8 @@ from jepsen.checker.operations import OK, Committed, Poll, Transaction
 
 
 def half_transactions(analysis: Analysis) -> Iterator[str]:
-    """26: in the end all records of a transaction are there for readers of committed records, or none, whatever its
-    producer was told."""
+    """26: at the end readers of committed records see all records of a transaction or none, whatever its producer was
+    told."""
     seen = _visible(analysis)
     for transaction in analysis.history.of(Transaction):
         found = [value for value in transaction.values if value in seen]
@@ -21,7 +20,7 @@ def half_transactions(analysis: Analysis) -> Iterator[str]:
 
 
 def offsets_apart(analysis: Analysis) -> Iterator[str]:
-    """27: in the end a group is where the last transaction left it whose records are there."""
+    """27: at the end a group has the offset of the last transaction whose records are visible."""
     seen = _visible(analysis)
     owed: dict[str, int] = {}
     for transaction in analysis.history.of(Transaction):
@@ -36,8 +35,8 @@ def offsets_apart(analysis: Analysis) -> Iterator[str]:
 
 
 def early_reads(analysis: Analysis) -> Iterator[str]:
-    """30: readers of committed records see a record only after somebody asked to commit its transaction: the last
-    stable offset is never beyond an open one. Only such readers read topics with transactions."""
+    """30: readers of committed records see a record only after its transaction was asked to commit: the last stable
+    offset is never beyond an open transaction. Only such readers read topics with transactions."""
     asked = {value: each.asked for each in analysis.history.of(Transaction) for value in each.values if each.asked >= 0}
     for poll in analysis.history.of(Poll):
         if poll.ended is None:
@@ -51,8 +50,8 @@ def early_reads(analysis: Analysis) -> Iterator[str]:
 
 
 def early_positions(analysis: Analysis) -> Iterator[str]:
-    """30b: a group is told of an offset that goes with a transaction only after somebody asked to commit that, whether
-    or not it requires stable offsets, and whoever coordinates it by now."""
+    """30b: an OffsetFetch returns a transaction's offset only after the transaction was asked to commit, with
+    require_stable and without, and from any coordinator."""
     asked = {
         (each.group, each.offset): each.asked
         for each in analysis.history.of(Transaction)

@@ -1,4 +1,4 @@
-"""What nodes themselves were seen to be, where a harness can look inside."""
+"""The white-box rules: the states of the nodes themselves, where a harness can look inside."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NOBODY = -1
 
 
 def one_leader_an_epoch(analysis: Analysis) -> Iterator[str]:
-    """W1: no two nodes lead one partition, or the quorum, in one epoch."""
+    """W1: no two nodes lead a partition, or the quorum, in the same epoch."""
     leaders: dict[tuple[Any, int], str] = {}
     for state in analysis.history.of(ReplicaState):
         if state.is_leader:
@@ -29,8 +29,8 @@ def one_leader_an_epoch(analysis: Analysis) -> Iterator[str]:
 
 
 def nothing_falls(analysis: Analysis) -> Iterator[str]:
-    """W2: in one life of a node no epoch and no log start falls, and within a leader epoch no high watermark; the
-    quorum's never."""
+    """W2: in one life of a node no epoch and no log start offset falls. The high watermark does not fall within a
+    leader epoch; that of the quorum never falls."""
     latest: dict[tuple[str, int, Partition], ReplicaState] = {}
     for state in analysis.history.of(ReplicaState):
         before = latest.get((state.process, state.life, state.place))
@@ -58,11 +58,11 @@ def nothing_falls(analysis: Analysis) -> Iterator[str]:
 
 
 def votes_are_kept(analysis: Analysis) -> Iterator[str]:
-    """W8: through all its lives, a node's epoch does not fall, and in one epoch it votes for one candidate and does
-    not forget that.
+    """W8: through all lives of a node its epoch does not fall, and in one epoch it votes for one candidate and keeps
+    that vote.
 
-    That is asked of what it has saved. What is newer may be lost with the process, before anybody was told of it,
-    however long it waited for the disk.
+    The rule applies to the saved state. Newer state may be lost with the process while it waits for the disk, before
+    any other node learns of it.
     """
     saved: dict[str, QuorumState] = {}
     for state in analysis.history.of(QuorumState):
@@ -79,7 +79,7 @@ def votes_are_kept(analysis: Analysis) -> Iterator[str]:
 
 
 def committed_is_durable(analysis: Analysis) -> Iterator[str]:
-    """W9: what the quorum holds for committed is on the disks of a majority."""
+    """W9: what the quorum regards as committed is on the disks of a majority."""
     for state in analysis.history.of(QuorumState):
         if state.is_leader and 2 * state.holders <= state.voters and state.voters:
             yield (
@@ -89,13 +89,13 @@ def committed_is_durable(analysis: Analysis) -> Iterator[str]:
 
 
 def high_watermark_covered(analysis: Analysis) -> Iterator[str]:
-    """W3: no high watermark that was ever seen is beyond the log end of an in-sync replica that is up, nor any
-    beyond its own log.
+    """W3: no high watermark ever seen is beyond the log end of a running in-sync replica, or beyond the end of its own
+    log.
 
-    Who is in sync is for the newest leader ever seen to say: an older one that is cut off may be the last to have a
-    replica of a topic that was deleted. Of whom it names, those count that the newest record ever seen names as
-    well: a leader that is paused or cut off knows nothing of who left since, and may have come back on an empty
-    disk."""
+    The in-sync set is that of the newest leader ever seen: an older leader that is cut off may have the last replica of
+    a deleted topic. Of this set only the members count that are in the newest record ever seen, too: a leader that is
+    paused or cut off does not know which members have left since, and one may have come back on an empty disk.
+    """
     moments: dict[tuple[float, Partition], list[ReplicaState]] = {}
     for state in analysis.history.of(ReplicaState):
         moments.setdefault((state.began, state.place), []).append(state)
@@ -124,8 +124,8 @@ def high_watermark_covered(analysis: Analysis) -> Iterator[str]:
 
 
 def isr_as_recorded(analysis: Analysis) -> Iterator[str]:
-    """W4: an in-sync set changes by the controller's records only, and those keep a fenced broker, whose log nobody
-    knows, out of it (KIP-841, KIP-903)."""
+    """W4: an in-sync set changes only by the controller's records, and these exclude a fenced broker, whose log is
+    unknown (KIP-841, KIP-903)."""
     for state in analysis.history.of(ReplicaState):
         if state.isr_fenced:
             yield (
@@ -149,8 +149,8 @@ def images_agree(analysis: Analysis) -> Iterator[str]:
 
 
 def replicas_agree(analysis: Analysis) -> Iterator[str]:
-    """W6: at quiescence replicas hold the same batches, epochs and producers, and all that the final read was told
-    to be there."""
+    """W6: at quiescence replicas have the same batches, epochs and producers, and everything up to the end that the
+    final read was told."""
     known: dict[Partition, ReplicaContent] = {}
     ends = {
         place: partition.final.end for place, partition in analysis.partitions.items() if partition.final is not None
@@ -172,7 +172,7 @@ def replicas_agree(analysis: Analysis) -> Iterator[str]:
 
 
 def rebuilt_states(analysis: Analysis) -> Iterator[str]:
-    """W7: a state rebuilt from disk is the state as it lived."""
+    """W7: a state rebuilt from disk equals the state in memory."""
     for each in analysis.history.of(Rebuilt):
         if each.live != each.rebuilt:
             yield f"{each.what} on {each.process}: {each.live} lived, {each.rebuilt} is rebuilt from disk"
