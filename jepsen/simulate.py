@@ -1,9 +1,9 @@
-"""`make simulate SEEDS=n`: run seeds of the simulation, replay a share of them elsewhere, and say what came of it.
+"""`make simulate SEEDS=n`: run seeds of the simulation, replay some of them in another process, and report the results.
 
-Seeds are those of jepsen/simulation/seeds.txt - each found a bug once - and consecutive ones that follow from the
-commit, unless a first one is given. One in ten is replayed in a fresh process with another hash seed, environment
-and working directory, and must give the same trace. Exit code 0 ok, 1 violation, invalid run, a replay that differs
-or a cell of faults and roles that a large batch never hit.
+The seeds are those of jepsen/simulation/seeds.txt, each of which found a bug once, followed by consecutive ones derived
+from the commit, unless a first seed is given. One in ten is replayed in a fresh process with another hash seed,
+environment and working directory, and must give the same trace. The exit code is 0 if all is well. It is 1 after a
+violation, an invalid run, a replay that differs, or if a large batch missed a cell of faults and roles.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ WRONG_TREE: Final = 70
 
 
 def check_trees() -> None:
-    """Exit with WRONG_TREE unless the product is the tree that our caller named and the harness is this checkout's.
+    """Exit with WRONG_TREE unless the product is the tree that the caller named and the harness is from this checkout.
 
     A mutant that ran the product without its defect would prove nothing, nor would one that judged itself.
     """
@@ -140,13 +140,13 @@ def replay_command(seed: int, kind: str) -> str:
 
 
 def kept_seeds() -> list[int]:
-    """Every seed that ever found a bug."""
+    """The seeds that have found a bug."""
     lines = SEEDS_FILE.read_text(encoding="utf-8").splitlines() if SEEDS_FILE.exists() else []
     return [int(line.split("#")[0]) for line in lines if line.split("#")[0].strip()]
 
 
 def standard_seeds(count: int) -> list[int]:
-    """Kept ones first, the others follow from the commit."""
+    """The kept seeds, followed by seeds derived from the commit."""
     kept = kept_seeds()[:count]
     first = zlib.crc32(commit().encode()) % DERIVED_SEEDS
     others = (seed for seed in range(first, first + count + len(kept)) if seed not in kept)
@@ -154,8 +154,7 @@ def standard_seeds(count: int) -> list[int]:
 
 
 def outcomes(seeds: Sequence[int], kind: str, jobs: int) -> Iterator[tuple[dict[str, Any], str | None]]:
-    """Each seed's outcome, and the trace of its replay if it was chosen for one: the first, and every tenth after
-    it."""
+    """Yield each seed's outcome, and the trace of its replay if it is replayed: the first and every tenth after it."""
     groups = [seeds[start : start + SEEDS_A_PROCESS] for start in range(0, len(seeds), SEEDS_A_PROCESS)]
     chosen = frozenset(seeds[::REPLAY_ONE_IN])
 
@@ -182,7 +181,7 @@ def describe(outcome: dict[str, Any]) -> str:
 
 
 class Summary:
-    """What a batch comes to."""
+    """The totals of a batch of seeds."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -191,7 +190,7 @@ class Summary:
         self.visits = Visits()
 
     def add(self, outcome: dict[str, Any], replayed: str | None) -> Iterator[str]:
-        """Count it; yields what a person should read of it."""
+        """Count an outcome; yields the lines to print about it."""
         self.seeds += 1
         self.failed += outcome["verdict"] == "violation"
         self.invalid += outcome["verdict"] == "invalid"
@@ -210,7 +209,7 @@ class Summary:
                 yield f"  seed {outcome['seed']} gave another trace when replayed: {outcome['trace']} and {replayed}"
 
     def missed_cells(self) -> list[str]:
-        """Cells of faults and roles that none of many seeds hit."""
+        """The cells of faults and roles that a large batch never hit."""
         from jepsen.simulation.faults.node_faults import KINDS as FAULTS
         from jepsen.simulation.observer import ROLES
 
@@ -220,7 +219,7 @@ class Summary:
 
     @property
     def made_too_few_anew(self) -> bool:
-        """Whether the batch says nothing of topics that are made anew while faults strike."""
+        """Whether the batch recreated too few topics while faults struck to prove anything about that."""
         return self.kind == "cluster" and self.seeds >= MADE_ANEW_FROM and self.made_anew < self.seeds
 
     def line(self) -> str:
@@ -250,8 +249,8 @@ def visits_of(outcome: dict[str, Any]) -> Visits:
 
 
 def aimed_visits(seeds: Sequence[int], jobs: int) -> Visits:
-    """What power losses and unclean elections of every fourth seed come by. Raises RuntimeError where one is not
-    green."""
+    """Run every fourth seed with power losses and with unclean elections, and count their visits. Raises RuntimeError
+    if one is not green."""
     found = Visits()
     for kind in AIMED:
         for outcome, _ in outcomes(seeds[::AIMED_ONE_IN], kind, jobs):
@@ -262,7 +261,7 @@ def aimed_visits(seeds: Sequence[int], jobs: int) -> Visits:
 
 
 def write_visits(page: Path, visits: Visits, seeds: int) -> None:
-    """Put the tables of what the runs came by in place of those in the page."""
+    """Replace the tables of visits in the page."""
     lines = page.read_text(encoding="utf-8").splitlines()
     start = lines.index(VISITS_HEADING)
     end = next((at for at in range(start + 1, len(lines)) if lines[at].startswith("## ")), len(lines))
@@ -274,8 +273,8 @@ def write_visits(page: Path, visits: Visits, seeds: int) -> None:
 
 
 def run_many(seeds: Sequence[int], kind: str, jobs: int, page: Path | None) -> int:
-    """Run and judge, and end with the summary line. What was visited, by every fourth seed of the aimed kinds too, is
-    written to `page`."""
+    """Run and judge the seeds, and print a summary line at the end. With `page`, write the visits to it, those of every
+    fourth seed of the aimed kinds included."""
     summary = Summary(kind)
     if page is not None:
         summary.visits.update(aimed_visits(seeds, jobs))

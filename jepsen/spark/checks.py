@@ -1,4 +1,4 @@
-"""What was sent, what was acknowledged, what arrived: the judgement of a round. Pure."""
+"""Judges a round by what was sent, what was acknowledged, and what arrived. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Seen(NamedTuple):
-    """A record as a sink holds it: where it stood in the topic, and its value."""
+    """A record in a sink: its partition and offset in the topic, and its value."""
 
     partition: int
     offset: int
@@ -17,9 +17,9 @@ class Seen(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """A plan of a batch read from the beginning. `needed`: by partition the offset behind the last record that was
-    acknowledged before the plan began. `ranges`: by partition what is read, `[start, end)`. `failed`: the error of a
-    plan that says that it failed."""
+    """A plan of a batch read from the beginning. `needed` has for each partition the offset after the last record
+    acknowledged before the plan began. `ranges` has the range read of each partition, `[start, end)`. `failed` is the
+    error of a plan that failed."""
 
     needed: Mapping[int, int]
     ranges: Mapping[int, tuple[int, int]]
@@ -52,7 +52,8 @@ def judge_sink(
     *,
     exactly_once: bool,
 ) -> None:
-    """Everything acknowledged is there; exactly once, if the sink promises it; nothing is there that was never sent."""
+    """Check that the sink has everything acknowledged, exactly once if it promises that, and nothing that was never
+    sent."""
     counts = Counter(each.value for each in found)
     wanted = frozenset(acknowledged)
     lost = sorted(wanted - counts.keys())
@@ -89,7 +90,7 @@ def judge_order(verdict: Verdict, sink: str, found: Sequence[Seen], *, exactly_o
 def judge_values_by_place(
     verdict: Verdict, sink: str, found: Iterable[Seen], log: Mapping[tuple[int, int], str]
 ) -> None:
-    """What stands at an offset is what the log has there."""
+    """Check that each value is the one that the log has at its offset."""
     for each in found:
         if log.get((each.partition, each.offset)) != each.value:
             verdict.violations.append(f"{sink}: {each} where the log has {log.get((each.partition, each.offset))}")
@@ -97,7 +98,7 @@ def judge_values_by_place(
 
 
 def judge_checkpoint(verdict: Verdict, query: str, offsets: Sequence[Mapping[str, int]]) -> None:
-    """Offsets by partition, batch after batch: none goes back, no partition vanishes."""
+    """Check a checkpoint's offsets by partition, batch by batch: none goes back, and no partition disappears."""
     before: Mapping[str, int] = {}
     for batch, now in enumerate(offsets):
         for partition, offset in before.items():
@@ -122,8 +123,8 @@ def judge_batch_read(verdict: Verdict, counted: Mapping[int, tuple[int, int, int
 
 
 def judge_plans(verdict: Verdict, plans: Sequence[Plan]) -> None:
-    """Each plan is whole: it has every partition, from its first record to behind the last one that was acknowledged
-    before. Or it says that it failed; at least the last one must not, for then all nodes run."""
+    """Check that each plan is complete: it has every partition, from its first record to the last one acknowledged
+    before. A plan may have failed instead, but not the last one, since all nodes run then."""
     if not plans:
         verdict.violations.append("plans: none was made")
         return
@@ -143,7 +144,7 @@ def judge_plans(verdict: Verdict, plans: Sequence[Plan]) -> None:
 
 
 def lacking(plan: Plan) -> list[str]:
-    """What of a plan does not cover the records that were acknowledged before it began."""
+    """The parts of a plan that do not cover the records acknowledged before it began."""
     found = []
     for partition, end in sorted(plan.needed.items()):
         if partition not in plan.ranges:

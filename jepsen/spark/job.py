@@ -38,7 +38,7 @@ of this driver can run."""
 
 
 class FactoryStuck(RuntimeError):
-    """Spark's factory of Python workers has failed many times and done nothing in between: only a new driver helps."""
+    """Raised when Spark's factory of Python workers has failed many times without success: only a new driver helps."""
 
 
 class Job:
@@ -56,7 +56,7 @@ class Job:
             events.write(json.dumps({"time": time.time(), **event}) + "\n")
 
     def failed(self, query: str, why: str) -> None:
-        """Raises FactoryStuck."""
+        """Report a failed query. Raises FactoryStuck."""
         self.say(kind="failed", query=query, why=why[:3000])
         if any(words in why for words in FACTORY_FAILURES):
             self.factory_failures += 1
@@ -64,8 +64,8 @@ class Job:
             raise FactoryStuck(f"{self.factory_failures} failures of Spark's factory of Python workers: {why[:300]}")
 
     def python_worked(self, name: str) -> None:
-        """A query or batch read of this name has come to its end. The official connector needs no Python workers,
-        and proves nothing of them."""
+        """Note that a query or batch read succeeded. The official connector needs no Python workers, so it proves
+        nothing about them."""
         if name.startswith("kraft"):
             self.factory_failures = 0
 
@@ -96,7 +96,7 @@ class Job:
         return (writer.trigger(availableNow=True) if to_the_end else writer.trigger(processingTime="2 seconds")).start()
 
     def run(self) -> None:
-        """Until drained."""
+        """Run all queries until drained."""
         names = [(source, sink) for source in self.sources for sink in SINKS]
         queries = {name: self.started(*name) for name in names}
         restarts = 0
@@ -159,7 +159,7 @@ class Job:
             assert time.monotonic() < deadline, f"{source}-{sink} does not come to the end: {problem}"
 
     def batch_read(self, source: str) -> None:
-        """Counts every record there is. Whatever goes wrong is told: the harness knows which errors are excused."""
+        """Count all records by a batch read. Every error is reported: the harness knows which ones are excused."""
         reader = (
             self.session.read.format(source)
             .option("kafka.bootstrap.servers", self.bootstrap)
@@ -179,7 +179,7 @@ class Job:
         self.say(kind="read", source=source, counted={row.partition: (row.n, row.d, row.m) for row in rows})
 
     def results(self) -> None:
-        """What the file sinks hold, as Spark reads it."""
+        """Write what the file sinks hold, as Spark reads it."""
         (self.place / "results").mkdir(exist_ok=True)
         for source in self.sources:
             for sink, path in (("parquet", f"{source}-parquet"), ("foreach", f"{source}-foreach/batch=*")):

@@ -41,8 +41,8 @@ CAUSES = ("retention", "election")
 
 
 class LossRound:
-    """Each cause once, for one source. Raises AssertionError or TimeoutError where nothing was lost: then it proves
-    nothing."""
+    """Causes each kind of loss once, for one source. Raises AssertionError or TimeoutError if nothing was lost, which
+    proves nothing."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class LossRound:
     # -- judgement
 
     def judge(self, lost: frozenset[Lost], kept: frozenset[Seen]) -> None:
-        """`kept` is what the query that goes on must have in the end."""
+        """Judge both queries. `kept` is what the query that continues must have at the end."""
         failed, _ = self.read(fail_on_data_loss=True)
         judge_failure(self.verdict, f"{self.topic} true", failed, lost)
         failed, warned = self.read(fail_on_data_loss=False)
@@ -127,7 +127,7 @@ class LossRound:
         judge_rest(self.verdict, f"{self.topic} false", self.rows(), kept, frozenset(self.acknowledged))
 
     def judge_going_on(self, kept: frozenset[Seen]) -> None:
-        """What is written afterwards arrives, and nothing more is told to be lost."""
+        """Check that records written afterwards arrive, and that no further loss is reported."""
         failed, warned = self.read(fail_on_data_loss=False)
         if self.verdict.source == "kraft":
             judge_warning(self.verdict, f"{self.topic} later", failed, warned, frozenset())
@@ -139,7 +139,7 @@ class LossRound:
             assert failed is None, f"a query failed before anything was lost: {failed}"
 
     def read(self, *, fail_on_data_loss: bool) -> tuple[str | None, str]:
-        """The error, if any, and what Spark's processes wrote to stderr meanwhile."""
+        """Run a query. Returns its error, if any, and what Spark's processes wrote to stderr meanwhile."""
         asked = {
             "source": self.verdict.source,
             "topic": self.topic,
@@ -175,7 +175,7 @@ class LossRound:
         assert answer.error_code == 0, answer.error_message
 
     def write(self, count: int, padding: str = "") -> None:
-        """So many records to each partition, all acknowledged."""
+        """Write `count` records to each partition, all acknowledged."""
         producer = Producer(self.cluster.servers(enable_idempotence=True, linger_ms=20))
         refused: list[Any] = []
 
@@ -209,7 +209,7 @@ class LossRound:
             consumer.close()
 
     def settled(self, look: Callable[[], dict[int, int]]) -> dict[int, int]:
-        """What stays the same while retention would have acted again."""
+        """Return what `look` returns once it stays the same for longer than retention needs."""
         seen = look()
         while True:
             time.sleep(3 * RETENTION_CHECK_MS / 1000)

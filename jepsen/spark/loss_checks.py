@@ -1,4 +1,4 @@
-"""Whether a loss that is real was told as what it is: the partition and its offsets, no more and no less. Pure."""
+"""Checks that a real loss is reported exactly: the partition and its offsets, no more and no less. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jepsen.spark.checks import Seen, Verdict
 
 
 class Lost(NamedTuple):
-    """Offsets `[start, end)` of a partition that a query needs, or has, and the log does not hold."""
+    """Offsets `[start, end)` of a partition that a query needs, or has read, and that the log does not hold."""
 
     topic: str
     partition: int
@@ -54,7 +54,7 @@ def judge_failure(verdict: Verdict, query: str, failed: str | None, lost: frozen
 
 
 def judge_warning(verdict: Verdict, query: str, failed: str | None, warned: str, lost: frozenset[Lost]) -> None:
-    """failOnDataLoss=false: the query goes on, and every lost range is told."""
+    """Check a query with failOnDataLoss=false: it continues, and every lost range is reported."""
     told = reported(warned)
     if failed is not None:
         verdict.violations.append(f"{query}: did not go on: {failed[:1000]}")
@@ -65,7 +65,7 @@ def judge_warning(verdict: Verdict, query: str, failed: str | None, warned: str,
 def judge_rest(
     verdict: Verdict, query: str, found: Sequence[Seen], must: frozenset[Seen], may: frozenset[Seen]
 ) -> None:
-    """What was not lost is there, once, and nothing else is. `may` is everything that was ever acknowledged."""
+    """Check that everything not lost arrived once, and nothing else. `may` is everything ever acknowledged."""
     counts = Counter(found)
     missing, again, strange = (
         sorted(must - counts.keys()),

@@ -1,6 +1,6 @@
-"""What clients do while the cluster is torn apart: unmodified clients in threads of the harness, each writing down
-what it did and saw.
+"""The clients that use the cluster during a run: unmodified clients in threads of the harness, each recording what it
+did and saw.
 
-`workload` is what all have in common; `plain` makes workloads from producers, readers and group members; the others
-have a purpose of their own. librdkafka (confluent-kafka) and aiokafka, which share no code, take part in every run.
+`workload` has what all workloads share; the other modules have the clients. librdkafka (confluent-kafka) and aiokafka,
+which share no code, take part in every run.
 """

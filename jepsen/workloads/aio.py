@@ -25,7 +25,7 @@ SILENCE_SECONDS_MAX = 15.0
 
 
 class AioClient(Client):
-    """Its loop lives in its thread."""
+    """A client whose event loop runs in its own thread."""
 
     def _run(self) -> None:
         logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
@@ -39,7 +39,7 @@ class AioClient(Client):
 
 
 async def started(make: Any, stopping: Any) -> Any:
-    """A client that is connected, or None when the run ended first."""
+    """Return a connected client, or None if the run ended first."""
     while not stopping.is_set():
         client = make()
         try:
@@ -52,7 +52,7 @@ async def started(make: Any, stopping: Any) -> Any:
 
 
 class AioProducer(AioClient):
-    """Idempotent, acks=all."""
+    """An idempotent producer with acks=all."""
 
     def __init__(
         self, name: str, recorder: Recorder, servers: Servers, seed: int, places: Sequence[Partition], per_second: float
@@ -90,7 +90,7 @@ class AioProducer(AioClient):
             return  # What was not acknowledged stays unknown in the history.
 
     async def _send(self, producer: AIOKafkaProducer, waiting: set[asyncio.Task[None]]) -> None:
-        """Hand one record over, in order; a task of its own waits for the answer."""
+        """Queue one record, in order; a separate task waits for the acknowledgement."""
         topic, partition = self.chance.choice(self.places)
         value = f"{self.name}.{self.number}"
         self.number += 1
@@ -131,9 +131,9 @@ class AioProducer(AioClient):
 class AioReader(AioClient):
     """Reads given partitions from the beginning, without a group.
 
-    It asks without a leader epoch (KIP-320), so a deposed leader that does not know it yet may tell it that its
-    position is beyond the end. Then it goes on from where it was; only if that lasts, because what it read is gone,
-    does it start over.
+    It fetches without a leader epoch (KIP-320), so a deposed leader that has not learned of its successor may answer
+    that the position is beyond the end. Then it continues from its position. Only if the error lasts, because what it
+    read is gone, does it start over.
     """
 
     beyond = 0
@@ -162,9 +162,9 @@ class AioReader(AioClient):
                 await self._use(consumer, polls)
 
     async def _use(self, consumer: AIOKafkaConsumer, polls: Polls) -> None:
-        """Until the end, or until it has got nothing for so long that it may be dead: two fetches under way for one
-        partition, by the leader before and the new one, that are both told that the position is beyond the end, end
-        aiokafka's fetcher by an assertion of its own, which only `stop` tells."""
+        """Poll until the run ends, or until the consumer got nothing for so long that its fetcher may be dead. If two
+        fetches of one partition, to the old and the new leader, both return that the position is beyond the end, an
+        assertion ends aiokafka's fetcher, and only `stop` reports that."""
         consumer.assign([AioPartition(*place) for place in self.places])
         try:
             for place in self.places:

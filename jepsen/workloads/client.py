@@ -1,4 +1,4 @@
-"""A client: a thread that goes on until it is told to stop, and what it needs to write down what it does."""
+"""A client: a thread that works until it is stopped, with a recorder for what it does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ KEY = b"k" * 180  # Records get some weight, so that segments roll.
 
 
 class Client:
-    """`name` is unique in a run. A subclass says in `work` what it does once; it must return within a second or so."""
+    """The base of all clients. `name` is unique in a run. A subclass does one step in `work`, which must return within
+    about a second."""
 
     def __init__(self, name: str, recorder: Recorder, servers: Servers, seed: int) -> None:
         self.name = name
@@ -31,11 +32,11 @@ class Client:
         self.thread.start()
 
     def stop(self) -> None:
-        """Ask it to end; `join` waits."""
+        """Ask the client to end; `join` waits for it."""
         self.stopping.set()
 
     def join(self, seconds: float) -> None:
-        """An end that does not come is a finding, not a hang."""
+        """Wait for the client's end. A client that does not end in time is recorded as a finding."""
         self.thread.join(seconds)
         if self.thread.is_alive():
             frame = sys._current_frames().get(self.thread.ident or 0)
@@ -58,15 +59,14 @@ class Client:
             self.unexpected(traceback.format_exc())
 
     def open(self) -> None:
-        """Once, in its thread."""
+        """Open the foreign client; called once, in the client's thread."""
 
     def replace(self) -> None:
-        """Its foreign client hung and is gone, with whatever it had under way: another takes its place, as a user's
-        would."""
+        """Replace the foreign client after it hung, as a user would; its requests under way are lost."""
         self.open()
 
     def work(self) -> None:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Once, in its thread, after the last work."""
+        """Close the foreign client; called once, in the client's thread, after the last `work`."""

@@ -1,5 +1,5 @@
-"""After healing: a fresh client reads every partition from its start to its end and what the group has committed,
-and the replicas' files are compared."""
+"""The final reads after healing: a new client reads every partition from start to end and the group's committed
+offsets, and the replicas' files are compared."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def stuck(recorder: Recorder, what: str) -> None:
 
 
 def read_all(recorder: Recorder, servers: Servers, places: Sequence[Partition]) -> dict[Partition, FinalRead]:
-    """What there is in the end. A partition that cannot be read in time is written down as stuck."""
+    """Read all partitions to the end. One that cannot be read in time is recorded as stuck."""
     settings = {
         **servers.librdkafka,
         "group.id": "final",
@@ -86,8 +86,8 @@ def _read(consumer: Consumer, place: Partition, read: FinalRead, deadline: float
 
 
 def read_transactions(recorder: Recorder, servers: Servers, places: Sequence[Partition]) -> None:
-    """What readers of committed records find in the end, as soon as no transaction is open: one that a dead producer
-    left is aborted when it has timed out. A partition that cannot be read in time is written down as stuck."""
+    """Read all committed records once no transaction is open; one that a dead producer left open is aborted after its
+    timeout. A partition that cannot be read in time is recorded as stuck."""
     settings = {
         **servers.librdkafka,
         "group.id": "final",
@@ -128,8 +128,8 @@ def read_transactions(recorder: Recorder, servers: Servers, places: Sequence[Par
 
 
 def read_committed(recorder: Recorder, servers: Servers, group: str, places: Sequence[Partition]) -> None:
-    """What the group has committed in the end: members ask only when they are assigned something, which may have
-    been before the last fault."""
+    """Fetch the group's committed offsets at the end: members fetch them only at an assignment, which may have been
+    before the last fault."""
     consumer = Consumer({**servers.librdkafka, "group.id": group, "enable.auto.commit": False})
     partitions = [TopicPartition(*place) for place in places]
     deadline = time.monotonic() + COMMITTED_SECONDS_MAX
@@ -150,7 +150,7 @@ def batches(directory: Path) -> Iterator[tuple[int, int, bytes]]:
 
 
 def batches_of(segment: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """The same of one segment."""
+    """Yield the batches of one segment in the same form as `batches`."""
     at = 0
     while at + 61 <= len(segment):
         base, length = struct.unpack_from(">qi", segment, at)
@@ -162,8 +162,8 @@ def batches_of(segment: bytes) -> Iterator[tuple[int, int, bytes]]:
 
 
 def contents(cluster: Cluster, place: Partition, nodes: Sequence[int]) -> list[tuple[int, int, int, str]]:
-    """(node, start, end, digest) of each replica. Only the metadata log, whose head and tail are each node's own
-    affair, is compared where all have it; and so is a tiered log, whose head is."""
+    """Return (node, start, end, digest) of each replica. The metadata log, whose head and tail differ by node, is
+    compared only where all nodes have it; so is a tiered log, whose head differs."""
     held = {node: list(batches(replica_directory(cluster, place, node))) for node in nodes}
     if not all(held.values()):
         return [(node, 0, len(found), "nothing" if not found else "something") for node, found in held.items()]
@@ -189,7 +189,7 @@ def contents(cluster: Cluster, place: Partition, nodes: Sequence[int]) -> list[t
 
 
 def compare_replicas(cluster: Cluster, recorder: Recorder, replicas: dict[Partition, Sequence[int]]) -> None:
-    """Wait a while until the replicas of each partition have the same bytes, and write down what they have."""
+    """Wait a while until the replicas of each partition have the same bytes, and record what they have."""
     for place, nodes in sorted(replicas.items()):
         deadline = time.monotonic() + ALIKE_SECONDS_MAX
         found = contents(cluster, place, nodes)
@@ -213,7 +213,7 @@ def compare_replicas(cluster: Cluster, recorder: Recorder, replicas: dict[Partit
 
 
 def tell_writers(cluster: Cluster, recorder: Recorder, place: Partition, node: int) -> None:
-    """Who wrote each batch of a partition whose replicas are alike."""
+    """Record the producer of each batch of a partition whose replicas are equal."""
     told = Writers(process=str(node), began=recorder.now(), topic=place[0], partition=place[1])
     on_disk = list(batches(replica_directory(cluster, place, node)))  # First: what leaves the disk is in the store.
     known = {base: (after, content) for base, after, content in (*stored_batches(cluster, place), *on_disk)}
@@ -225,7 +225,7 @@ def tell_writers(cluster: Cluster, recorder: Recorder, place: Partition, node: i
 
 
 def stored_batches(cluster: Cluster, place: Partition) -> Iterator[tuple[int, int, bytes]]:
-    """Those that are in the object store, as `batches` tells them; some come twice."""
+    """Yield the batches in the object store in the form of `batches`; some occur twice."""
     store = cluster.store
     for name in [] if store is None else store.names():
         _, topic, partition, file = name.split("/")

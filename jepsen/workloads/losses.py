@@ -1,6 +1,7 @@
-"""Asks the cluster what unclean elections cost, as an operator would: GET /v1/elections/unclean of any node.
+"""Fetches the loss reports of unclean elections, as an operator would: GET /v1/elections/unclean of any node.
 
-Only the latest elections of a partition are kept, so it is asked all the time, and what is new is written down.
+Only the reports of a partition's latest elections are kept, so they are fetched all the time, and new ones are
+recorded.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ COMPLETE_SECONDS_MAX = 30.0
 
 
 class LossWatch(Client):
-    """Of one topic."""
+    """Watches the loss reports of one topic."""
 
     def __init__(self, name: str, recorder: Recorder, cluster: Cluster, seed: int, topic: str) -> None:
         super().__init__(name, recorder, cluster.servers, seed)
@@ -34,7 +35,7 @@ class LossWatch(Client):
         self.stopping.wait(PERIOD_SECONDS)
 
     def look(self) -> None:
-        """Once every replica is in sync again: nobody may be awaited any more."""
+        """Fetch the reports once every replica is in sync again, when they have to be complete."""
         deadline = time.monotonic() + COMPLETE_SECONDS_MAX
         while True:
             asked = self._ask()
@@ -52,7 +53,7 @@ class LossWatch(Client):
             time.sleep(0.3)
 
     def _ask(self) -> bool:
-        """Whether a node answered."""
+        """Fetch the reports from one node. Returns whether it answered."""
         numbers = [number for number, node in self.cluster.nodes.items() if node.alive and not node.paused]
         if not numbers:
             return False

@@ -24,13 +24,13 @@ UNKNOWN_ATTEMPTS = 2  # The library does not tell; "more than one" claims least.
 
 
 class RdProducer(Client):
-    """Idempotent, acks=all, many in flight, numbered values to random partitions. `idempotent=False` and another
-    `acks` make weaker ones.
+    """A producer that sends numbered values to random partitions, with many in flight. It is idempotent with acks=all;
+    `idempotent=False` and another `acks` make it weaker.
 
-    It never gives up on a message: librdkafka then takes a new producer epoch and sends what was in flight behind it
-    again, which no broker can tell from new. Where records may be lost (`Recorder.may_lose`), an idempotent producer
-    whose records are gone is refused for good (OUT_OF_ORDER_SEQUENCE_NUMBER, fatal), and another one takes its
-    place, as a user's would. Elsewhere that is a finding.
+    It never gives up on a message: librdkafka would take a new producer epoch and send the later messages in flight
+    again, which a broker cannot recognise. Where records may be lost (`Recorder.may_lose`), an idempotent producer
+    whose records are gone gets a fatal error (OUT_OF_ORDER_SEQUENCE_NUMBER), and another producer replaces it, as a
+    user would. Elsewhere that error is a finding.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class RdProducer(Client):
             self.replace()
 
     def replace(self) -> None:
-        """What the one before had under way stays unknown in the history."""
+        """Open another producer. The messages that the old one had in flight have an unknown outcome in the history."""
         self.life += 1
         self.open()
 
@@ -84,7 +84,7 @@ class RdProducer(Client):
             self._refused(problem)
 
     def _refused(self, problem: KafkaException) -> None:
-        """Raises what is not explained by records that are gone."""
+        """Mark the producer for replacement after a fatal error, if records may be lost. Raises any other error."""
         error = problem.args[0]
         if not self.recorder.may_lose or not (error.fatal() or error.code() == KafkaError._FATAL):
             raise problem
@@ -132,25 +132,25 @@ class RdProducer(Client):
 
 
 class Polls:
-    """Receiveds of a consumer, made into operations: one for each partition of each batch that it hands out."""
+    """Turns the messages of a consumer into operations: one for each partition of each returned batch."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._next: dict[Partition, int] = {}
 
     def forget(self) -> None:
-        """The consumer was positioned anew."""
+        """Forget the positions, after the consumer was repositioned."""
         self._next.clear()
 
     def forget_one(self, place: Partition) -> None:
         self._next.pop(place, None)
 
     def position(self, place: Partition) -> int:
-        """Where the next record is expected."""
+        """The offset of the next record expected."""
         return self._next.get(place, 0)
 
     def record(self, began: float, messages: Sequence[Received]) -> dict[Partition, int]:
-        """Returns the position after each partition that brought something."""
+        """Record a batch of messages. Returns the next position of each partition with messages."""
         found: dict[Partition, list[tuple[int, str, int]]] = {}
         for message in messages:
             if message.error() is None:
@@ -184,7 +184,7 @@ class Polls:
 
 
 class RdReader(Client):
-    """Reads given partitions from the beginning, without a group; starts over at times."""
+    """Reads given partitions from the beginning, without a group, and starts over at times."""
 
     def __init__(
         self,
@@ -230,7 +230,7 @@ class RdReader(Client):
 
 
 def close(consumer: Consumer) -> None:
-    """Leave the group, unless librdkafka hangs in that: its process is gone then."""
+    """Close the consumer and so leave the group. If librdkafka hangs, its process is killed."""
     try:
         consumer.close()
     except Hung:
@@ -240,7 +240,7 @@ def close(consumer: Consumer) -> None:
 def record_committed(
     recorder: Recorder, process: str, consumer: Consumer, group: str, partitions: list[TopicPartition]
 ) -> bool:
-    """Ask once what the consumer's group has committed, and write down what is told. Returns whether all of it is."""
+    """Fetch the committed offsets of the consumer's group once, and record them. Returns whether all were fetched."""
     began = recorder.now()
     try:
         found = consumer.committed(partitions, timeout=ASK_SECONDS_MAX)
@@ -262,7 +262,7 @@ def record_committed(
 
 
 class RdMember(Client):
-    """A member of a group: subscribes, reads, commits what it read, now and then leaves and comes back. `protocol` is
+    """A group member that subscribes, reads, commits what it read, and at times leaves and returns. `protocol` is
     "classic" or "consumer" (KIP-848)."""
 
     def __init__(
@@ -349,7 +349,7 @@ class RdMember(Client):
     def _tell(
         self, commits: list[Commit], errors: dict[Partition, KafkaError | None], failure: KafkaError | None
     ) -> None:
-        """What came of commits: `failure` of all, or the error of each."""
+        """Record the outcome of commits: `failure` for all, or the error of each."""
         for commit in commits:
             error = failure or errors.get(commit.place)
             if error is None:

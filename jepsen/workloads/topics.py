@@ -1,5 +1,5 @@
-"""Topics that come, grow and go. What the quorum acknowledged is never taken back, not even when all nodes lose
-their power at once."""
+"""Topics that are created, grown and deleted. What the quorum acknowledged is never undone, even if all nodes lose
+power at the same moment."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SEEN_SECONDS_MAX = 20.0
 
 
 class TopicMaker(Client):
-    """Every topic has a name of its own, and its changes come one after the other."""
+    """Creates and changes topics. Every topic has a unique name, and its changes follow one another."""
 
     def __init__(self, name: str, recorder: Recorder, servers: Servers, seed: int, period: float = 0.4) -> None:
         super().__init__(name, recorder, servers, seed)
@@ -79,8 +79,7 @@ class TopicMaker(Client):
         self.recorder.done(change)
 
     def look(self) -> None:
-        """After healing, once this client has ended: write down what there is. Brokers may be a little behind; they
-        are given a while."""
+        """After healing, once this client has ended: record the topics that exist. Brokers have a while to catch up."""
         admin = AdminClient({**self.servers.librdkafka})
         deadline = time.monotonic() + SEEN_SECONDS_MAX
         while True:

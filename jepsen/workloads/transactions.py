@@ -1,5 +1,5 @@
-"""librdkafka's transactional producers: one that commits, aborts and leaves transactions open, and one that reads a
-topic, writes what it read to another, and commits both together."""
+"""librdkafka's transactional producers. One commits, aborts and leaves transactions open. The other reads a topic,
+writes the records to another topic, and commits records and offsets together."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OF = "<"
 
 
 class _Sent(NamedTuple):
-    """A transaction in the history, with its records and the positions that go along."""
+    """A transaction in the history, with its records and the offsets that it commits."""
 
     transaction: Transaction
     sends: list[Send]
@@ -38,8 +38,8 @@ class _Sent(NamedTuple):
 
 
 class Transactional(Client):
-    """A client with one transactional id. Its librdkafka has a process of its own, which is ended, and begun anew
-    under the same id, after every error that a producer does not survive, and where librdkafka hangs."""
+    """A client with one transactional id. Its librdkafka has its own process, which is replaced, under the same id,
+    after every error that a producer does not survive, and if librdkafka hangs."""
 
     def __init__(self, name: str, recorder: Recorder, servers: Servers, seed: int, places: Sequence[Partition]) -> None:
         super().__init__(name, recorder, servers, seed)
@@ -62,11 +62,12 @@ class Transactional(Client):
         raise NotImplementedError
 
     def transact(self) -> None:
-        """One transaction, or none. Raises KafkaException for what the producer does not survive, Hung."""
+        """Run one transaction, or none. Raises Hung, and KafkaException for an error that the producer does not
+        survive."""
         raise NotImplementedError
 
     def replace(self) -> None:
-        """As a crash: whatever is open stays open."""
+        """Kill the process, like a crash: an open transaction stays open."""
         if self.process is not None:
             self.process.close()
             self.process = None
@@ -77,7 +78,7 @@ class Transactional(Client):
             self.process.close()
 
     def begun(self, process: ForeignProcess) -> Producer:
-        """A producer that has fenced those before it. Raises KafkaException, Hung."""
+        """Return an initialised producer, which has fenced earlier ones. Raises KafkaException, Hung."""
         producer = Producer(
             {
                 **self.servers.librdkafka,
@@ -92,8 +93,8 @@ class Transactional(Client):
         return producer
 
     def write(self, producer: Producer, sources: Sequence[str]) -> _Sent:
-        """Begin a transaction and hand over a record for each source. Raises KafkaException, Hung: the transaction is
-        in the history then, and nobody asks to commit it."""
+        """Begin a transaction and send a record for each source. Raises KafkaException, Hung; the transaction is then
+        in the history, and is never asked to commit."""
         now = self.recorder.now()
         sent = _Sent(Transaction(process=self.name, began=now, transactional_id=self.name), [], [])
         producer.begin_transaction()
@@ -119,7 +120,7 @@ class Transactional(Client):
         return sent
 
     def settle(self, sent: _Sent, outcome: str, error: str = "") -> None:
-        """What became of it: FAIL where nobody ever asked to commit it."""
+        """Record the outcome of a transaction: FAIL if it was never asked to commit."""
         now = self.recorder.now()
         for each in (sent.transaction, *sent.sends, *sent.commits):
             each.outcome, each.ended, each.error = outcome, now, error
@@ -129,7 +130,8 @@ class Transactional(Client):
                 self.recorder.acknowledged[value] = now
 
     def commit(self, producer: Producer, sent: _Sent) -> bool:
-        """Returns whether it is committed; if it is not, it was aborted. Raises KafkaException, Hung."""
+        """Commit the transaction. Returns whether it is committed; otherwise it was aborted. Raises KafkaException,
+        Hung."""
         sent.transaction.asked = self.recorder.now()
         try:
             producer.commit_transaction(END_SECONDS_MAX)
@@ -146,15 +148,16 @@ class Transactional(Client):
         return True
 
     def abort(self, producer: Producer, sent: _Sent) -> None:
-        """With all records at the brokers: what waits would not be sent at all. Raises KafkaException, Hung."""
+        """Abort the transaction after flushing: queued records would not be sent at all otherwise. Raises
+        KafkaException, Hung."""
         self.settle(sent, FAIL, "aborted")
         producer.flush(END_SECONDS_MAX)
         producer.abort_transaction(END_SECONDS_MAX)
 
 
 class RdTransactor(Transactional):
-    """Transactions of a few records over several partitions. Some are aborted; some are left open by a producer that is
-    replaced under its id, and then tries to commit."""
+    """Runs transactions of a few records over several partitions. Some are aborted. Some are left open by a producer
+    that is replaced under its id, and then tries to commit."""
 
     def __init__(self, name: str, recorder: Recorder, servers: Servers, seed: int, places: Sequence[Partition]) -> None:
         super().__init__(name, recorder, servers, seed, places)
@@ -187,7 +190,7 @@ class RdTransactor(Transactional):
             self.left, self.producer = producer, None
 
     def _haunt(self) -> None:
-        """Who was replaced goes on: it may have no effect."""
+        """Let the replaced producer continue: nothing that it does may have an effect."""
         zombie, self.left = self.left, None
         if zombie is None:
             return
@@ -199,8 +202,8 @@ class RdTransactor(Transactional):
 
 
 class RdTransformer(Transactional):
-    """A member of a group that writes each record of its topic once to another topic, whatever becomes of it: positions
-    go along with the transaction."""
+    """A group member that copies each record of its topic exactly once to another topic: the transaction commits its
+    offsets too."""
 
     def __init__(
         self,
@@ -266,8 +269,8 @@ class RdTransformer(Transactional):
             self.replace()
 
     def _move(self, sent: _Sent, found: Sequence[Received]) -> bool:
-        """Let the positions go along. False where that is refused, and the transaction aborted. Raises KafkaException,
-        Hung."""
+        """Add the offsets to the transaction. False if that is refused, and the transaction aborted. Raises
+        KafkaException, Hung."""
         ends: dict[int, int] = {}
         for each in found:
             ends[int(each.partition() or 0)] = int(each.offset() or 0) + 1
@@ -301,7 +304,7 @@ class RdTransformer(Transactional):
         return True
 
     def _read_again(self) -> None:
-        """From what is committed. Raises KafkaException, Hung."""
+        """Return to the committed offsets. Raises KafkaException, Hung."""
         for each in self.consumer.committed(self.consumer.assignment(), ASK_SECONDS_MAX):
             if each.error is not None:
                 raise KafkaException(each.error)

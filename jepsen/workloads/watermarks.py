@@ -1,4 +1,4 @@
-"""Watches the ends of partitions: ListOffsets, asked of the leader under its epoch, whose answers never go back."""
+"""Watches the ends of partitions, with ListOffsets to the leader under its epoch; they never go back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ASK_SECONDS_MAX = 1.0
 
 
 class Watermarks(Client):
-    """Our own client, for it can say under which leader epoch it asks."""
+    """Lists offsets with kraft's own client, which can send the leader epoch."""
 
     def __init__(
         self,

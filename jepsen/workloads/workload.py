@@ -1,4 +1,4 @@
-"""Which clients take part. A workload is a list of them and the topics they need."""
+"""Workloads: each is a list of clients and the topics that they need."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PARTITIONS = 4
 
 @dataclass(slots=True, kw_only=True)
 class Setting:
-    """What a workload is built from."""
+    """The arguments from which a workload is built."""
 
     cluster: Cluster
     recorder: Recorder
@@ -40,13 +40,13 @@ class Setting:
 
     @property
     def outputs(self) -> list[Partition]:
-        """Of the topic that only transactions write to, in workloads that have it."""
+        """The partitions of the topic that is written only in transactions, in workloads that have it."""
         return [(OUTPUTS, partition) for partition in range(PARTITIONS)]
 
 
 @dataclass(slots=True, kw_only=True)
 class Clients:
-    """Producers are stopped first, then what transforms, then what reads."""
+    """The clients of a workload. Producers are stopped first, then transformers, then readers."""
 
     producers: list[Client] = field(default_factory=list)
     transformers: list[Transactional] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Clients:
 
 
 def queue(setting: Setting) -> Clients:
-    """Everything at once: two kinds of producers, readers, a group, ends, topics."""
+    """The workload of everything: two kinds of producers, readers, a group, ends, topics."""
     common = (setting.recorder, setting.cluster.servers, setting.seed)
     return Clients(
         producers=[
@@ -145,8 +145,8 @@ def offsets(setting: Setting) -> Clients:
 
 
 def unclean(setting: Setting) -> Clients:
-    """Producers of a topic whose replicas may lead without what was acknowledged, and an operator who asks what that
-    cost."""
+    """Producers of a topic with unclean elections, whose acknowledged records may be lost, and an operator who fetches
+    the loss reports."""
     clients = producers(setting)
     if setting.cluster.target.name == "kraft":
         clients.watches = [LossWatch("losses", setting.recorder, setting.cluster, setting.seed, TOPIC)]
@@ -154,7 +154,7 @@ def unclean(setting: Setting) -> Clients:
 
 
 def tiered(setting: Setting) -> Clients:
-    """A topic whose older part is in an object store alone, and who reads it from the beginning again and again."""
+    """A topic whose older part is only in an object store, and readers that keep reading it from the beginning."""
     clients = queue(setting)
     clients.readers.append(
         RdReader("reader-again", setting.recorder, setting.cluster.servers, setting.seed, setting.places, again=0.02)
