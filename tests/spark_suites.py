@@ -80,7 +80,7 @@ MICRO_BATCH = (
     Check("input row metrics", (f"{RECIPES}a_query_moves_between_the_connectors_by_its_checkpoint_and_back",)),
     Check("subscribing topic by pattern with topic deletions", (f"{SUITES}a_pattern_follows_topics_that_come_and_go",)),
     Check("SPARK-41375: empty partitions", (f"{SUITES}a_pattern_follows_topics_that_come_and_go",)),
-    Check("topic recreation between batches", (f"{SPARK}a_topic_made_anew_under_a_stream_is_data_loss",)),
+    Check("topic recreation between batches", (f"{SPARK}a_topic_recreated_under_a_stream_is_data_loss",)),
     Check(
         "topic-level offsets (two checks)",
         (f"{OPTIONS}invalid_options_are_refused_with_a_reason",),
@@ -95,7 +95,7 @@ MICRO_BATCH = (
     Check(
         "delete a topic when a Spark job is running",
         (
-            f"{SPARK}a_running_stream_notices_that_its_topic_was_made_anew_and_grew_beyond_what_was_read",
+            f"{SPARK}a_running_stream_detects_a_recreated_topic_that_grew_beyond_its_position",
             f"{OFFSETS}with_fail_on_data_loss_false_a_query_continues_without_a_deleted_topic",
         ),
     ),
@@ -212,7 +212,10 @@ SINK = (
     Check("streaming - write w/o topic field, with topic option", (f"{SPARK}a_stream_writes_into_a_topic",)),
     Check("streaming - topic field and topic option", (f"{SUITES}the_option_topic_is_stronger_than_the_column",)),
     Check("streaming - bad schema, wrong types (two checks)", (f"{SPARK}a_sink_refuses_what_it_cannot_write",)),
-    Check("streaming - write to non-existing topic", (f"{REFUSALS}whoever_errs_reads_one_sentence_and_no_traceback",)),
+    Check(
+        "streaming - write to non-existing topic",
+        (f"{REFUSALS}a_user_error_is_shown_as_one_sentence_without_a_traceback",),
+    ),
     Check(
         "streaming - exception on config serializer",
         (f"{SINKS}rows_must_be_binary_or_text_whatever_the_serializer_option",),

@@ -80,7 +80,7 @@ def test_readers_of_committed_records_see_the_same_after_a_stop(node: NodeProces
     assert read(node, "t") == [b"ok"]
 
 
-def test_compaction_after_a_stop_keeps_what_was_committed(node: NodeProcess) -> None:
+def test_compaction_after_a_shutdown_keeps_committed_records(node: NodeProcess) -> None:
     directory = make_topic(node, "c", COMPACTED)
     write(node, "c", (b"A1", False), (b"kept", True), (b"ABORTED", False))
     restart(node)

@@ -89,7 +89,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         yield found
 
 
-def test_a_producer_is_refused_until_an_entry_allows_it_and_by_one_that_denies(
+def test_a_producer_is_refused_until_an_acl_allows_it_and_by_a_deny_acl(
     guarded: Guarded, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert guarded.produce("alice", "orders") == KafkaError.TOPIC_AUTHORIZATION_FAILED
@@ -145,7 +145,9 @@ def test_a_consumer_is_refused_its_group_until_an_entry_allows_it(guarded: Guard
     until(lambda: outcome() == 0)
 
 
-def test_who_may_not_alter_the_cluster_changes_no_entries(guarded: Guarded, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_client_without_alter_permission_on_the_cluster_changes_no_acls(
+    guarded: Guarded, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Whichever node is asked hands the request on as the client's, and not as its own."""
     arguments = ("acls", "add", "--allow-principal", "User:alice", "--cluster")
     for address in guarded.cluster.bootstrap.split(","):
@@ -159,7 +161,7 @@ def test_who_may_not_alter_the_cluster_changes_no_entries(guarded: Guarded, caps
     assert refused.value.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
 
 
-def test_the_http_admin_may_do_what_its_principal_may_on_every_node(guarded: Guarded) -> None:
+def test_the_http_admin_has_the_permissions_of_its_principal_on_every_node(guarded: Guarded) -> None:
     """One node leads the topic. The others hand the records on, as a node that may do everything."""
     admins = [node.admin_url for node in guarded.cluster.nodes.values()]
     cluster_id = AdminClient(guarded.librdkafka("admin")).list_topics(timeout=SECONDS_MAX).cluster_id

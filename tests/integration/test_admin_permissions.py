@@ -76,7 +76,7 @@ def addresses(cluster: ClusterThread) -> Iterator[tuple[str, str]]:
             yield template, address + (f"?{urlencode(QUERIES[template])}" if template in QUERIES else "")
 
 
-def test_who_may_nothing_sees_nothing_but_what_is_everybodys(cluster: ClusterThread) -> None:
+def test_a_user_without_permissions_sees_only_public_data(cluster: ClusterThread) -> None:
     seen: dict[str, int] = {}
     shown = []
     for template, address in addresses(cluster):

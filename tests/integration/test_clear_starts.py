@@ -137,7 +137,7 @@ def test_a_start_on_a_full_disk_says_so_and_goes_on_when_there_is_room(killed: P
         process.communicate()
 
 
-def test_a_broker_that_finds_no_controller_says_where_it_looked(tmp_path: Path) -> None:
+def test_a_broker_that_finds_no_controller_names_the_addresses_it_tried(tmp_path: Path) -> None:
     options = ("--role", "broker", "--bootstrap-controllers", "127.0.0.1:1")
     command = [sys.executable, "-m", "kraft.cli.node", "--data-dir", str(tmp_path / "data"), "--admin", "off"]
     process = subprocess.Popen(

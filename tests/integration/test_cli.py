@@ -319,7 +319,7 @@ def test_internal_topics_are_listed_when_asked_for(kraft: Kraft) -> None:
     assert "__consumer_offsets" in kraft("topics", "list", "--internal").out
 
 
-def test_lines_become_records_and_come_back(kraft: Kraft) -> None:
+def test_lines_are_produced_as_records_and_consumed_again(kraft: Kraft) -> None:
     kraft("topics", "create", "lines", "-p", "2")
     sent = kraft(
         "produce",
@@ -382,7 +382,7 @@ def test_records_as_json(kraft: Kraft) -> None:
     }
 
 
-def test_a_topic_that_nobody_made_is_made_by_producing(kraft: Kraft) -> None:
+def test_producing_creates_a_missing_topic(kraft: Kraft) -> None:
     assert kraft("produce", "by.producing", lines=b"x\n").code == 0
     assert kraft("consume", "by.producing", "--from-beginning", "-e").out == "x\n"
     assert kraft("consume", "by.nobody", "-e").code == 3
@@ -597,7 +597,7 @@ def test_a_transaction_is_shown_and_aborted(kraft: Kraft, node: NodeProcess) -> 
     assert kraft("transactions", "describe", "nobody").code == 3
 
 
-def test_what_is_wrong_in_the_words_themselves_is_wrong_usage(kraft: Kraft) -> None:
+def test_invalid_arguments_exit_with_the_usage_code(kraft: Kraft) -> None:
     for words in (
         "topcs list",
         "topics",
@@ -646,7 +646,7 @@ def test_what_is_wrong_in_the_words_themselves_is_wrong_usage(kraft: Kraft) -> N
     assert "Did you mean 'topics'?" in kraft("topcs").err
 
 
-def test_nobody_there_is_said_at_once_with_a_hint(kraft: Kraft, node: NodeProcess) -> None:
+def test_an_unreachable_cluster_is_reported_immediately_with_a_hint(kraft: Kraft, node: NodeProcess) -> None:
     began = time.monotonic()
     outcome = kraft("topics", "list", "-b", "127.0.0.1:1")
     assert (outcome.code, outcome.out) == (1, "")
@@ -733,7 +733,7 @@ def test_reading_ends_with_a_signal_in_order_and_with_a_closed_pipe(kraft: Kraft
     assert (piped.returncode, piped.stdout, piped.stderr) == (0, "0\n", "")
 
 
-def test_producing_is_interrupted_at_once_while_it_waits_for_lines(kraft: Kraft, node: NodeProcess) -> None:
+def test_producing_is_interrupted_immediately_while_it_waits_for_lines(kraft: Kraft, node: NodeProcess) -> None:
     kraft("topics", "create", "interrupted")
     writing = subprocess.Popen(
         command("produce", "interrupted", "-b", node.bootstrap),
@@ -755,7 +755,7 @@ def test_producing_is_interrupted_at_once_while_it_waits_for_lines(kraft: Kraft,
         stream.close()
 
 
-def test_what_groups_committed_goes_into_a_file_and_back(kraft: Kraft, tmp_path: Path) -> None:
+def test_committed_group_offsets_are_exported_to_a_file_and_imported(kraft: Kraft, tmp_path: Path) -> None:
     kraft("topics", "create", "moved", "-p", "1")
     kraft("produce", "moved", lines=b"a\nb\nc\n")
     kraft("groups", "reset-offsets", "mover", "-t", "moved", "--to-offset", "2", "--execute")

@@ -38,12 +38,12 @@ def completed(words: str, **environment: str) -> list[str]:
     return outcome.stdout.split()
 
 
-def test_it_offers_nouns_and_verbs() -> None:
+def test_completion_offers_nouns_and_verbs() -> None:
     assert completed("kraft to") == ["topics", "tokens", "top"]
     assert completed("kraft topics de") == ["describe", "delete", "delete-records"]
 
 
-def test_it_offers_what_the_cluster_has(node: RunningNode, tmp_path: Path) -> None:
+def test_completion_offers_names_from_the_cluster(node: RunningNode, tmp_path: Path) -> None:
     here = f"-b {node.kafka}"
     for name in ("completed-a", "completed-b"):
         assert main(["topics", "create", name, "-b", node.kafka]) == 0

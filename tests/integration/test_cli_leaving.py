@@ -31,7 +31,7 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "kraft.cli.admin.app", *arguments]
 
 
-def test_output_that_nobody_reads_is_no_failure(node: NodeProcess) -> None:
+def test_closed_output_is_no_failure(node: NodeProcess) -> None:
     running = []
     for words in (
         "configs describe broker 1 --all",
@@ -82,7 +82,7 @@ def test_ctrl_c_at_a_question_leaves_with_130(node: NodeProcess) -> None:
         "elections losses --admin",
     ],
 )
-def test_ctrl_c_while_nobody_answers_leaves_with_130(words: str) -> None:
+def test_ctrl_c_without_a_reachable_cluster_exits_with_130(words: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.settimeout(WAIT_SECONDS_MAX)
         address = f"127.0.0.1:{listening.getsockname()[1]}"

@@ -242,7 +242,7 @@ def test_kcat_lists_the_cluster(node: NodeProcess) -> None:
     assert f"broker 1 at {node.bootstrap} (controller)" in printed
 
 
-def test_the_producer_state_of_a_deleted_topic_is_gone(node: NodeProcess, admin: AdminClient) -> None:
+def test_the_producer_state_of_a_deleted_topic_is_removed(node: NodeProcess, admin: AdminClient) -> None:
     producer = Producer({"bootstrap.servers": node.bootstrap, "log_level": 0, "enable.idempotence": True})
     for _ in range(2):
         assert outcomes(admin.create_topics([NewTopic("reborn", 1, 1)])) == {"reborn": None}

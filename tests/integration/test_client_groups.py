@@ -238,7 +238,7 @@ def test_a_group_of_kafka_python(node: NodeProcess) -> None:
     assert sorted(values) == list(range(120))
 
 
-def test_a_group_of_kcat_goes_on_where_it_stopped(node: NodeProcess) -> None:
+def test_a_kcat_group_resumes_at_its_committed_offset(node: NodeProcess) -> None:
     topic = create(node, "kcat")
     arguments = ("-b", node.bootstrap, "-G", "kcat", "-X", "auto.offset.reset=earliest", "-c", "30", "-q", topic)
     produce(node, topic, 0, 30)

@@ -56,7 +56,7 @@ def records_of(writer: str) -> list[Record]:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_what_each_client_writes_all_clients_read(node: NodeProcess, codec: str) -> None:
+def test_every_client_reads_the_records_of_every_other_client(node: NodeProcess, codec: str) -> None:
     topic = create(node, f"codec-{codec}")
     written: list[Record] = []
     for name, write in WRITERS.items():

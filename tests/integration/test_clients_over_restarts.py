@@ -90,7 +90,7 @@ def test_asyncio_polls_wait_while_the_only_node_restarts(node: NodeProcess, prot
     asyncio.run(main())
 
 
-def test_everything_else_waits_while_the_only_node_restarts(node: NodeProcess) -> None:
+def test_other_calls_wait_while_the_only_node_restarts(node: NodeProcess) -> None:
     async def main() -> None:
         async with connect(node.bootstrap) as cluster:
             await topics.create_topic(cluster, "flights")
@@ -141,7 +141,7 @@ def test_everything_else_waits_while_the_only_node_restarts(node: NodeProcess) -
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "no-such-host.invalid"])
-def test_an_address_that_was_never_reached_is_told_within_seconds(host: str) -> None:
+def test_an_unreachable_address_is_reported_within_seconds(host: str) -> None:
     [port] = free_ports(1)
 
     async def main() -> None:

@@ -183,7 +183,7 @@ def test_a_topic_or_group_that_is_not_allowed_is_raised_by_poll(
     assert problem.code == code
 
 
-def test_send_and_what_administrators_ask_raise_a_wrong_password_at_once(guarded: Guarded) -> None:
+def test_send_and_admin_calls_raise_a_wrong_password_immediately(guarded: Guarded) -> None:
     async def main() -> None:
         async with connect(guarded.sasl, config=guarded.login(password="wrong")) as cluster:
 

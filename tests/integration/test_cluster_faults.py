@@ -40,7 +40,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeNodes]:
 
 
 @pytest.mark.parametrize("round_", range(ROUNDS))
-def test_two_die_at_once_then_all(cluster: ThreeNodes, round_: int) -> None:
+def test_two_nodes_die_together_and_then_all(cluster: ThreeNodes, round_: int) -> None:
     topic = cluster.create(f"die-at-once-{round_}")
     with SteadyWriter(cluster.bootstrap, topic) as writer:
         writer.more(100)

@@ -29,7 +29,7 @@ def brokers(cluster: DynamicQuorum, node: int) -> list[int]:
     return sorted(broker.broker_id for broker in cluster.ask(node, request).brokers)
 
 
-def test_a_node_that_lost_its_disk_comes_back_the_safe_way(cluster: DynamicQuorum) -> None:
+def test_a_node_that_lost_its_disk_is_safely_replaced(cluster: DynamicQuorum) -> None:
     """All die at once, so the lost disk's replica is still in the in-sync set, and leads, as far as anybody knows.
     It comes back among the first.
 

@@ -20,7 +20,7 @@ CLEANINGS = 4
 """So many take away what was aborted, its marker, and tombstones, one after the other."""
 
 
-def test_what_ended_while_a_replica_was_away_has_ended_on_it_when_it_leads(tmp_path: Path) -> None:
+def test_transactions_ended_while_a_replica_was_down_are_ended_when_it_leads(tmp_path: Path) -> None:
     with ThreeNodes(tmp_path, "--set", "log.cleaner.backoff.ms=50") as cluster:
         cluster.create("t", replicas=2, **COMPACTED)
         with (

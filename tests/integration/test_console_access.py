@@ -65,7 +65,7 @@ def test_a_user_is_added_and_removed(guarded: ClusterThread, tab: Browser) -> No
     assert tab.complaints == []
 
 
-def test_an_entry_lets_somebody_in_until_it_is_removed(guarded: ClusterThread, tab: Browser) -> None:
+def test_an_acl_grants_access_until_it_is_removed(guarded: ClusterThread, tab: Browser) -> None:
     assert sent(guarded) == KafkaError.TOPIC_AUTHORIZATION_FAILED
     show(tab, guarded.admin_url, "permissions", "There are no entries")
     click(tab, "Add an entry")

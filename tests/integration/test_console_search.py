@@ -99,7 +99,7 @@ def test_a_key_is_looked_for_where_it_belongs_and_that_is_said(node: RunningNode
     assert "everywhere" not in tab.run("location.search")
 
 
-def test_what_others_wrote_becomes_no_formula_in_a_spreadsheet(node: RunningNode, tab: Browser) -> None:
+def test_consumed_text_becomes_no_formula_in_a_spreadsheet(node: RunningNode, tab: Browser) -> None:
     search(tab, node, q="=1+1", part="value")
     tab.until("document.querySelectorAll('td[data-label=record]').length === 1")
     heads, row = saved(tab, "Export CSV").splitlines()
@@ -135,7 +135,7 @@ def test_a_search_is_cancelled_and_the_next_one_begins(node: RunningNode, tab: B
         ),
     ],
 )
-def test_what_is_wrong_is_told_in_words_of_the_form(
+def test_form_errors_use_the_labels_of_the_form(
     node: RunningNode, tab: Browser, asked: dict[str, str], told: str
 ) -> None:
     search(tab, node, **asked)

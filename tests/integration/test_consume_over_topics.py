@@ -26,7 +26,7 @@ def until(seen: Callable[[], bool], what: object) -> None:
 
 @pytest.mark.timeout(150)
 @pytest.mark.parametrize("arguments", [(), ("--group", "g")])
-def test_consume_goes_on_when_a_topic_goes_comes_and_grows_and_the_node_restarts(
+def test_consume_continues_when_topics_are_deleted_created_or_grown_and_the_node_restarts(
     tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
     with NodeProcess(tmp_path / "node", "--set", "group.initial.rebalance.delay.ms=0") as node:

@@ -118,7 +118,7 @@ def test_a_lone_replica_does_not_lead_until_the_loss_is_accepted(tmp_path: Path)
 
 
 @pytest.mark.parametrize("content", [b"", b"version: 0\ntopic_id: AAAA"])
-def test_a_lone_log_whose_topic_is_unknown_is_not_replaced_by_an_empty_one(tmp_path: Path, content: bytes) -> None:
+def test_a_sole_log_with_an_unknown_topic_is_not_replaced_by_an_empty_one(tmp_path: Path, content: bytes) -> None:
     with NodeProcess(tmp_path) as node:
         create(node.bootstrap, 1)
         produce(node.bootstrap)
@@ -143,7 +143,7 @@ def leader(bootstrap: str) -> int:
 
 
 @pytest.mark.parametrize("led", [True, False])
-def test_one_of_three_is_fetched_anew_from_the_others(tmp_path: Path, led: bool) -> None:
+def test_one_damaged_replica_of_three_is_fetched_again_from_the_others(tmp_path: Path, led: bool) -> None:
     with ProcessCluster(tmp_path) as cluster:
         create(cluster.bootstrap, 3)
         produce(cluster.bootstrap)

@@ -91,7 +91,7 @@ def made(cluster: Cluster, capsys: pytest.CaptureFixture[str], *arguments: str, 
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_who_is_given_a_token_sees_what_its_owner_sees_at_every_node(
+def test_a_token_gives_the_permissions_of_its_owner_at_every_node(
     cluster: Cluster, capsys: pytest.CaptureFixture[str], mechanism: str
 ) -> None:
     token = made(cluster, capsys, "--renewer", "User:bob")
@@ -118,7 +118,7 @@ def test_a_token_makes_no_tokens_and_renews_none(cluster: Cluster, capsys: pytes
             assert "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED" in capsys.readouterr().err
 
 
-def test_tokens_of_others_need_entries(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_access_to_other_users_tokens_needs_an_acl(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
     token = made(cluster, capsys, "--renewer", "User:bob")
     assert cluster.kraft("tokens", "create", "--owner", "User:alice", by=cluster.user("eve")) != 0
     assert "DELEGATION_TOKEN_AUTHORIZATION_FAILED" in capsys.readouterr().err
@@ -157,7 +157,7 @@ def test_kraft_gives_rights_on_tokens_of_others(cluster: Cluster, capsys: pytest
     assert "write User:alice" in capsys.readouterr().err
 
 
-def test_nobody_logs_in_by_a_token_that_is_over(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_expired_token_is_refused(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
     token = made(cluster, capsys)
     by = cluster.token(token["token_id"], token["hmac"])
     for node in cluster.nodes.nodes:

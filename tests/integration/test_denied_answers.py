@@ -17,7 +17,7 @@ REFUSED_TO_ALL = {ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_HEARTBEAT}
 NEEDS_NO_RIGHT = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, *REFUSED_TO_ALL}
 
 
-def test_who_lacks_rights_hears_what_apache_kafka_told(tmp_path: Path) -> None:
+def test_a_client_without_permission_gets_the_responses_of_apache_kafka(tmp_path: Path) -> None:
     differences = compare(tmp_path)
     assert not differences, "\n".join(differences[:40])
 
@@ -51,7 +51,7 @@ def test_only_requests_that_are_asked_are_left_out() -> None:
 
 @pytest.mark.soak
 @pytest.mark.java
-def test_apache_kafka_still_tells_what_was_recorded(tmp_path: Path) -> None:
+def test_apache_kafka_still_gives_the_recorded_responses(tmp_path: Path) -> None:
     require_capability("java17")
     require_capability("mvn")
     with apache_kafka(tmp_path) as addresses:

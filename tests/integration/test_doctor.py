@@ -109,7 +109,7 @@ def examined(
         ("PLAIN", "the listener may not encrypt"),
     ],
 )
-def test_what_is_wrong_with_a_listener_that_encrypts_is_told_apart(
+def test_doctor_distinguishes_the_errors_of_a_tls_listener(
     secured: Secured, capsys: pytest.CaptureFixture[str], listener: str, remedy: str
 ) -> None:
     [found] = examined(capsys, f"127.0.0.1:{secured.ports[listener]}", secured.trusting())
@@ -117,21 +117,19 @@ def test_what_is_wrong_with_a_listener_that_encrypts_is_told_apart(
     assert remedy in found[3], found
 
 
-def test_an_authority_that_is_not_trusted_is_told(secured: Secured, capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_reports_an_untrusted_authority(secured: Secured, capsys: pytest.CaptureFixture[str]) -> None:
     (secured.folder / "stranger.pem").write_text(certificates().stranger)
     config = secured.client(security_protocol="SSL", ssl_truststore_location=str(secured.folder / "stranger.pem"))
     [found] = examined(capsys, f"127.0.0.1:{secured.ports['GOOD']}", config)
     assert "ssl.truststore.location has to name the authority" in found[3], found
 
 
-def test_plain_text_to_a_listener_that_encrypts_is_told(secured: Secured, capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_reports_plaintext_to_a_tls_listener(secured: Secured, capsys: pytest.CaptureFixture[str]) -> None:
     [found] = examined(capsys, f"127.0.0.1:{secured.ports['GOOD']}")
     assert "security.protocol=SSL or SASL_SSL" in found[3], found
 
 
-def test_a_wrong_password_is_told_by_doctor_and_by_every_command(
-    secured: Secured, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_doctor_and_every_command_report_a_wrong_password(secured: Secured, capsys: pytest.CaptureFixture[str]) -> None:
     bootstrap = f"127.0.0.1:{secured.ports['LOGIN']}"
     login = f'{JAAS} username="alice" password="wrong";'
     config = secured.client(security_protocol="SASL_PLAINTEXT", sasl_mechanism="PLAIN", sasl_jaas_config=login)
@@ -143,7 +141,7 @@ def test_a_wrong_password_is_told_by_doctor_and_by_every_command(
     assert "is a node running there" not in said
 
 
-def test_nobody_a_silent_address_and_an_unknown_name_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_distinguishes_a_refused_a_silent_and_an_unknown_address(capsys: pytest.CaptureFixture[str]) -> None:
     with taken_and_deaf() as nowhere, silent() as mute:
         [found] = examined(capsys, f"127.0.0.1:{nowhere}")
         assert "no node listens there: is it running" in found[3], found
@@ -155,7 +153,7 @@ def test_nobody_a_silent_address_and_an_unknown_name_are_told_apart(capsys: pyte
     assert "the name does not resolve on this machine" in capsys.readouterr().err
 
 
-def test_a_broker_that_tells_an_address_nobody_reaches_is_told_once(
+def test_doctor_reports_an_unreachable_advertised_address_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with taken_and_deaf() as nowhere:

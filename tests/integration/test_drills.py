@@ -62,7 +62,7 @@ def test_an_address_that_nobody_reaches_is_set_right_by_a_restart(tmp_path: Path
 
 
 @pytest.mark.soak
-def test_a_transaction_that_nobody_ends_is_found_and_aborted(tmp_path: Path) -> None:
+def test_a_hanging_transaction_is_found_and_aborted(tmp_path: Path) -> None:
     with drill(tmp_path, "docs/operations/hanging-transaction.md") as (hanging, writer):
         hanging.cluster.create("accounts")
         hanging.type("kraft configs set cluster transaction.partition.verification.enable=false")

@@ -66,7 +66,7 @@ def segment(data: Path, partition: str, ending: str = "log") -> str:
 
 @pytest.mark.java
 @pytest.mark.parametrize("partition", ["flights-0", "__cluster_metadata-0", "__consumer_offsets-0"])
-def test_batches_are_what_kafka_finds_in_the_file(data: Path, partition: str) -> None:
+def test_dumped_batches_equal_those_kafka_finds_in_the_file(data: Path, partition: str) -> None:
     require_capability("java17")
     require_capability("mvn")
     path = segment(data, partition)
@@ -139,7 +139,7 @@ def test_damage_is_told_with_its_place_after_what_comes_before(data: Path, tmp_p
         assert "is_valid=false" in done.stdout
 
 
-def test_what_is_no_file_of_a_log_is_refused(data: Path) -> None:
+def test_dump_refuses_a_file_that_is_no_log_file(data: Path) -> None:
     dump(str(data / "meta.properties"), code=1)
     dump(str(data / "nothing.log"), code=1)
 

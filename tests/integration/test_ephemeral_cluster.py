@@ -24,7 +24,7 @@ WAIT_SECONDS_MAX: Final = 60
 
 
 @pytest.mark.parametrize("end", [close_input, lambda process: process.send_signal(signal.SIGTERM)])
-def test_one_line_of_json_says_where_it_serves_and_nothing_is_left_at_the_end(
+def test_one_json_line_names_the_address_and_no_files_are_left_at_the_end(
     end: Callable[[subprocess.Popen[str]], None],
 ) -> None:
     with start("--json", "-n", "2") as process:
@@ -72,7 +72,7 @@ def test_what_would_last_is_wrong_usage(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has died")
-def test_its_nodes_stop_when_it_is_killed() -> None:
+def test_nodes_of_an_ephemeral_cluster_stop_when_it_is_killed() -> None:
     with start("--json", "-n", "2") as process:
         try:
             assert process.stdout is not None

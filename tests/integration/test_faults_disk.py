@@ -242,7 +242,7 @@ def test_a_failing_sync_takes_its_directory_offline_and_the_other_goes_on(
         eventually(lambda: refusing(node, "t", b"restarted"), set())
 
 
-def test_a_node_whose_only_directory_fails_ends_with_its_reason(tmp_path: Path, failing_sync: dict[str, str]) -> None:
+def test_a_node_whose_only_directory_fails_stops_with_the_reason(tmp_path: Path, failing_sync: dict[str, str]) -> None:
     wanted = Path(failing_sync["FAIL_SYNC"])
     wanted.unlink(missing_ok=True)
     with NodeProcess(tmp_path, environment=failing_sync) as node:

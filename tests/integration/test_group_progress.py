@@ -80,7 +80,7 @@ def described(node: RunningNode, *groups: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_members_that_commit_nothing_are_told_from_a_slow_one(node: RunningNode) -> None:
+def test_members_that_do_not_commit_are_distinguished_from_a_slow_one(node: RunningNode) -> None:
     producer = Producer({"bootstrap.servers": node.kafka, "linger.ms": 5})
     for topic in TOPICS:
         body = {"topic_name": topic, "partitions_count": 2}

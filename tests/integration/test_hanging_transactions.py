@@ -108,7 +108,7 @@ def test_kafkas_tool_finds_a_hanging_transaction_and_ends_it(
     assert str(PRODUCER_ID) not in again.stdout
 
 
-def test_ours_finds_it_tells_what_ends_it_and_leaves_live_ones_alone(
+def test_our_tool_finds_a_hanging_transaction_and_leaves_live_ones_unchanged(
     node: NodeProcess, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KRAFT_BOOTSTRAP_SERVER", node.bootstrap)

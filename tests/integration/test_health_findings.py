@@ -101,7 +101,9 @@ class Asked:
         return list(found[0]["reasons"])
 
 
-def test_an_election_that_waits_is_told_everywhere_and_ended_by_its_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_waiting_election_is_reported_by_every_tool_and_ended_by_its_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     async def main() -> None:
         async with LocalCluster(3, settings=SETTINGS) as cluster:
             asked = Asked(cluster, capsys)

@@ -99,7 +99,7 @@ def is_behind(watched: Watched, node: int) -> bool:
     return watched.last(node, "lag", group="late") == RECORDS // 3
 
 
-def test_a_broker_tells_how_busy_it_is(watched: Watched) -> None:
+def test_a_broker_reports_its_load(watched: Watched) -> None:
     broker = watched.nodes[1]["node_id"]
     watched.until(lambda: watched.last(0, "requests", broker=broker) > 0)
     series = watched.history(0, broker=broker)["series"]

@@ -109,7 +109,7 @@ def test_swarms_of_faults_under_default_flush_settings(tmp_path: Path, seed: int
 
 @pytest.mark.soak
 @pytest.mark.parametrize("workload", ["unclean", "balanced"])
-def test_what_unclean_elections_cost_is_told(tmp_path: Path, workload: str) -> None:
+def test_losses_of_unclean_elections_are_reported(tmp_path: Path, workload: str) -> None:
     """Every record that was acknowledged and is gone is in a report, and nothing is told to be lost that is there."""
     done = jepsen(tmp_path, "--workload", workload, "--plan", "overtaken-leader", "--seconds", "45", "--seed", "1")
     verdict = last_line(done)
@@ -118,7 +118,7 @@ def test_what_unclean_elections_cost_is_told(tmp_path: Path, workload: str) -> N
 
 
 @pytest.mark.soak
-def test_power_loss_of_all_nodes_costs_under_defaults_only_what_is_told(tmp_path: Path) -> None:
+def test_a_power_loss_of_all_nodes_loses_only_reported_records_under_defaults(tmp_path: Path) -> None:
     """Without flush.messages=1 what only page caches held may go with the power of all nodes: it is counted, and
     nothing else is lost."""
     done = jepsen(tmp_path, "--plan", "power-all", "--no-flush", "--seconds", "45", "--seed", "1")

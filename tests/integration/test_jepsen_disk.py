@@ -34,7 +34,7 @@ def append_synced(file: int, number: int) -> None:
 
 
 @pytest.mark.soak
-def test_what_a_sync_acknowledged_before_one_failed_survives_power_loss(disk: Disk) -> None:
+def test_records_synced_before_a_failed_sync_survive_a_power_loss(disk: Disk) -> None:
     path = disk.mount_point / "log"
     file = os.open(path, os.O_WRONLY | os.O_CREAT)
     try:

@@ -40,7 +40,7 @@ def test_records_acknowledged_before_and_after_a_kill_are_read(kraft_cluster: Ca
     )
 
 
-def test_a_cluster_finds_its_records_again_in_the_directory_that_it_is_given(tmp_path: Path) -> None:
+def test_a_local_cluster_keeps_its_records_in_a_given_directory(tmp_path: Path) -> None:
     with ClusterThread(2, tmp_path) as cluster:
         create(cluster.bootstrap, replicas=2)
         write(Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "log_level": 0}), 0)
@@ -62,7 +62,7 @@ def test_in_the_loop_of_the_caller() -> None:
     trio.run(main)
 
 
-def test_settings_that_do_not_fit_are_told_at_once() -> None:
+def test_invalid_settings_are_reported_immediately() -> None:
     with pytest.raises(ConfigurationError, match=r"num\.partition"), ClusterThread(1, settings={"num.partition": "3"}):
         raise AssertionError("it must not start")
 

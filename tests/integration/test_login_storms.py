@@ -69,7 +69,7 @@ def written(producer: Producer) -> float:
 
 
 @pytest.mark.parametrize("kind", ["half", "silent", "guess"])
-def test_who_is_in_goes_on_and_who_comes_gets_in(node: NodeProcess, kind: str) -> None:
+def test_connected_clients_continue_and_new_clients_log_in_during_a_login_storm(node: NodeProcess, kind: str) -> None:
     probe = Producer({**client(node), "acks": "all", "linger.ms": 0})
     written(probe)
     command = [sys.executable, "-m", "tests.integration.login_storm", node.bootstrap, kind, str(STORM_SECONDS)]

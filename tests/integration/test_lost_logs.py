@@ -63,7 +63,7 @@ def has_moved(cluster: ThreeNodes, topic: str, former: int) -> bool:
 
 @pytest.mark.parametrize("min_isr", ["1", "2"])
 @pytest.mark.parametrize("order", ORDERS, ids=" ".join)
-def test_what_followers_kept_survives_a_leader_that_lost_its_log(
+def test_records_kept_by_followers_survive_a_leader_that_lost_its_log(
     cluster: ThreeNodes, order: tuple[str, ...], min_isr: str
 ) -> None:
     topic = cluster.create(f"lost-{min_isr}-{'-'.join(order).replace(' ', '_')}", min_insync_replicas=min_isr)

@@ -92,7 +92,7 @@ def assert_healthy(cluster: ThreeNodes, node: int) -> None:
 
 
 @pytest.mark.parametrize("wiped", [LOST, LOST[:1]], ids=["disks-lost", "one-keeps-its-replicas"])
-def test_the_survivor_of_a_lost_quorum_goes_on_and_the_others_join_it_again(
+def test_the_survivor_of_a_lost_quorum_continues_and_the_other_nodes_rejoin(
     wiped: tuple[int, ...], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with DynamicQuorum(tmp_path, "--set", "offsets.topic.num.partitions=2") as cluster:

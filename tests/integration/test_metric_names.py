@@ -134,7 +134,7 @@ def test_requests_of_a_topic_are_counted_and_what_was_too_large(node: RunningNod
     assert told["kraft_loop_idle_seconds_total"][()] > 0
 
 
-def test_a_groups_lag_is_told_in_seconds(node: RunningNode) -> None:
+def test_a_groups_lag_is_exported_in_seconds(node: RunningNode) -> None:
     producer = Producer({"bootstrap.servers": node.kafka})
     producer.produce("late", b"first", partition=0)
     assert producer.flush(30) == 0

@@ -172,7 +172,9 @@ def offset_after(cluster: Cluster, topic: str, partition: int, count: int) -> in
 
 
 @pytest.mark.timeout(120)
-def test_a_group_that_has_read_all_goes_on_with_what_comes_next(cluster: Cluster, elsewhere: Cluster) -> None:
+def test_a_group_at_the_log_end_resumes_with_the_next_record_on_the_mirror(
+    cluster: Cluster, elsewhere: Cluster
+) -> None:
     cluster.create("read-up", 1)
     writer = Producer({"bootstrap.servers": cluster.bootstrap})
     produce(writer, "read-up", range(1, 101), 1)
@@ -185,9 +187,7 @@ def test_a_group_that_has_read_all_goes_on_with_what_comes_next(cluster: Cluster
 
 
 @pytest.mark.timeout(120)
-def test_what_a_mirror_that_died_had_not_committed_is_not_taken_for_copied(
-    cluster: Cluster, elsewhere: Cluster
-) -> None:
+def test_records_uncommitted_by_a_killed_mirror_do_not_count_as_copied(cluster: Cluster, elsewhere: Cluster) -> None:
     cluster.create("half", 1)
     writer = Producer({"bootstrap.servers": cluster.bootstrap})
     produce(writer, "half", range(1, 50), 1)
@@ -233,7 +233,7 @@ def test_a_second_mirror_of_the_same_name_takes_over(cluster: Cluster, elsewhere
 
 
 @pytest.mark.timeout(120)
-def test_what_cannot_be_copied_as_it_is_is_said(cluster: Cluster, elsewhere: Cluster) -> None:
+def test_records_that_cannot_be_copied_unchanged_are_reported(cluster: Cluster, elsewhere: Cluster) -> None:
     cluster.create("anew", 1)
     writer = Producer({"bootstrap.servers": cluster.bootstrap})
     produce(writer, "anew", range(1, 50), 1)
@@ -267,7 +267,7 @@ def test_what_cannot_be_copied_as_it_is_is_said(cluster: Cluster, elsewhere: Clu
 
 @pytest.mark.parametrize("chosen", [("--topics-pattern", r"trade\..*"), ("trade.goes", "trade.stays")])
 @pytest.mark.timeout(120)
-def test_a_topic_that_is_deleted_ends_no_mirror_and_is_never_mixed_with_the_one_made_anew(
+def test_a_deleted_topic_does_not_stop_a_mirror_and_is_not_mixed_with_its_recreation(
     cluster: Cluster, elsewhere: Cluster, chosen: tuple[str, ...]
 ) -> None:
     name = "goes-pattern" if chosen[0].startswith("--") else "goes-named"

@@ -259,7 +259,7 @@ def test_an_alert_fires_on_what_it_is_for(alert: str, tmp_path: Path) -> None:
     assert alert not in firing(right, tmp_path)
 
 
-def test_the_dashboards_are_those_that_are_generated() -> None:
+def test_the_dashboards_are_up_to_date() -> None:
     assert main(["--check"]) == 0
     assert sorted(path.stem for path in (FOLDER / "grafana").glob("*.json")) == sorted(DASHBOARDS)
 

@@ -289,7 +289,7 @@ def test_a_compacted_partition_moves_while_it_is_cleaned(node: NodeProcess) -> N
     assert_well(node)
 
 
-def test_a_topic_is_deleted_and_made_anew_while_it_moves(node: NodeProcess) -> None:
+def test_a_topic_is_deleted_and_recreated_while_it_moves(node: NodeProcess) -> None:
     for number, disk in enumerate(("two", "three")):
         make_topic(node.bootstrap, "t", ROLLING)
         fill(node.bootstrap, "t")

@@ -122,7 +122,7 @@ def test_aiokafka_logs_in_by_a_token(guarded: Guarded) -> None:
     asyncio.run(write())
 
 
-def test_what_is_no_good_token_lets_nobody_in_and_is_told(guarded: Guarded) -> None:
+def test_an_invalid_token_is_refused_and_reported(guarded: Guarded) -> None:
     assert is_let_in(guarded, token())
     now = time.time()
     for text, reason in (
@@ -139,7 +139,7 @@ def test_what_is_no_good_token_lets_nobody_in_and_is_told(guarded: Guarded) -> N
     assert not is_let_in(guarded, token(exp=now - 60))
 
 
-def test_the_http_admin_takes_the_token_until_it_ends(guarded: Guarded) -> None:
+def test_the_http_admin_accepts_a_token_until_it_expires(guarded: Guarded) -> None:
     def ask(text: str) -> int:
         headers = {"Authorization": f"Bearer {text}"}
         return httpx.get(f"{guarded.node.admin_url}/v3/clusters", headers=headers, timeout=SECONDS_MAX).status_code

@@ -60,7 +60,7 @@ def run(main: Callable[[], Awaitable[Any]]) -> None:
     asyncio.run(asyncio.wait_for(main(), 120))  # type: ignore[arg-type]  # A coroutine it is.
 
 
-def test_what_asyncio_sends_every_client_reads(bootstrap: str) -> None:
+def test_every_client_reads_the_records_of_the_asyncio_client(bootstrap: str) -> None:
     topic = named("sent")
 
     async def main() -> None:
@@ -206,7 +206,7 @@ def test_members_of_the_new_protocol_share_give_and_take(bootstrap: str) -> None
 
 
 @pytest.mark.parametrize("protocol", [CLASSIC, CONSUMER])
-def test_a_deleted_topic_holds_up_no_other_of_the_group_and_is_read_when_it_is_made_anew(
+def test_a_deleted_topic_blocks_no_other_topic_of_the_group_and_is_read_when_recreated(
     bootstrap: str, protocol: str
 ) -> None:
     goes, stays = named("goes"), named("stays")

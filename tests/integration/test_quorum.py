@@ -46,7 +46,7 @@ def voters(node: NodeProcess) -> list[int]:
     return [voter.replica_id for voter in quorum(node).current_voters]
 
 
-def test_voters_come_and_go(tmp_path: Path) -> None:
+def test_voters_are_added_and_removed(tmp_path: Path) -> None:
     with ExitStack() as stack:
         first = stack.enter_context(NodeProcess(tmp_path / "1", "--node-id", "1"))
         cluster_id, bootstrap = first.ready["cluster"], first.ready["controller"]

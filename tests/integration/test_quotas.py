@@ -131,7 +131,7 @@ def test_a_producer_gets_no_more_than_its_quota(node: NodeProcess, client: Calla
     assert time.monotonic() - began > 0.9 * EXPECTED
 
 
-def test_a_producer_that_waits_is_told_once_and_each_of_its_waits_counts(node: NodeProcess) -> None:
+def test_a_throttled_producer_is_reported_once_and_each_throttling_counted(node: NodeProcess) -> None:
     def page(path: str) -> str:
         with urllib.request.urlopen(f"{node.admin_url}{path}", timeout=SECONDS_MAX) as answer:
             return answer.read().decode()

@@ -200,7 +200,7 @@ def test_maintenance_moves_leaders_off_and_its_end_and_an_election_bring_them_ba
     until(lambda: leaders(cluster, 1, "t").count(2) == 2, "broker 2 does not lead again")
 
 
-def test_a_fenced_broker_leads_nothing_and_comes_back_when_it_may(cluster: Started) -> None:
+def test_a_fenced_broker_leads_no_partition_and_may_lead_after_unfencing(cluster: Started) -> None:
     assert httpx.put(f"{cluster.admins[1]}/v1/brokers/2/fence", timeout=30).json()["desired_state"] == "fenced"
     for node in (1, 3):
         until(lambda node=node: cluster.get(node, "/v1/brokers/2")["state"] == "fenced", "broker 2 is not fenced")
@@ -242,7 +242,7 @@ def test_a_partition_is_moved_by_kafkas_file_and_its_move_is_shown(cluster: Star
     assert httpx.get(f"{cluster.base(1)}/topics/-/partitions/-/reassignment", timeout=30).json()["data"] == []
 
 
-def test_a_broker_is_emptied_and_what_has_nowhere_to_go_is_told(
+def test_a_broker_is_decommissioned_and_partitions_without_a_target_are_reported(
     cluster: Started, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan = cluster.get(1, "/v1/brokers/3/decommission/plan?bytes_per_second=1000")
@@ -280,7 +280,7 @@ def test_a_broker_is_emptied_and_what_has_nowhere_to_go_is_told(
     until(lambda: cluster.codes(1) == [], "the cluster is not well")
 
 
-def test_a_killed_node_is_told_by_health_events_and_the_command(cluster: Started) -> None:
+def test_a_killed_node_is_reported_by_health_events_and_the_command(cluster: Started) -> None:
     assert httpx.post(f"{cluster.admins[2]}/v1/elections", json={}, timeout=30).json()["ok"]
     until(lambda: 3 in leaders(cluster, 1, "t"), "broker 3 does not lead again")
     last = cluster.get(1, "/v1/events")["last_id"]

@@ -56,7 +56,7 @@ def test_if_match_where_it_can_mean_nothing_is_refused(http: httpx.Client) -> No
     assert large.status_code == 413
 
 
-def test_what_a_client_has_is_not_sent_again(http: httpx.Client) -> None:
+def test_an_unchanged_response_is_not_sent_again(http: httpx.Client) -> None:
     http.post("/topics", json={"topic_name": "known", "partitions_count": 1}).raise_for_status()
     tag = http.get("/topics/known").headers["etag"]
     again = http.get("/topics/known", headers={"If-None-Match": tag})

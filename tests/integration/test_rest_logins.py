@@ -127,7 +127,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         yield Guarded(cluster, directory)
 
 
-def test_who_has_no_password_gets_in_nowhere_but_at_the_probes(guarded: Guarded) -> None:
+def test_without_a_password_only_the_probes_are_served(guarded: Guarded) -> None:
     for url in guarded.urls:
         assert httpx.get(f"{url}/kafka/v3/clusters").status_code == 401
         refused = httpx.get(f"{url}/v3/clusters")
@@ -137,7 +137,7 @@ def test_who_has_no_password_gets_in_nowhere_but_at_the_probes(guarded: Guarded)
         assert [httpx.get(url + path).status_code for path in ("/", "/metrics", "/openapi.json")] == [401] * 3
 
 
-def test_a_wrong_password_is_refused_and_told(guarded: Guarded) -> None:
+def test_a_wrong_password_is_refused_and_audited(guarded: Guarded) -> None:
     assert guarded.ask("alice:wrong", "GET", "/v1/node").status_code == 401
     assert guarded.ask("nobody", "GET", "/v1/node").status_code == 401
     failed = [each for each in guarded.told("login.failed") if each["listener"] == "HTTP_ADMIN"]
@@ -150,7 +150,7 @@ def test_a_wrong_password_is_refused_and_told(guarded: Guarded) -> None:
     assert "wrong" not in guarded.ask("admin", "GET", "/v1/events").text
 
 
-def test_each_caller_has_its_own_rights_and_loses_them_at_once(guarded: Guarded) -> None:
+def test_each_caller_has_its_own_permissions_and_loses_them_immediately(guarded: Guarded) -> None:
     """One node leads the topic. The others hand the records on, as a node that may do everything."""
     assert guarded.ask("admin", "POST", ":/topics", json={"topic_name": "hers"}).status_code == 201
     until(lambda: guarded.everywhere("admin", "GET", ":/topics/hers") == [200] * 3)
@@ -176,7 +176,7 @@ def test_each_caller_has_its_own_rights_and_loses_them_at_once(guarded: Guarded)
     assert {each["host"] for each in denied} == {"127.0.0.1", "127.0.0.9"}
 
 
-def test_who_changes_something_is_told_by_name_and_address_whichever_node_was_asked(guarded: Guarded) -> None:
+def test_a_change_is_audited_with_name_and_address_whichever_node_served_it(guarded: Guarded) -> None:
     guarded.kraft("acls", "add", "--allow-principal", "User:bob", "--operation", "All", "--topic", "audited")
     until(lambda: guarded.ask("bob", "POST", ":/topics", json={"topic_name": "audited"}).status_code == 201)
     until(lambda: guarded.everywhere("bob", "GET", ":/topics/audited") == [200] * 3)

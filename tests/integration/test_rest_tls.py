@@ -68,7 +68,7 @@ def test_commands_trust_the_authority_of_their_file(
     assert main([*ask, "--command-config", str(file)]) == 0
 
 
-def test_who_trusts_another_authority_talks_to_nobody(node: NodeProcess) -> None:
+def test_a_client_that_trusts_another_authority_cannot_connect(node: NodeProcess) -> None:
     with client(node, Tls(trusted=certificates().stranger)) as asking, pytest.raises(httpx.ConnectError):
         asking.get("/livez")
 

@@ -240,7 +240,7 @@ def test_a_quorum_of_several_begins_with_the_credentials_that_were_named_when_it
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS[1:])
-def test_who_is_given_a_scram_password_logs_in_by_it(
+def test_a_user_with_a_scram_password_logs_in(
     secured: Secured, mechanism: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put_scram(secured, mechanism)

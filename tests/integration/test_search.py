@@ -49,7 +49,7 @@ def search(http: httpx.Client, **query: Any) -> list[dict[str, Any]]:
     return [json.loads(line) for line in answer.text.splitlines()]
 
 
-def test_a_key_is_found_in_the_partition_that_a_client_of_java_puts_it_into(http: httpx.Client) -> None:
+def test_a_key_is_found_in_the_partition_where_java_clients_put_it(http: httpx.Client) -> None:
     start, *between, end = search(http, key="customer-77777")
     (hit,) = (line for line in between if line["kind"] != "progress")  # Which comes twice a second.
     assert (hit["kind"], hit["record"]["value"]["data"]) == ("hit", {"order": {"id": 77777}})

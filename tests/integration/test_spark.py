@@ -210,7 +210,7 @@ def test_no_task_reads_more_records_than_it_may(spark: SparkSession, cluster: Cl
     assert sorted(sizes) == [2, 2, 2, 2, 3, 3, 3, 3]
 
 
-def test_offsets_that_are_gone_fail_a_read_or_are_skipped_as_asked(spark: SparkSession, cluster: Cluster) -> None:
+def test_deleted_offsets_fail_a_read_or_are_skipped_as_configured(spark: SparkSession, cluster: Cluster) -> None:
     topic = cluster.create("shortened", 1)
     number_rows(cluster, topic, 10, 1)
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
@@ -366,7 +366,7 @@ def test_a_partition_that_is_added_is_read_from_its_start(
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_a_topic_made_anew_under_a_stream_is_data_loss(
+def test_a_topic_recreated_under_a_stream_is_data_loss(
     spark: SparkSession, cluster: Cluster, tmp_path: Path, source: str
 ) -> None:
     topic = cluster.create(f"reborn-{source}", 1)
@@ -389,7 +389,7 @@ def test_a_topic_made_anew_under_a_stream_is_data_loss(
 
 
 @pytest.mark.parametrize("may_lose", [False, True])
-def test_a_running_stream_notices_that_its_topic_was_made_anew_and_grew_beyond_what_was_read(
+def test_a_running_stream_detects_a_recreated_topic_that_grew_beyond_its_position(
     spark: SparkSession, cluster: Cluster, tmp_path: Path, may_lose: bool
 ) -> None:
     topic = cluster.create(f"outgrown-{may_lose}".lower(), 1)

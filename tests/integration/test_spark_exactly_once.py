@@ -106,9 +106,7 @@ def test_attempts_that_overlap_with_other_orders_leave_the_rows_of_the_chosen_on
     assert values(cluster, topic) == list(range(200))
 
 
-def test_nothing_can_be_read_before_the_driver_commits_and_then_all_at_once(
-    cluster: Cluster, wires: WireCluster
-) -> None:
+def test_no_record_is_readable_before_the_driver_commits_and_then_all_are(cluster: Cluster, wires: WireCluster) -> None:
     topic = cluster.create("at-once", 3)
     tasks = [attempt(wires, topic, rows_of(topic, range(start, start + 50)), task=start) for start in (0, 50)]
     parcels = tuple(parcel for task in tasks for parcel in task.finish())
@@ -118,7 +116,7 @@ def test_nothing_can_be_read_before_the_driver_commits_and_then_all_at_once(
     assert values(cluster, topic) == list(range(100))
 
 
-def test_what_a_killed_driver_has_not_committed_is_never_seen(cluster: Cluster, wires: WireCluster) -> None:
+def test_records_a_killed_driver_has_not_committed_are_never_visible(cluster: Cluster, wires: WireCluster) -> None:
     topic = cluster.create("killed", 2)
     parcels = attempt(wires, topic, rows_of(topic, range(60))).finish()
     left_open(wires, topic, parcels[:1])
@@ -126,7 +124,7 @@ def test_what_a_killed_driver_has_not_committed_is_never_seen(cluster: Cluster, 
     assert values(cluster, topic) == list(range(60))
 
 
-def test_what_a_killed_driver_has_committed_is_not_written_again(cluster: Cluster, wires: WireCluster) -> None:
+def test_records_a_killed_driver_has_committed_are_not_written_again(cluster: Cluster, wires: WireCluster) -> None:
     """Between the transaction's end and Spark's note of it."""
     topic = cluster.create("noted-late", 2)
     left_open(wires, topic, attempt(wires, topic, rows_of(topic, range(60))).finish()).end(is_commit=True)
@@ -149,7 +147,7 @@ def test_a_driver_that_was_replaced_commits_nothing_more(cluster: Cluster, wires
     assert values(cluster, topic) == list(range(10))
 
 
-def test_a_batch_that_comes_after_a_later_one_is_refused(cluster: Cluster, wires: WireCluster) -> None:
+def test_a_batch_older_than_the_last_committed_one_is_refused(cluster: Cluster, wires: WireCluster) -> None:
     topic = cluster.create("set-back", 1)
     for batch in (3, 4):
         assert commit(wires, topic, attempt(wires, topic, rows_of(topic, range(batch, batch + 1))).finish(), batch)
@@ -158,7 +156,7 @@ def test_a_batch_that_comes_after_a_later_one_is_refused(cluster: Cluster, wires
     assert values(cluster, topic) == [3, 4]
 
 
-def test_a_batch_that_was_committed_with_other_rows_is_told(cluster: Cluster, wires: WireCluster) -> None:
+def test_a_committed_batch_retried_with_other_rows_is_reported(cluster: Cluster, wires: WireCluster) -> None:
     topic = cluster.create("other-rows", 1)
     assert commit(wires, topic, attempt(wires, topic, rows_of(topic, range(10))).finish())
     more = attempt(wires, topic, rows_of(topic, range(11))).finish()
@@ -170,7 +168,7 @@ def test_a_batch_that_was_committed_with_other_rows_is_told(cluster: Cluster, wi
     assert values(cluster, topic) == sorted([*range(10), *range(11)])
 
 
-def test_a_run_that_writes_a_batch_twice_under_one_name_is_told(cluster: Cluster, wires: WireCluster) -> None:
+def test_a_run_that_writes_a_batch_twice_under_one_name_is_refused(cluster: Cluster, wires: WireCluster) -> None:
     topic, rules = cluster.create("twice-named", 1), RULES._replace(once_a_run=True)
     parcels = attempt(wires, topic, rows_of(topic, range(10))).finish()
     assert commit(wires, topic, parcels, rules=rules)
@@ -222,7 +220,7 @@ def test_rows_of_a_large_batch_are_staged_and_deleted_once_they_are_committed(
     assert [len(message.value() or b"") for message in read_to_the_end(cluster.bootstrap, topic)] == [len(BIG)] * 40
 
 
-def test_staged_rows_that_are_gone_end_the_attempt(cluster: Cluster, wires: WireCluster) -> None:
+def test_missing_staged_rows_fail_the_attempt(cluster: Cluster, wires: WireCluster) -> None:
     topic = cluster.create("gone", 1)
     parcels = attempt(wires, topic, [(topic, None, BIG, None, None, None) for _ in range(20)]).finish()
     staging = Staging(wires, sink_of(topic).staging_topic)

@@ -96,7 +96,7 @@ def test_flights_go_from_files_to_a_topic_to_an_archive_to_another_topic_and_agr
     assert (equal.code, equal.document["records"]) == (0, len(flights)), equal.err
 
 
-def test_a_difference_is_told_by_partition_and_offset(cluster: Cluster, kraft: Kraft) -> None:
+def test_a_difference_is_reported_by_partition_and_offset(cluster: Cluster, kraft: Kraft) -> None:
     for topic, odd in (("left", b"4"), ("right", b"other")):
         cluster.create(topic, 2)
         producer = Producer({"bootstrap.servers": cluster.bootstrap})

@@ -143,7 +143,7 @@ def test_a_topic_that_was_deleted_is_told_and_left_out_where_losses_may_be_skipp
     assert (nothing.code, "topics stays, goes do not exist" in nothing.err) == (3, True), nothing
 
 
-def test_what_cannot_be_mirrored_is_told_by_name(cluster: Cluster, elsewhere: Cluster, kraft: Kraft) -> None:
+def test_topics_that_cannot_be_mirrored_are_named(cluster: Cluster, elsewhere: Cluster, kraft: Kraft) -> None:
     cluster.create("there", 1)
     to = ("--to", elsewhere.bootstrap)
     for code, words, arguments in (

@@ -279,7 +279,7 @@ def produce(cluster: Cluster, topic: str, count: int) -> None:
     send(cluster, topic, [Sent(b"%d" % number) for number in range(count)])
 
 
-def test_topics_that_were_made_anew_are_told_apart(cluster: Cluster, kraft: Kraft, tmp_path: Path) -> None:
+def test_recreated_topics_are_distinguished(cluster: Cluster, kraft: Kraft, tmp_path: Path) -> None:
     cluster.create("first", 1)
     produce(cluster, "first", 5)
     (tmp_path / "lines").write_text("one\n")

@@ -49,7 +49,7 @@ def finished(process: subprocess.Popen[str]) -> bool:
     return process.returncode == 0 and out.endswith("done\n")
 
 
-def test_rows_are_there_once_whatever_is_killed(tmp_path: Path) -> None:
+def test_rows_are_written_once_whichever_process_is_killed(tmp_path: Path) -> None:
     chance, cut = random.Random(1), 0
     with ThreeNodes(tmp_path) as cluster:
         topic = cluster.create("target", 3)

@@ -98,7 +98,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize(("query", "options", "sentence"), WAYS.values(), ids=WAYS)
-def test_whoever_errs_reads_one_sentence_and_no_traceback(
+def test_a_user_error_is_shown_as_one_sentence_without_a_traceback(
     spark: SparkSession,
     topics: Cluster,
     tmp_path: Path,

@@ -209,7 +209,7 @@ def test_jobs_take_the_keys_from_a_file(
     assert "p-nobody" not in denied.err
 
 
-def test_who_may_not_is_told_so_at_once_and_no_secret_is_shown(
+def test_a_missing_permission_is_reported_immediately_and_no_secret_is_shown(
     spark: SparkSession, secured: Secured, tmp_path: Path
 ) -> None:
     begun = time.monotonic()

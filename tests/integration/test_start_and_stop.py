@@ -106,7 +106,7 @@ def test_one_signal_ends_a_node_in_good_order(tmp_path: Path, number: signal.Sig
         assert len(read_confluent(node.bootstrap, "t", 1)) == 1
 
 
-def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
+def test_a_second_signal_stops_the_node_immediately(tmp_path: Path) -> None:
     with NodeProcess(tmp_path) as node:
         admin = AdminClient({"bootstrap.servers": node.bootstrap, "log_level": 0})
         assert admin.list_topics(timeout=SECONDS_MAX).brokers
@@ -118,7 +118,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
         assert node.wait() in (128 + signal.SIGTERM, 128 + signal.SIGINT)
 
 
-def test_a_node_that_is_told_to_stop_while_it_starts_stops(tmp_path: Path) -> None:
+def test_a_node_stopped_during_startup_stops(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "kraft.cli.node", "--data-dir", str(tmp_path / "data"), "--listen", "127.0.0.1:0"]
     command += ["--controller-listen", "127.0.0.1:0", "--admin", "off"]
     for delay in (0.2, 0.3, 0.4):
@@ -136,7 +136,7 @@ def test_a_node_that_is_told_to_stop_while_it_starts_stops(tmp_path: Path) -> No
         write_confluent(node.bootstrap, "t", [Record(b"k", b"v")], "none")
 
 
-def test_a_port_is_free_again_at_once(tmp_path: Path) -> None:
+def test_a_port_can_be_reused_immediately(tmp_path: Path) -> None:
     with NodeProcess(tmp_path) as node:
         bootstrap = node.bootstrap
         for _ in range(3):

@@ -320,7 +320,7 @@ def test_with_an_authorizer_a_user_needs_an_entry(kraft_cluster: StartCluster, s
     assert texts(cluster, TOPIC) == ["by alice"]
 
 
-def test_who_is_not_known_does_not_get_in(kraft_cluster: StartCluster) -> None:
+def test_an_unknown_user_is_refused(kraft_cluster: StartCluster) -> None:
     cluster = kraft_cluster(1, security="sasl_ssl")
     alice = cluster.client_settings("librdkafka", "alice")
     for settings in (
@@ -427,7 +427,7 @@ def test_a_mistake_is_told_in_a_sentence(
     assert str(caught.value) == sentence
 
 
-def test_what_does_not_fit_the_state_of_a_node_is_told(cluster: ClusterThread) -> None:
+def test_an_operation_invalid_in_a_nodes_state_is_refused(cluster: ClusterThread) -> None:
     cluster.pause(1)
     with pytest.raises(RuntimeError, match="node 1 is paused already"):
         cluster.pause(1)

@@ -27,7 +27,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeNodes]:
         yield cluster
 
 
-def test_the_leader_dies_and_comes_back(cluster: ThreeNodes) -> None:
+def test_a_killed_leader_is_replaced_and_returns(cluster: ThreeNodes) -> None:
     topic = cluster.create("leader-dies")
     with SteadyWriter(cluster.bootstrap, topic) as writer:
         writer.more(200)

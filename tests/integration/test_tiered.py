@@ -69,7 +69,7 @@ def start_of(bootstrap: str, topic: str) -> int:
     return int(low)
 
 
-def test_a_consumer_reads_what_has_left_the_disk_also_after_a_kill(tmp_path: Path) -> None:
+def test_a_consumer_reads_records_removed_from_disk_even_after_a_kill(tmp_path: Path) -> None:
     store = tmp_path / "store"
     with NodeProcess(tmp_path / "node", *options(f"file://{store}")) as node:
         create(node.bootstrap, "t")
@@ -213,7 +213,7 @@ def until_few_are_local(cluster: ThreeNodes, topic: str, nodes: Sequence[int] = 
     until(lambda: all(0 < log_bytes(replica(cluster, node, topic)) <= LOCAL + SEGMENT for node in nodes))
 
 
-def test_a_leader_that_dies_while_it_copies_loses_nothing(tmp_path: Path) -> None:
+def test_a_leader_killed_while_it_copies_loses_no_records(tmp_path: Path) -> None:
     store = tmp_path / "store"
     slow = options(f"file://{store}", "remote.log.manager.copy.max.bytes.per.second=4000000")
     with ThreeNodes(tmp_path / "nodes", *slow) as cluster:

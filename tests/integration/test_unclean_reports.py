@@ -59,7 +59,7 @@ async def reports(cluster: LocalCluster, node: int) -> list[UncleanElectionFacts
 @pytest.mark.parametrize(
     "config", [{"unclean.leader.election.enable": "true"}, {"kraft.unclean.recovery.strategy": "aggressive"}]
 )
-def test_every_node_tells_exactly_what_was_lost(config: dict[str, str]) -> None:
+def test_every_node_reports_exactly_the_lost_records(config: dict[str, str]) -> None:
     async def main() -> None:
         async with LocalCluster(3, settings=SETTINGS) as cluster:
             await trio.to_thread.run_sync(lambda: create(cluster.bootstrap, **config))

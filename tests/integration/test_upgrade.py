@@ -65,7 +65,7 @@ def test_a_quorum_rolls_to_todays_code_and_back_under_a_writer(tmp_path: Path) -
         assert len(kept) == len(values), "no record was written twice"
 
 
-def test_what_was_aborted_stays_so_over_a_rolling_upgrade_and_back(tmp_path: Path) -> None:
+def test_aborted_transactions_stay_aborted_over_a_rolling_upgrade_and_downgrade(tmp_path: Path) -> None:
     """The earlier commit loses it at each orderly stop. Today's code mends that, and leaves what the earlier one reads
     after the way back."""
     require_capability("git")

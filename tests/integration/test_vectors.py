@@ -51,7 +51,7 @@ def comparison(report: Report) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_answers_are_those_of_apache_kafka(comparison: dict[str, list[str]], module: str) -> None:
+def test_responses_equal_those_of_apache_kafka(comparison: dict[str, list[str]], module: str) -> None:
     assert not comparison[module], "\n".join(comparison[module][:40])
 
 
@@ -122,7 +122,7 @@ def test_what_changed_between_two_recordings_is_told() -> None:
 @pytest.mark.soak
 @pytest.mark.java
 @pytest.mark.timeout(1800)
-def test_apache_kafka_still_answers_what_was_recorded(tmp_path: Path) -> None:
+def test_apache_kafka_still_gives_the_recorded_responses(tmp_path: Path) -> None:
     require_capability("java17")
     require_capability("mvn")
     found = []

@@ -54,7 +54,7 @@ def test_numbers_go_in_and_come_out_once(cluster: Cluster) -> None:
     ]
 
 
-def test_what_is_lost_and_what_is_doubled_is_found(cluster: Cluster) -> None:
+def test_lost_and_duplicate_records_are_found(cluster: Cluster) -> None:
     topic = cluster.create("holes")
     producer = Producer({"bootstrap.servers": cluster.bootstrap})
     for value in ("r.0", "r.1", "r.4", "r.3", "r.1", "something", "r.9"):

@@ -158,7 +158,7 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
             "tests/unit/replication/logs/test_cleaner_and_replicas.py"
             "::test_markers_and_tombstones_are_kept_while_a_replica_lacks_them",
             "tests/integration/test_compaction_on_replicas.py"
-            "::test_what_ended_while_a_replica_was_away_has_ended_on_it_when_it_leads",
+            "::test_transactions_ended_while_a_replica_was_down_are_ended_when_it_leads",
         ),
     ),
     Documented(
