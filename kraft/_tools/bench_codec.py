@@ -1,8 +1,8 @@
-"""What the codec costs for the messages that dominate a broker's time.
+"""Measure the codec's cost for the messages that dominate a broker's time.
 
     python -m kraft._tools.bench_codec [--rounds N]
 
-Prints microseconds, the best of N rounds: what the code costs, not what else the machine did.
+Prints microseconds, the best of N rounds, so that other load of the machine counts least.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def metadata_response(partitions: int) -> MetadataResponse:
 
 
 def microseconds(action: Callable[[], object], rounds: int) -> float:
-    """The best of `rounds`, each long enough for the clock."""
+    """Return the best of `rounds`, each long enough for the clock's resolution."""
     action()
     timer = timeit.Timer(action)
     count, _ = timer.autorange()

@@ -26,7 +26,7 @@ SHOWN_CHARACTERS = 600
 
 
 class NotCompiled(Exception):
-    """Why there is no machine code."""
+    """Raised when the modules cannot be compiled; the message says why."""
 
 
 def main() -> int:
@@ -38,7 +38,7 @@ def main() -> int:
 
 
 def compile_all() -> list[Path]:
-    """The paths of all machine code. Raises NotCompiled."""
+    """Compile all modules and return the paths of the machine code. Raises NotCompiled."""
     if not is_wanted():
         raise NotCompiled("KRAFT_COMPILE=0")
     try:
@@ -52,14 +52,14 @@ def is_wanted() -> bool:
 
 
 def can_compile() -> bool:
-    """Whether this machine has what mypyc needs beside itself."""
+    """Whether this machine has a C compiler and Python's headers, which mypyc needs."""
     compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
     header = Path(sysconfig.get_path("include"), "Python.h")
     return shutil.which(compiler) is not None and header.exists()
 
 
 def compile_module(source: Path) -> Path:
-    """The path of the machine code of `source`, beside it. Raises NotCompiled, OSError."""
+    """Compile `source` and return the path of the machine code beside it. Raises NotCompiled, OSError."""
     content = source.read_bytes()
     target = compiled_path(source, content)
     for other in source.parent.glob(f"_{source.stem}_*{EXTENSION_SUFFIXES[0]}"):

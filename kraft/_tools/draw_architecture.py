@@ -37,7 +37,7 @@ rect { fill: #ffffff; stroke: #57606a; } .outside rect { fill: #f6f8fa; stroke-d
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """`kind` is its colour: outside the node, pure decisions, drivers that wait, files."""
+    """A box of the drawing. `kind` selects its colour: outside the node, pure decisions, drivers that wait, files."""
 
     kind: str
     x: int
@@ -123,7 +123,7 @@ ARROWS: Final = (
 
 
 def drawing() -> str:
-    """The whole file."""
+    """The text of the SVG file."""
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
         'aria-label="One kraft node: clients, listeners, handlers, replicas, coordinators, controller, files">',
@@ -146,7 +146,7 @@ def drawing() -> str:
 
 
 def missing_packages() -> list[str]:
-    """Packages that the drawing names and the tree has no longer."""
+    """Packages that the drawing names and that no longer exist."""
     return [box.package for box in BOXES if box.package and not (ROOT / box.package).is_dir()]
 
 

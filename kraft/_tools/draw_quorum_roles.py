@@ -27,7 +27,7 @@ fails at once, and stops the node. A replica that starts is Unattached, and take
 
 
 def document() -> str:
-    """The whole page."""
+    """The text of the page."""
     lines = [f"    {source} --> {target}: {cause}" for source, target, cause in TRANSITIONS]
     rows = [f"| {source} | {target} | {cause} |" for source, target, cause in TRANSITIONS]
     return "\n".join(

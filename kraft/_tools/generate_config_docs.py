@@ -53,7 +53,7 @@ _LISTEN_OPTIONS = {
 
 
 def document() -> str:
-    """The whole text."""
+    """The text of the page."""
     return "\n".join([INTRODUCTION, *_options(), *_defaults(), *_brokers(), *_topics(), *_others()]) + "\n"
 
 

@@ -1,5 +1,5 @@
-"""Writes Grafana's dashboards (config/monitoring/grafana) from one table of panels. `--check` tells whether they are
-as they would be written."""
+"""Writes the Grafana dashboards (config/monitoring/grafana) from one table of panels. `--check` tells whether the files
+are up to date."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _TIERED_ON_DISK: Final = (
 
 
 def _of_tier(name: str) -> str:
-    """How fast a counter of tiered topics rises."""
+    """The PromQL expression of the rate of a counter of tiered topics."""
     return f"sum by (topic) (rate({_BROKER_TOPICS}{name}[$__rate_interval]))"
 
 
@@ -310,7 +310,7 @@ def expressions() -> Iterator[tuple[str, str]]:
 
 
 def dashboard(name: str) -> dict[str, Any]:
-    """Grafana's document."""
+    """The JSON document of a dashboard."""
     title, panels = DASHBOARDS[name]
     return {
         "uid": f"kraft-{name}",
@@ -345,7 +345,7 @@ def _panel(number: int, panel: Panel) -> dict[str, Any]:
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code: 1 if `--check` finds a difference."""
+    """Write or check all dashboards. Returns the exit code: 1 if `--check` finds a difference."""
     return max(
         write_or_check(json.dumps(dashboard(name), indent=1) + "\n", FOLDER / f"{name}.json", arguments)
         for name in DASHBOARDS

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def write_or_check(text: str, target: Path, arguments: list[str]) -> int:
-    """The exit code: with `--check`, 1 if the page is not what it should be; else it is written."""
+    """Write the page, or compare it with `--check`. Returns the exit code: 1 if the page differs."""
     if "--check" in arguments:
         return 0 if target.exists() and target.read_text(encoding="utf-8") == text else 1
     target.write_text(text, encoding="utf-8")

@@ -18,7 +18,7 @@ from kraft._tools.compile_modules import NotCompiled, can_compile, compile_all, 
 
 class CompiledModules(BuildHookInterface[Any]):
     def dependencies(self) -> list[str]:
-        """What a build needs besides: nothing where no C compiler is."""
+        """The further build requirements; none without a C compiler."""
         return ["mypy>=1.13", "setuptools>=65"] if is_wanted() and can_compile() else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:

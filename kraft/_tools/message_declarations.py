@@ -220,7 +220,7 @@ class MessageDeclaration:
 
 
 def collect_structs(message: MessageDeclaration) -> None:
-    """Nested structs before those that use them, the message itself last."""
+    """Collect the nested structs of a message, each before those that use it, the message itself last."""
     common = {struct["name"]: struct for struct in message.source.get("commonStructs", [])}
     done: set[str] = set()
 

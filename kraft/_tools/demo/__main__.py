@@ -130,7 +130,8 @@ def produce(cluster: Cluster, table: object) -> flights.Digest:
 
 
 def compare(cluster: Cluster, table: object, place: Path) -> None:
-    """Spark over the topic must say what pandas says over the original table, though a leader dies while it reads."""
+    """Check that Spark over the topic gives the same answer as pandas over the original table, though a leader dies
+    while Spark reads."""
     from kraft._tools.demo import spark_job
 
     begun = time.monotonic()
@@ -157,8 +158,8 @@ def compare(cluster: Cluster, table: object, place: Path) -> None:
 
 
 def read_while_a_leader_dies(cluster: Cluster, spark: Any) -> dict[str, tuple[int, float]]:
-    """The job's answer. The leader of `pulse`, which leads partitions of the topic as well, is killed once the job's
-    tasks run."""
+    """Run the job and return its answer. The leader of `pulse`, which leads partitions of the topic as well, is killed
+    once the job's tasks run."""
     from kraft._tools.demo import spark_job
     from kraft.testing.steady_writer import SteadyWriter
 
@@ -209,7 +210,7 @@ class Job(threading.Thread):
             self._problem = problem
 
     def result(self) -> Delays:
-        """Wait for it. Raises DemoError when the job failed."""
+        """Wait for the job. Raises DemoError if it failed."""
         self.join()
         if self._problem is not None:
             raise DemoError(f"the Spark job failed: {self._problem}") from self._problem
@@ -223,7 +224,7 @@ def agrees(expected: tuple[int, float] | None, found: tuple[int, float] | None) 
 
 
 def lag(cluster: Cluster) -> int:
-    """Records that the group has yet to read, as the admin API tells it."""
+    """The number of records that the group has yet to read, from the admin API."""
     answer = cluster.rest("GET", f"/consumer-groups/{GROUP}/lag-summary")
     return int(answer["total_lag"])
 

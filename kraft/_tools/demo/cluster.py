@@ -1,5 +1,5 @@
-"""Three `kraft-node` processes that are one cluster, as the demo's story asks and tells of it: in seconds, and by
-the HTTP admin API."""
+"""The three `kraft-node` processes of the demo, started with their time measured and queried through the HTTP admin
+API."""
 
 from __future__ import annotations
 
@@ -19,21 +19,20 @@ REST_SECONDS_MAX = 30.0
 
 
 class Cluster(ProcessCluster):
-    """Static voters, each broker and controller, over directories below `place`. Signals of the terminal do not
-    reach the nodes: they may go on afterwards."""
+    """Static voters, each broker and controller, over directories below `place`. Signals of the terminal do not reach
+    the nodes, so that they may continue after the demo."""
 
     def __init__(self, place: Path) -> None:
         super().__init__(place, admin=True, own_session=True)
 
     def seconds_to_start(self) -> float:
-        """Start every node that is down, at once; the seconds until all served. Raises NodeFailed."""
+        """Start all nodes that are down together. Returns the seconds until all served. Raises NodeFailed."""
         begun = time.monotonic()
         self.start()
         return time.monotonic() - begun
 
     def leave(self) -> None:
-        """Ask every node to leave. Raises DemoError when one does not leave well, NodeFailed when it does not leave
-        at all."""
+        """Shut all nodes down. Raises DemoError if one exits with an error, NodeFailed if one does not end."""
         codes = self.stop()
         if any(codes):
             raise DemoError(f"the nodes left with exit codes {codes} when they were asked to stop")
@@ -44,8 +43,8 @@ class Cluster(ProcessCluster):
         return [self.nodes[node].admin_url for node in self.running]
 
     def rest(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        """One call of the HTTP admin API of any node that runs: each answers for the whole cluster. Raises DemoError
-        with the server's own words."""
+        """Call the HTTP admin API of a running node: each answers for the whole cluster. Raises DemoError with the
+        server's message."""
         url = f"{self.admin_urls[0]}/v3/clusters/{CLUSTER_ID}{path}"
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(url, data=data, method=method, headers={"Content-Type": "application/json"})
@@ -60,7 +59,7 @@ class Cluster(ProcessCluster):
             raise DemoError(f"{method} {path} failed: {problem}") from problem
 
     def leader(self, topic: str, partition: int) -> int:
-        """The id of the leading node. Raises DemoError when there is none."""
+        """Return the id of the leader. Raises DemoError if there is none."""
         answer = self.rest("GET", f"/topics/{topic}/partitions/{partition}/replicas")
         for replica in answer["data"]:
             if replica["is_leader"]:

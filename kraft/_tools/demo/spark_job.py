@@ -12,7 +12,7 @@ from typing import Any
 
 @contextmanager
 def stderr_to(path: Path) -> Iterator[None]:
-    """Processes started meanwhile write their errors to `path`: a JVM greets with warnings that concern nobody."""
+    """Send the stderr of processes started in the block to `path`: a JVM prints irrelevant warnings at its start."""
     kept = os.dup(2)
     with open(path, "ab") as log:
         os.dup2(log.fileno(), 2)
@@ -24,8 +24,8 @@ def stderr_to(path: Path) -> Iterator[None]:
 
 
 def session(log: Path) -> Any:
-    """A local Spark session with `format("kraft")`; the JVM's own words go to `log`. Its workers run this very
-    Python and find this very kraft."""
+    """A local Spark session with `format("kraft")`; the JVM's output goes to `log`. Its workers use the same Python and
+    the same kraft."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join(
         filter(None, [str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH")])
@@ -64,7 +64,7 @@ def mean_delays(spark: Any, bootstrap: str, topic: str) -> dict[str, tuple[int, 
 
 
 def reads(spark: Any) -> bool:
-    """Whether a task of a job runs at this moment."""
+    """Whether a task of a job runs now."""
     tracker = spark.sparkContext.statusTracker()
     stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
     return any(stage is not None and stage.numActiveTasks > 0 for stage in stages)

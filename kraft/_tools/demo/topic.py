@@ -16,8 +16,8 @@ Progress = Callable[[int], None]
 
 
 def produce(bootstrap: str, topic: str, records: Iterable[tuple[bytes, bytes]], progress: Progress) -> Digest:
-    """Write every record, idempotently, and wait for all acknowledgements; `progress` is told what was handed over.
-    Answers what was written."""
+    """Write every record with an idempotent producer, and wait for all acknowledgements. `progress` is called with the
+    number of records sent. Returns the digest of the records."""
     producer = Producer(
         {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 20, "compression.type": "lz4"}
     )
@@ -46,7 +46,7 @@ def produce(bootstrap: str, topic: str, records: Iterable[tuple[bytes, bytes]], 
 
 
 def read_all(bootstrap: str, topic: str, partitions: int) -> Digest:
-    """Every record of the topic, from its beginning to the end of each partition."""
+    """Read every record of the topic, from the beginning to the end of each partition, and return their digest."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -75,7 +75,7 @@ def read_all(bootstrap: str, topic: str, partitions: int) -> Digest:
 
 
 def consume_some(bootstrap: str, topic: str, group: str, count: int) -> int:
-    """Read about `count` records as a member of `group`, commit, leave. Answers how many."""
+    """Read about `count` records as a member of `group`, commit, and leave. Returns how many were read."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
