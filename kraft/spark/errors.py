@@ -199,7 +199,7 @@ def staged_rows_gone(where: str) -> SourceError:
 
 
 def not_authorized(topic: str, right: str, principal: str) -> SourceError:
-    """The nodes let nobody of this name do it."""
+    """The user lacks a right on a topic, or is denied it."""
     who = principal if principal.startswith("User:") else "User:<name>"
     return SourceError(
         "KAFKA_NOT_AUTHORIZED",

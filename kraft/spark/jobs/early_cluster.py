@@ -128,6 +128,6 @@ class EarlyCluster:
 
 
 def is_given(found: Any, operation: int) -> bool:
-    """Whether a Metadata answer tells of the right, or of no rights at all."""
+    """Whether a Metadata response grants the operation. True too if it has no authorized operations at all."""
     operations = found.topic_authorized_operations
     return bool(operations == NOT_TOLD or operations & 1 << operation)

@@ -276,8 +276,8 @@ def commit_batch(table: Table, query: str, number: int, files: Sequence[DataFile
 
 
 def committed(table: Table, what: str, stage: Callable[[Transaction], bool]) -> bool:
-    """Stage changes and commit them. Where somebody else has committed in between, or the catalog did not answer, the
-    table is read again and the changes are staged anew. `stage` returns whether there is anything to commit. Raises
+    """Stage changes and commit them. If another writer has committed in between, or the catalog did not answer, the
+    table is read again and the changes are staged again. `stage` returns whether there is anything to commit. Raises
     JobFailed."""
     from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException, RESTError
 

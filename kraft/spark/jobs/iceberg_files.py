@@ -258,8 +258,8 @@ def files_in(table: Table, run: str) -> Iterator[str]:
 
 
 def remove_orphans(table: Table, run: str, kept: set[str] | None = None) -> int:
-    """Remove the files of a run that are not part of any snapshot of the table, and return how many. `kept` are the
-    locations of those that are, if the caller knows. Nobody may commit them any more."""
+    """Remove the files of a run that are in no snapshot of the table, and return how many. `kept` are the locations of
+    the files in a snapshot, if the caller knows them. The run must be unable to commit the files any more."""
     found = set(files_in(table, run))
     known = kept if kept is not None else (referenced(table) if found else set())
     access = storage(access_of(table))

@@ -1,7 +1,7 @@
-"""What Spark's JVM and its Python workers write to stderr: their logs are left out, and what the jobs' own code says is
+"""The stderr of Spark's JVM and its Python workers: log lines are left out, and the lines of the jobs' own code are
 passed on.
 
-The last lines are kept, because a JVM that does not start tells the reason there alone.
+The last lines are kept: a JVM that does not start gives its reason only there.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ LOG: Final = re.compile(
 
 
 class JavaOutput:
-    """Takes the lines of a pipe whose writing end, `writer`, is the stderr of the JVM. `tell` gets those that are no
-    log; with `is_whole`, all."""
+    """Reads the lines of a pipe whose writing end, `writer`, is the stderr of the JVM. `tell` is called with each line
+    that is no log line; with `is_whole`, with every line."""
 
     def __init__(self, tell: Callable[[str], None], *, is_whole: bool) -> None:
         self.tell, self.is_whole = tell, is_whole

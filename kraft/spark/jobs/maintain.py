@@ -103,9 +103,9 @@ def planned(table: Table) -> list[FileScanTask]:
 
 
 def merge_groups(table: Table, bytes_max: int) -> list[list[FileScanTask]]:
-    """Return the files that become one, in order of offsets: two or more that together have at most `bytes_max`
-    bytes. Files whose statistics do not tell one topic and partition, those of other partition specs, and those with
-    deleted rows stay."""
+    """Return the groups of files to merge, in order of offsets: two or more files with together at most `bytes_max`
+    bytes. Left out are files whose statistics do not show a single topic and partition, files of other partition specs,
+    and files with deleted rows."""
     found: dict[tuple[Any, ...], list[FileScanTask]] = {}
     for each in planned(table):
         file = each.file
@@ -211,8 +211,8 @@ def stage(
 
 
 def maintain(wanted: Maintain, now: datetime) -> dict[str, Any]:
-    """Expire old snapshots, and remove files that no other snapshot has. The current one, and those of branches and
-    tags, are kept. Raises JobNotFound, JobFailed."""
+    """Expire old snapshots, and remove files that no other snapshot has. The current snapshot, and the snapshots of
+    branches and tags, are kept. Raises JobNotFound, JobFailed."""
     table = require_table(wanted.table)
     before, files = len(table.snapshots()), all_files(table)
 
@@ -251,7 +251,7 @@ def plan_maintain(wanted: Maintain, now: datetime) -> dict[str, Any]:
 
 
 def expired_in(table: Table, wanted: Maintain, now: datetime) -> list[int]:
-    """Return the snapshots that are too old. Those of branches, the current one among them, and tags are not."""
+    """Return the snapshots that are too old, except those that a branch or tag refers to, as the current one."""
     protected = {each.snapshot_id for each in table.refs().values()}
     limit_ms = int((now - wanted.keep).timestamp() * 1000)
     old = [each.snapshot_id for each in table.snapshots() if each.timestamp_ms < limit_ms]

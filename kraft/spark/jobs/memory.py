@@ -49,7 +49,7 @@ Document = dict[str, Any]
 
 
 class Remembered(Protocol):
-    """What a checkpoint tells of earlier runs."""
+    """The facts about earlier runs that a checkpoint keeps."""
 
     checkpoint: str
 
