@@ -70,7 +70,7 @@ def until_cleaned(node: NodeProcess, topic: str, directory: Path) -> None:
     until(is_gone, "nothing was cleaned", SECONDS_MAX)
 
 
-def test_readers_of_committed_records_see_the_same_after_a_stop(node: NodeProcess) -> None:
+def test_read_committed_returns_the_same_records_after_each_node_restart(node: NodeProcess) -> None:
     make_topic(node, "t", {})
     write(node, "t", (b"A1", False), (b"ok", True), (b"A2", False))
     assert read(node, "t", "read_uncommitted") == [b"A1", b"ok", b"A2"]
@@ -91,7 +91,9 @@ def test_compaction_after_a_shutdown_keeps_committed_records(node: NodeProcess) 
 
 
 @pytest.mark.parametrize("lost", [("*.txnindex",), ("*index", "*.snapshot")])
-def test_a_data_directory_that_lost_its_transaction_indexes_is_mended(node: NodeProcess, lost: tuple[str, ...]) -> None:
+def test_a_node_rebuilds_transaction_indexes_that_its_data_directory_lacks(
+    node: NodeProcess, lost: tuple[str, ...]
+) -> None:
     """Earlier releases left them out, with all indexes where the log was small. They had no mark in the directory."""
     directory = make_topic(node, "t", {"index.interval.bytes": "0"})
     write(node, "t", (b"A1", False), (b"ok", True), (b"A2", False))

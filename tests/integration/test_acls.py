@@ -123,7 +123,7 @@ def test_a_producer_is_refused_until_an_acl_allows_it_and_by_a_deny_acl(
     assert guarded.kraft("acls", "remove", "--topic", "orders", "--yes") == 3
 
 
-def test_a_consumer_is_refused_its_group_until_an_entry_allows_it(guarded: Guarded) -> None:
+def test_a_consumer_is_denied_its_group_until_an_acl_allows_it(guarded: Guarded) -> None:
     assert guarded.produce("admin", "prefixed-1") == 0
 
     def outcome() -> int:
@@ -201,7 +201,7 @@ def test_the_http_admin_has_the_permissions_of_its_principal_on_every_node(guard
     assert [status(f"{url}/v1/cluster/health") for url in admins] == [200] * 3
 
 
-def test_failed_logins_and_changes_are_in_the_events_and_metrics(guarded: Guarded) -> None:
+def test_failed_logins_and_acl_changes_appear_in_events_and_metrics(guarded: Guarded) -> None:
     admins = [node.admin_url for node in guarded.cluster.nodes.values()]
     guarded.kraft("acls", "add", "--allow-principal", "User:web", "--operation", "Describe", "--cluster")
 
@@ -243,7 +243,7 @@ def test_failed_logins_and_changes_are_in_the_events_and_metrics(guarded: Guarde
 
 
 @pytest.mark.java
-def test_kafkas_own_tool_adds_shows_and_removes(guarded: Guarded) -> None:
+def test_kafka_acls_adds_lists_and_removes_acls(guarded: Guarded) -> None:
     require_capability("java17")
     require_capability("mvn")
     common = ("--bootstrap-server", guarded.cluster.bootstrap, "--command-config", guarded.command_config("admin"))

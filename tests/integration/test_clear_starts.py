@@ -67,7 +67,7 @@ def remove_voters(data: Path) -> None:
         (remove_metadata_log, 1, ("was committed and on this disk up to", "kraft docs replace-a-node")),
     ],
 )
-def test_a_start_that_cannot_succeed_ends_with_cause_and_remedy(
+def test_a_start_that_cannot_succeed_exits_with_cause_and_remedy(
     killed: Path, tmp_path: Path, harm: Callable[[Path], None], exit_code: int, told: tuple[str, ...]
 ) -> None:
     data = tmp_path / "data"
@@ -83,7 +83,7 @@ def test_a_start_that_cannot_succeed_ends_with_cause_and_remedy(
     assert {name: digest for name, digest in fingerprint(data).items() if name in before} == before
 
 
-def test_a_node_formatted_with_voters_does_not_start_without_them(tmp_path: Path) -> None:
+def test_a_node_formatted_with_voters_does_not_start_without_a_voters_option(tmp_path: Path) -> None:
     listener = NodeProcess(tmp_path)  # Ports are chosen at its first start.
     with listener:
         controller = listener.ready["controller"]
@@ -110,7 +110,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", place], check=True)
 
 
-def test_a_start_on_a_full_disk_says_so_and_goes_on_when_there_is_room(killed: Path, small_disk: Path) -> None:
+def test_a_start_on_a_full_disk_reports_it_and_continues_when_space_is_free(killed: Path, small_disk: Path) -> None:
     data, filler = small_disk / "data", small_disk / "filler"
     shutil.copytree(killed, data)
     with filler.open("wb", buffering=0) as file, pytest.raises(OSError, match="No space"):

@@ -270,7 +270,7 @@ SHAPES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("command", SHAPES)
-def test_the_json_of_a_verb_has_its_shape(kraft: Kraft, command: str) -> None:
+def test_the_json_of_each_verb_has_its_documented_shape(kraft: Kraft, command: str) -> None:
     kraft("topics", "create", "shapes", "-p", "2", "-c", "retention.ms=100000", "--if-not-exists")
     kraft("groups", "reset-offsets", "shapes", "-t", "shapes:0", "--to-earliest", "--execute")
     outcome = kraft(*command.split(), "-o", "json", lines=b"x\n")
@@ -278,7 +278,7 @@ def test_the_json_of_a_verb_has_its_shape(kraft: Kraft, command: str) -> None:
     assert shape(outcome.document) == SHAPES[command]
 
 
-def test_a_topic_from_its_making_to_its_end(kraft: Kraft) -> None:
+def test_a_topic_is_created_described_changed_and_deleted_by_the_cli(kraft: Kraft) -> None:
     assert (
         kraft("topics", "create", "life", "-p", "2", "--dry-run").out
         == "would create topic life with 2 partitions, replication factor 1\n"
@@ -313,7 +313,7 @@ def test_a_topic_from_its_making_to_its_end(kraft: Kraft) -> None:
     assert kraft("topics", "delete", "--yes", "life", "--if-exists").code == 0
 
 
-def test_internal_topics_are_listed_when_asked_for(kraft: Kraft) -> None:
+def test_internal_topics_are_listed_on_request(kraft: Kraft) -> None:
     kraft("groups", "describe", "any")  # Makes the cluster's own topic.
     assert "__consumer_offsets" not in kraft("topics", "list").out
     assert "__consumer_offsets" in kraft("topics", "list", "--internal").out
@@ -346,7 +346,7 @@ def test_lines_are_produced_as_records_and_consumed_again(kraft: Kraft) -> None:
     assert kraft("consume", "lines", "-p", "0", "--from-beginning", "-e", "-f", r"%k %S\n").out == "gone -1\n"
 
 
-def test_where_reading_begins_and_ends(kraft: Kraft) -> None:
+def test_consume_starts_and_stops_at_the_given_positions(kraft: Kraft) -> None:
     kraft("topics", "create", "where")
     kraft("produce", "where", lines=b"0\n1\n2\n3\n4\n")
     assert kraft("consume", "where", "-o", "3", "-e").out == "3\n4\n"
@@ -361,7 +361,7 @@ def test_where_reading_begins_and_ends(kraft: Kraft) -> None:
     assert kraft("consume", "where", "--from-beginning", "-e", "--read-committed").out == "2\n3\n4\n"
 
 
-def test_records_as_json(kraft: Kraft) -> None:
+def test_consume_prints_records_as_json(kraft: Kraft) -> None:
     kraft("topics", "create", "binary")
     kraft("produce", "binary", "-K", "k", lines=b"\xff\xfe\n")
     [record] = [
@@ -390,7 +390,7 @@ def test_producing_creates_a_missing_topic(kraft: Kraft) -> None:
     assert kraft("produce", "by.producing", "--acks", "0", lines=b"y\n").rows == [["0", "1", "-", "-"]]
 
 
-def test_a_group_from_its_first_record_to_its_end(kraft: Kraft) -> None:
+def test_a_group_is_listed_described_reset_and_deleted_by_the_cli(kraft: Kraft) -> None:
     kraft("topics", "create", "grouped")
     kraft("produce", "grouped", lines=b"0\n1\n2\n3\n4\n")
     assert kraft("consume", "grouped", "-g", "readers", "--from-beginning", "-c", "2").out == "0\n1\n"
@@ -422,14 +422,14 @@ def test_a_group_from_its_first_record_to_its_end(kraft: Kraft) -> None:
         assert kraft("groups", *verb.split(), "readers").code == 3
 
 
-def test_topics_are_listed_by_patterns(kraft: Kraft) -> None:
+def test_topics_are_listed_by_pattern(kraft: Kraft) -> None:
     for name in ("listed-a", "listed-b", "unlisted"):
         kraft("topics", "create", name)
     assert [row[0] for row in kraft("topics", "list", "listed-*").rows] == ["listed-a", "listed-b"]
     assert [row[0] for row in kraft("topics", "list", "listed-b", "unl*", "none").rows] == ["listed-b", "unlisted"]
 
 
-def test_records_are_read_from_a_time_or_an_offset_until_another(kraft: Kraft) -> None:
+def test_records_are_read_between_two_times_or_offsets(kraft: Kraft) -> None:
     kraft("topics", "create", "times")
     kraft("produce", "times", lines=b"0\n1\n2\n")
     sent = kraft("consume", "times", "-o", "2", "-c", "1", "-f", "%T")
@@ -448,7 +448,7 @@ def test_records_are_read_from_a_time_or_an_offset_until_another(kraft: Kraft) -
         assert kraft("consume", "times", "-o", start, "--until", end).out == values, (start, end)
 
 
-def test_a_key_that_is_not_there_is_not_said_to_be_deleted(kraft: Kraft) -> None:
+def test_deleting_a_missing_config_key_does_not_report_a_deletion(kraft: Kraft) -> None:
     kraft("topics", "create", "deleted-keys", "--config", "retention.ms=1000")
     deleted = kraft("configs", "delete", "topic", "deleted-keys", "retention.ms", "segment.bytes")
     assert deleted.out.splitlines() == [
@@ -464,7 +464,7 @@ def test_a_key_that_is_not_there_is_not_said_to_be_deleted(kraft: Kraft) -> None
     )
 
 
-def test_configuration_is_set_shown_and_taken_back(kraft: Kraft) -> None:
+def test_configuration_is_set_shown_and_reset(kraft: Kraft) -> None:
     kraft("topics", "create", "configured")
     assert kraft("configs", "set", "topic", "configured", "retention.ms=7", "cleanup.policy=compact").code == 0
     shown = [row[:3] for row in kraft("configs", "describe", "topic", "configured").rows]
@@ -499,7 +499,7 @@ def test_configuration_is_set_shown_and_taken_back(kraft: Kraft) -> None:
         assert kraft("configs", "describe", *missing).code == 3
 
 
-def test_quotas_are_set_shown_and_taken_back(kraft: Kraft) -> None:
+def test_cli_quotas_are_set_listed_and_removed(kraft: Kraft) -> None:
     who = ("--user", "alice", "--client-id-default")
     assert kraft("quotas", "set", "producer_byte_rate=1048576", "request_percentage=12.5", *who).out == (
         "set for user alice, any other client id: producer_byte_rate=1048576, request_percentage=12.5\n"
@@ -535,7 +535,7 @@ def test_quotas_are_set_shown_and_taken_back(kraft: Kraft) -> None:
     assert (refused.code, "producer_byte_rate" in refused.err) == (1, True), "a broker refuses what it cannot keep to"
 
 
-def test_features_are_lowered_and_raised_again(kraft: Kraft) -> None:
+def test_cli_features_are_downgraded_and_upgraded(kraft: Kraft) -> None:
     def level() -> str:
         rows = [line.split("\t") for line in kraft("features", "list").out.splitlines()[1:]]
         return {name: level for name, level, *_ in rows}["transaction.version"]
@@ -570,7 +570,7 @@ def until_equal(ask: Callable[[], Any], wanted: Any) -> None:
         time.sleep(0.05)
 
 
-def test_a_transaction_is_shown_and_aborted(kraft: Kraft, node: NodeProcess) -> None:
+def test_the_cli_describes_and_aborts_a_transaction(kraft: Kraft, node: NodeProcess) -> None:
     kraft("topics", "create", "paid", "-p", "1")
     producer = Producer({"bootstrap.servers": node.bootstrap, "transactional.id": "payments", "log_level": 0})
     producer.init_transactions(60)
@@ -656,7 +656,7 @@ def test_an_unreachable_cluster_is_reported_immediately_with_a_hint(kraft: Kraft
     assert kraft("topics", "list", "-b", f"127.0.0.1:1,{node.bootstrap}").code == 0, "one of several is enough"
 
 
-def test_health_waits_for_a_cluster_that_is_not_there_yet(tmp_path: Path) -> None:
+def test_health_waits_for_a_cluster_that_is_not_up_yet(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     with subprocess.Popen(
         command("cluster", "health", "--wait", "60", "-b", f"127.0.0.1:{port}"), stdout=subprocess.PIPE, text=True
@@ -668,7 +668,7 @@ def test_health_waits_for_a_cluster_that_is_not_there_yet(tmp_path: Path) -> Non
     assert waiting.returncode == 0
 
 
-def test_tables_are_drawn_where_asked_for(kraft: Kraft) -> None:
+def test_tables_are_drawn_with_output_table(kraft: Kraft) -> None:
     for command in (
         "quorum describe",
         "brokers list",
@@ -690,7 +690,7 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "kraft.cli.admin.app", *arguments]
 
 
-def test_help_imports_no_noun_and_every_noun_and_verb_has_some(kraft: Kraft) -> None:
+def test_help_imports_no_command_group_and_exists_for_each_group_and_verb(kraft: Kraft) -> None:
     probe = (
         "import sys; from kraft.cli.admin.app import main; main(['--help']); print([m for m in sys.modules if "
         "m.startswith(('kraft.rpc_client', 'trio'))])"
@@ -708,7 +708,7 @@ def test_help_imports_no_noun_and_every_noun_and_verb_has_some(kraft: Kraft) -> 
             assert len(shown.out) > 200
 
 
-def test_reading_ends_with_a_signal_in_order_and_with_a_closed_pipe(kraft: Kraft, node: NodeProcess) -> None:
+def test_consume_exits_cleanly_on_a_signal_and_on_a_closed_pipe(kraft: Kraft, node: NodeProcess) -> None:
     kraft("topics", "create", "signalled")
     kraft("produce", "signalled", lines=b"0\n1\n2\n")
     reading = subprocess.Popen(
@@ -796,7 +796,7 @@ def test_committed_group_offsets_are_exported_to_a_file_and_imported(kraft: Kraf
         '{"version": 1, "groups": [{"group_id": "g", "offsets": []}, {"group_id": "g", "offsets": []}]}',
     ],
 )
-def test_a_file_of_offsets_that_is_not_one_is_refused(kraft: Kraft, tmp_path: Path, text: str) -> None:
+def test_an_invalid_offsets_file_is_rejected(kraft: Kraft, tmp_path: Path, text: str) -> None:
     file = tmp_path / "offsets.json"
     file.write_text(text)
     outcome = kraft("groups", "import", str(file), "--execute")
@@ -805,25 +805,25 @@ def test_a_file_of_offsets_that_is_not_one_is_refused(kraft: Kraft, tmp_path: Pa
     assert not {"Traceback", "KeyError", "TypeError"} & set(re.findall(r"\w+", outcome.err))
 
 
-def test_a_partition_that_is_not_there_is_not_found(kraft: Kraft) -> None:
+def test_a_missing_partition_is_reported_as_not_found(kraft: Kraft) -> None:
     kraft("topics", "create", "elected", "-p", "1")
     assert kraft("elections", "preferred", "elected-0").code == 0
     assert kraft("elections", "preferred", "elected-99").code == 3
 
 
-def test_entries_without_an_authorizer_say_which_key_to_set(kraft: Kraft) -> None:
+def test_acl_commands_without_an_authorizer_name_the_key_to_set(kraft: Kraft) -> None:
     refused = kraft("acls", "list")
     assert refused.code == 1
     assert "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer" in refused.err
 
 
-def test_help_names_no_type_where_an_option_takes_no_value(kraft: Kraft) -> None:
+def test_help_shows_no_type_for_an_option_without_a_value(kraft: Kraft) -> None:
     for words in (("--help",), ("groups", "--help"), ("groups", "import", "--help")):
         shown = kraft(*words)
         assert (shown.code, "bool" in shown.out) == (0, False)
 
 
-def test_offsets_of_a_topic_at_a_time(kraft: Kraft) -> None:
+def test_offsets_of_a_topic_at_a_timestamp_are_printed(kraft: Kraft) -> None:
     kraft("topics", "create", "timed", "-p", "2")
     kraft("produce", "timed", "-p", "0", lines=b"a\nb\n")
     assert kraft("topics", "offsets", "timed").rows == [["timed", "0", "2", "-"], ["timed", "1", "0", "-"]]

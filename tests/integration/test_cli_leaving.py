@@ -57,7 +57,7 @@ def test_closed_output_is_no_failure(node: NodeProcess) -> None:
         assert (process.returncode, complaints) == (0, ""), words
 
 
-def test_ctrl_c_at_a_question_leaves_with_130(node: NodeProcess) -> None:
+def test_ctrl_c_at_a_prompt_exits_with_130(node: NodeProcess) -> None:
     process, terminal = pty.fork()
     if process == 0:
         os.execv(sys.executable, command("topics", "delete", "t", "-b", node.bootstrap))
@@ -98,7 +98,7 @@ def test_ctrl_c_without_a_reachable_cluster_exits_with_130(words: str) -> None:
     assert (process.returncode, told) == (130, ("", ""))
 
 
-def test_ctrl_c_while_a_file_is_read_leaves_with_130(tmp_path: Path) -> None:
+def test_ctrl_c_while_a_file_is_read_exits_with_130(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "moves")
     with subprocess.Popen(
         command("reassignments", "start", str(tmp_path / "moves")),

@@ -57,7 +57,7 @@ def outcomes(futures: dict[Any, Any]) -> dict[Any, Any]:
     return found
 
 
-def test_topics_are_created_grown_and_deleted(admin: AdminClient) -> None:
+def test_the_admin_client_creates_grows_and_deletes_topics(admin: AdminClient) -> None:
     wanted = [
         NewTopic("t1", 3, 1),
         NewTopic("t2", config={"retention.ms": "1000"}),
@@ -92,7 +92,7 @@ def test_topics_are_created_grown_and_deleted(admin: AdminClient) -> None:
     assert "t1" not in admin.list_topics(timeout=SECONDS_MAX).topics
 
 
-def test_a_topic_made_again_is_another_and_empty(node: NodeProcess, admin: AdminClient) -> None:
+def test_a_recreated_topic_has_a_new_id_and_no_records(node: NodeProcess, admin: AdminClient) -> None:
     ids = []
     for round_number in range(3):
         assert outcomes(admin.create_topics([NewTopic("again", 1, 1)])) == {"again": None}
@@ -103,7 +103,7 @@ def test_a_topic_made_again_is_another_and_empty(node: NodeProcess, admin: Admin
     assert len(set(ids)) == 3
 
 
-def test_configurations_are_described_and_altered(admin: AdminClient) -> None:
+def test_the_admin_client_describes_and_alters_configs(admin: AdminClient) -> None:
     assert outcomes(admin.create_topics([NewTopic("c", 1, 1, config={"cleanup.policy": "compact"})])) == {"c": None}
 
     def entries(kind: ResourceType, name: str) -> dict[str, ConfigEntry]:
@@ -138,7 +138,7 @@ def test_configurations_are_described_and_altered(admin: AdminClient) -> None:
     assert alter(ResourceType.TOPIC, "gone", "retention.ms", "1") == KafkaError.UNKNOWN_TOPIC_OR_PART
 
 
-def test_records_are_deleted_and_offsets_listed(node: NodeProcess, admin: AdminClient) -> None:
+def test_the_admin_client_deletes_records_and_lists_offsets(node: NodeProcess, admin: AdminClient) -> None:
     assert outcomes(admin.create_topics([NewTopic("d", 1, 1, config={"retention.ms": "-1"})])) == {"d": None}
     write_confluent(
         node.bootstrap,
@@ -178,7 +178,7 @@ def test_records_are_deleted_and_offsets_listed(node: NodeProcess, admin: AdminC
     consumer.close()
 
 
-def test_groups_are_listed_described_altered_and_deleted(node: NodeProcess, admin: AdminClient) -> None:
+def test_the_admin_client_lists_describes_alters_and_deletes_groups(node: NodeProcess, admin: AdminClient) -> None:
     assert outcomes(admin.create_topics([NewTopic("g", 2, 1)])) == {"g": None}
     consumer = Consumer(
         {
@@ -209,7 +209,7 @@ def test_groups_are_listed_described_altered_and_deleted(node: NodeProcess, admi
     assert "g" not in [each.group_id for each in admin.list_consumer_groups().result(SECONDS_MAX).valid]
 
 
-def test_the_admin_client_of_kafka_python(node: NodeProcess) -> None:
+def test_the_kafka_python_admin_client_works(node: NodeProcess) -> None:
     admin = KafkaAdminClient(bootstrap_servers=node.bootstrap)
     try:
         admin.create_topics(
@@ -236,7 +236,7 @@ def test_the_admin_client_of_kafka_python(node: NodeProcess) -> None:
         admin.close()
 
 
-def test_kcat_lists_the_cluster(node: NodeProcess) -> None:
+def test_kcat_prints_the_cluster_metadata(node: NodeProcess) -> None:
     printed = kcat("-L", "-b", node.bootstrap)
     assert " 1 brokers:" in printed
     assert f"broker 1 at {node.bootstrap} (controller)" in printed

@@ -27,7 +27,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
 
 
 @pytest.mark.parametrize("strategy", ["range", "roundrobin", "cooperative-sticky"])
-def test_members_come_and_go(node: NodeProcess, strategy: str) -> None:
+def test_partitions_are_reassigned_as_members_join_and_leave(node: NodeProcess, strategy: str) -> None:
     topic, group = create(node, f"come-{strategy}"), f"come-{strategy}"
     produce(node, topic, 0, 60)
     settings = {"partition_assignment_strategy": strategy}
@@ -58,7 +58,7 @@ def test_members_come_and_go(node: NodeProcess, strategy: str) -> None:
     late.members[0].close()
 
 
-def test_a_static_member_returns_without_a_rebalance(node: NodeProcess) -> None:
+def test_a_static_member_rejoins_without_a_rebalance(node: NodeProcess) -> None:
     topic, group = create(node, "static"), "static"
     revoked: list[object] = []
     first = member(node, group, topic, group_instance_id="one", session_timeout_ms=20_000)
@@ -99,7 +99,7 @@ def test_a_static_member_returns_without_a_rebalance(node: NodeProcess) -> None:
         each.close()
 
 
-def test_manual_commits_with_metadata_and_their_deletion(node: NodeProcess) -> None:
+def test_manual_commits_keep_metadata_and_can_be_deleted(node: NodeProcess) -> None:
     topic, group = create(node, "manual"), "manual"
     produce(node, topic, 0, 60)
     consumer = member(node, group, topic)
@@ -122,7 +122,7 @@ def test_manual_commits_with_metadata_and_their_deletion(node: NodeProcess) -> N
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
-def test_commits_and_members_live_through_a_restart(tmp_path: Path, how: str) -> None:
+def test_commits_and_members_survive_a_node_restart(tmp_path: Path, how: str) -> None:
     with NodeProcess(tmp_path, *PROMPT) as node:
         topic, group = create(node, "through"), "through"
         produce(node, topic, 0, 60)
@@ -150,7 +150,7 @@ def test_commits_and_members_live_through_a_restart(tmp_path: Path, how: str) ->
         late.members[0].close()
 
 
-def test_a_group_of_aiokafka(node: NodeProcess) -> None:
+def test_aiokafka_consumers_share_a_group(node: NodeProcess) -> None:
     topic = create(node, "aio")
     produce(node, topic, 0, 60)
 
@@ -192,7 +192,7 @@ def test_a_group_of_aiokafka(node: NodeProcess) -> None:
     assert asyncio.run(run()) == list(range(120))
 
 
-def test_a_group_of_kafka_python(node: NodeProcess) -> None:
+def test_kafka_python_consumers_share_a_group(node: NodeProcess) -> None:
     topic = create(node, "python")
     produce(node, topic, 0, 60)
 

@@ -74,14 +74,14 @@ def test_every_client_reads_the_records_of_every_other_client(node: NodeProcess,
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_a_topic_with_a_codec_of_its_own_recompresses(node: NodeProcess, codec: str) -> None:
+def test_a_topic_with_its_own_compression_type_recompresses_batches(node: NodeProcess, codec: str) -> None:
     topic = create(node, f"recompressed-{codec}", compression_type="uncompressed" if codec == "none" else codec)
     records = records_of("confluent")
     write_confluent(node.bootstrap, topic, records, "gzip" if codec == "none" else "none")
     assert [seen.record for seen in read_confluent(node.bootstrap, topic, len(records))] == records
 
 
-def test_log_append_time_overrides_the_producers(node: NodeProcess) -> None:
+def test_log_append_time_overrides_the_producers_timestamps(node: NodeProcess) -> None:
     topic = create(node, "append-time", message_timestamp_type="LogAppendTime")
     before = int(time.time() * 1000)
     write_confluent(node.bootstrap, topic, [Record(b"k", b"v", (), BASE_MS)], "lz4")
@@ -90,7 +90,7 @@ def test_log_append_time_overrides_the_producers(node: NodeProcess) -> None:
     assert before <= seen.record.timestamp <= int(time.time() * 1000)
 
 
-def test_a_consumer_seeks_by_time(node: NodeProcess) -> None:
+def test_a_consumer_seeks_by_timestamp(node: NodeProcess) -> None:
     topic = create(node, "by-time", partitions=2)
     producer = Producer(servers(node))
     for index in range(200):
@@ -119,7 +119,7 @@ def test_a_consumer_seeks_by_time(node: NodeProcess) -> None:
     ]
 
 
-def test_large_and_many_records(node: NodeProcess) -> None:
+def test_large_records_and_many_records_are_read_back(node: NodeProcess) -> None:
     topic = create(node, "large", max_message_bytes="3000000", segment_bytes="1048576")
     large = [Record(b"large", bytes([index]) * 900_000) for index in range(6)]
     write_confluent(node.bootstrap, topic, large, "none")
@@ -129,7 +129,7 @@ def test_large_and_many_records(node: NodeProcess) -> None:
     assert [each.record[:2] for each in seen] == [record[:2] for record in large + many]
 
 
-def test_a_record_that_is_too_large_is_refused_and_the_producer_goes_on(node: NodeProcess) -> None:
+def test_a_record_too_large_is_rejected_and_the_producer_continues(node: NodeProcess) -> None:
     topic = create(node, "refused", max_message_bytes="10000")
     outcomes: list[int] = []
     producer = Producer({**servers(node), "linger.ms": 0})
@@ -141,7 +141,7 @@ def test_a_record_that_is_too_large_is_refused_and_the_producer_goes_on(node: No
     assert outcomes == [0, KafkaError.MSG_SIZE_TOO_LARGE, 0]
 
 
-def test_topics_are_made_on_first_use_and_not_where_that_is_switched_off(node: NodeProcess, tmp_path: Path) -> None:
+def test_topics_are_auto_created_only_where_that_is_enabled(node: NodeProcess, tmp_path: Path) -> None:
     write_confluent(node.bootstrap, "made-on-first-use", [Record(b"k", b"v")], "none")
     assert len(read_confluent(node.bootstrap, "made-on-first-use", 1)) == 1
     WRITERS["kafka-python"](node.bootstrap, "made-on-first-use-too", [Record(b"k", b"v")], "none")
@@ -162,7 +162,7 @@ def test_topics_are_made_on_first_use_and_not_where_that_is_switched_off(node: N
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
-def test_an_idempotent_producer_lives_through_a_restart(tmp_path: Path, how: str) -> None:
+def test_an_idempotent_producer_survives_a_node_restart(tmp_path: Path, how: str) -> None:
     with NodeProcess(tmp_path) as node:
         topic = create(node, "through")
         producer = foreign.Producer(

@@ -146,7 +146,7 @@ readers = pytest.mark.parametrize("protocol", [None, CLASSIC, CONSUMER], ids=["a
 
 @faces
 @readers
-def test_a_wrong_password_is_raised_by_poll(guarded: Guarded, face: Outcome, protocol: str | None) -> None:
+def test_poll_raises_an_error_for_a_wrong_password(guarded: Guarded, face: Outcome, protocol: str | None) -> None:
     problem = face(guarded.sasl, guarded.login(password="wrong"), protocol)
     assert isinstance(problem, NotAdmitted)
     assert "the login as node failed" in str(problem)
@@ -154,7 +154,7 @@ def test_a_wrong_password_is_raised_by_poll(guarded: Guarded, face: Outcome, pro
 
 @faces
 @readers
-def test_a_mechanism_that_is_not_served_is_raised_by_poll(
+def test_poll_raises_an_error_for_a_mechanism_that_is_not_enabled(
     guarded: Guarded, face: Outcome, protocol: str | None
 ) -> None:
     problem = face(guarded.sasl, guarded.login(mechanism="SCRAM-SHA-512"), protocol)
@@ -164,7 +164,7 @@ def test_a_mechanism_that_is_not_served_is_raised_by_poll(
 
 @faces
 @readers
-def test_a_certificate_that_is_not_trusted_is_raised_by_poll(
+def test_poll_raises_an_error_for_an_untrusted_certificate(
     guarded: Guarded, face: Outcome, protocol: str | None
 ) -> None:
     problem = face(guarded.ssl, guarded.trusting(certificates().stranger), protocol)
@@ -174,7 +174,7 @@ def test_a_certificate_that_is_not_trusted_is_raised_by_poll(
 
 @faces
 @readers
-def test_a_topic_or_group_that_is_not_allowed_is_raised_by_poll(
+def test_poll_raises_an_error_for_an_unauthorized_topic_or_group(
     guarded: Guarded, face: Outcome, protocol: str | None
 ) -> None:
     problem = face(guarded.sasl, guarded.login("alice", "a"), protocol)

@@ -97,7 +97,7 @@ class Pinned:
         return self.answer
 
 
-def test_a_paused_leader_acknowledges_nothing_falsely(cluster: ThreeNodes) -> None:
+def test_a_paused_leader_acknowledges_no_record_that_is_lost(cluster: ThreeNodes) -> None:
     topic = cluster.create("leader-paused")
     victim = cluster.leader(topic)
     other = next(node for node in NODES if node != victim)
@@ -122,7 +122,7 @@ def test_a_paused_leader_acknowledges_nothing_falsely(cluster: ThreeNodes) -> No
     assert_nothing_lost(cluster, topic, writer)
 
 
-def test_a_paused_follower_leaves_the_in_sync_set_and_returns(cluster: ThreeNodes) -> None:
+def test_a_paused_follower_leaves_the_in_sync_set_and_rejoins(cluster: ThreeNodes) -> None:
     topic = cluster.create("follower-paused")
     leader = cluster.leader(topic)
     active = cluster.quorum(leader).leader_id
@@ -139,7 +139,7 @@ def test_a_paused_follower_leaves_the_in_sync_set_and_returns(cluster: ThreeNode
     assert_nothing_lost(cluster, topic, writer)
 
 
-def test_a_paused_active_controller_is_replaced_and_follows(cluster: ThreeNodes) -> None:
+def test_a_paused_active_controller_is_replaced_and_becomes_a_follower(cluster: ThreeNodes) -> None:
     topic = cluster.create("controller-paused")
     victim = cluster.quorum(1).leader_id
     others = [node for node in NODES if node != victim]

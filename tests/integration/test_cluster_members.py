@@ -62,7 +62,9 @@ def test_a_node_that_lost_its_disk_is_safely_replaced(cluster: DynamicQuorum) ->
     assert_nothing_lost(cluster, topic, writer)
 
 
-def test_a_broker_is_added_and_filled_and_another_is_emptied_and_leaves(cluster: DynamicQuorum, tmp_path: Path) -> None:
+def test_a_broker_joins_and_gets_replicas_and_another_is_drained_and_removed(
+    cluster: DynamicQuorum, tmp_path: Path
+) -> None:
     topic = cluster.create("moving-house")
     newcomer, leaver = 4, 3
     with SteadyWriter(cluster.bootstrap, topic) as writer:

@@ -65,7 +65,7 @@ def assert_read_from(cluster: ThreeNodes, topic: str, writer: SteadyWriter, star
     ]
 
 
-def test_a_partition_shrinks_and_a_move_is_cancelled_while_data_flows(cluster: ThreeNodes) -> None:
+def test_a_partition_loses_replicas_and_a_move_is_cancelled_under_load(cluster: ThreeNodes) -> None:
     topic = cluster.create("shrinks")
     with SteadyWriter(cluster.bootstrap, topic) as writer:
         writer.more(100)
@@ -94,7 +94,7 @@ def test_a_partition_shrinks_and_a_move_is_cancelled_while_data_flows(cluster: T
     assert_acknowledged(cluster, topic, writer)
 
 
-def test_a_node_that_was_down_forgets_the_topic_that_was_deleted_and_follows_the_new_one(cluster: ThreeNodes) -> None:
+def test_a_node_that_missed_a_topic_recreation_drops_the_old_log_and_follows_the_new_one(cluster: ThreeNodes) -> None:
     gone, again = cluster.create("gone"), cluster.create("again")
     for topic in (gone, again):
         with SteadyWriter(cluster.bootstrap, topic) as writer:
@@ -127,7 +127,7 @@ def test_a_node_that_was_down_forgets_the_topic_that_was_deleted_and_follows_the
     assert_acknowledged(cluster, again, writer)
 
 
-def test_a_node_that_was_down_follows_the_log_start_after_delete_records(cluster: ThreeNodes) -> None:
+def test_a_node_that_missed_delete_records_follows_the_new_log_start(cluster: ThreeNodes) -> None:
     topic = cluster.create("deleted-records")
     with SteadyWriter(cluster.bootstrap, topic) as writer:
         writer.more(300)

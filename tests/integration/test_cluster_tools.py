@@ -46,7 +46,7 @@ def printed(*commands: tuple[str, ...]) -> list[str]:
     return [each.stdout for each in done]
 
 
-def test_the_quorum_features_and_nodes_are_told_by_brokers_and_controllers(cluster: DynamicQuorum) -> None:
+def test_brokers_and_controllers_describe_the_quorum_features_and_nodes(cluster: DynamicQuorum) -> None:
     brokers, controllers = ("--bootstrap-server", cluster.bootstrap), ("--bootstrap-controller", cluster.controllers)
     topic = cluster.create("seen")
     status, status_2, replication, replication_2, features, features_2, ids, ids_2, nodes, nodes_2, disks = printed(
@@ -86,7 +86,9 @@ def test_the_quorum_features_and_nodes_are_told_by_brokers_and_controllers(clust
     assert sorted(broker["broker"] for broker in told if f'"{topic}-0"' in json.dumps(broker)) == list(NODES)
 
 
-def test_moves_are_listed_and_cancelled_and_refusals_are_told(cluster: DynamicQuorum, tmp_path: Path) -> None:
+def test_reassignments_are_listed_and_cancelled_and_refusals_are_reported(
+    cluster: DynamicQuorum, tmp_path: Path
+) -> None:
     topic = cluster.create("tool-moves", replicas=2)
     before = list(cluster.partitions(topic)[0].replicas)
     target = next(node for node in NODES if node not in before)
@@ -120,7 +122,7 @@ def test_moves_are_listed_and_cancelled_and_refusals_are_told(cluster: DynamicQu
     until(lambda: sorted(cluster.partitions(topic)[0].replicas) == sorted(before), "the replicas are not as before")
 
 
-def test_an_unclean_election_is_held_when_asked_for_and_preferred_leaders_return(cluster: DynamicQuorum) -> None:
+def test_an_unclean_election_runs_on_request_and_preferred_leaders_return(cluster: DynamicQuorum) -> None:
     topic = cluster.create("unclean", replicas=2, min_insync_replicas="1")
     last, behind = cluster.partitions(topic)[0].replicas
     other = next(node for node in NODES if node not in (last, behind))

@@ -70,7 +70,7 @@ def last_values(bootstrap: str, topic: str, last_value: bytes) -> tuple[int, dic
     return count, values
 
 
-def test_a_node_that_is_killed_while_it_cleans_cleans_when_it_is_back(tmp_path: Path) -> None:
+def test_a_node_killed_during_cleaning_cleans_again_after_its_restart(tmp_path: Path) -> None:
     slow = ("--set", "log.cleaner.backoff.ms=100", "--set", "log.cleaner.io.max.bytes.per.second=20000")
     records = [Record(b"%d" % (index % KEYS), b"%d " % index + bytes(1000)) for index in range(RECORDS)]
     with NodeProcess(tmp_path, *slow) as node:

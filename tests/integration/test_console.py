@@ -90,7 +90,7 @@ def fill(cluster: Started) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_shows_what_it_is_for_and_text_stays_text(cluster: Started, tab: Browser, page: str) -> None:
+def test_a_page_states_its_purpose_and_escapes_text(cluster: Started, tab: Browser, page: str) -> None:
     show(tab, cluster.admins[1], page, PAGES[page])
     assert not tab.run("document.querySelector('.note.bad') && document.querySelector('.note.bad').innerText")
     assert tab.run("document.title") != "owned"
@@ -101,7 +101,7 @@ def test_a_page_shows_what_it_is_for_and_text_stays_text(cluster: Started, tab: 
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_axe_finds_nothing_serious_on_any_page(cluster: Started, tab: Browser, dark: bool) -> None:
+def test_axe_finds_no_serious_issue_on_any_page(cluster: Started, tab: Browser, dark: bool) -> None:
     faults = {}
     tab.look(width=1280, height=900, dark=dark)
     try:
@@ -121,7 +121,7 @@ def test_axe_finds_nothing_serious_on_any_page(cluster: Started, tab: Browser, d
     assert {page: found for page, found in faults.items() if found} == {}
 
 
-def test_a_topic_is_made_and_deleted_by_its_name(cluster: Started, tab: Browser) -> None:
+def test_the_console_creates_a_topic_and_deletes_it_once_its_name_is_typed(cluster: Started, tab: Browser) -> None:
     show(tab, cluster.admins[1], "topics", "console-topic")
     click(tab, "Create a topic")
     type_into(tab, "dialog input[name=topic]", "made-here")
@@ -138,7 +138,7 @@ def test_a_topic_is_made_and_deleted_by_its_name(cluster: Started, tab: Browser)
     assert tab.complaints == []
 
 
-def test_offsets_are_reset_after_a_preview(cluster: Started, tab: Browser) -> None:
+def test_the_console_resets_offsets_after_a_preview(cluster: Started, tab: Browser) -> None:
     show(tab, cluster.admins[1], f"group?id={quote(HOSTILE)}", "21")
     click(tab, "Reset offsets")
     tab.run(
@@ -155,7 +155,7 @@ def test_offsets_are_reset_after_a_preview(cluster: Started, tab: Browser) -> No
     assert tab.complaints == []
 
 
-def test_every_page_is_there_while_a_node_is_down(cluster: Started, tab: Browser) -> None:
+def test_every_page_renders_while_a_node_is_down(cluster: Started, tab: Browser) -> None:
     os.kill(cluster.pid(3), signal.SIGKILL)
     until(lambda: "brokers_down" in cluster.codes(1), "broker 3 is seen down")
     for page, expected in PAGES.items():

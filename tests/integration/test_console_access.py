@@ -49,7 +49,7 @@ def sent(guarded: ClusterThread) -> int | None:
     return outcomes[0]
 
 
-def test_a_user_is_added_and_removed(guarded: ClusterThread, tab: Browser) -> None:
+def test_the_console_adds_and_removes_a_user(guarded: ClusterThread, tab: Browser) -> None:
     show(tab, guarded.admin_url, "users", "No user has SCRAM")
     click(tab, "Add a user")
     type_into(tab, "dialog input[name=user]", "bob")
@@ -96,7 +96,7 @@ def test_an_acl_grants_access_until_it_is_removed(guarded: ClusterThread, tab: B
     assert tab.complaints == []
 
 
-def test_removing_a_denial_says_that_it_lets_somebody_in(guarded: ClusterThread, tab: Browser) -> None:
+def test_removing_a_deny_acl_warns_that_access_is_granted(guarded: ClusterThread, tab: Browser) -> None:
     show(tab, guarded.admin_url, "permissions", "There are no entries")
     click(tab, "Add an entry")
     type_into(tab, "dialog input[name=principal]", "User:alice")

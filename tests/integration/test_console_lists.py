@@ -59,7 +59,7 @@ def send(tab: Browser) -> None:
     tab.until("!document.querySelector('dialog')")
 
 
-def test_groups_are_sorted_by_lag_and_by_the_column_that_is_pressed(node: RunningNode, tab: Browser) -> None:
+def test_groups_are_sorted_by_lag_and_by_the_clicked_column(node: RunningNode, tab: Browser) -> None:
     show(tab, node, "groups")
     assert names(tab) == ["large", "middle", "small"]
     assert "3 groups, 11 records behind in all" in tab.text()
@@ -72,7 +72,7 @@ def test_groups_are_sorted_by_lag_and_by_the_column_that_is_pressed(node: Runnin
     assert names(tab) == ["large", "middle", "small"]
 
 
-def test_pages_of_sorted_groups_leave_none_out(node: RunningNode) -> None:
+def test_the_pages_of_sorted_groups_contain_every_group(node: RunningNode) -> None:
     url: str | None = f"{node.admin}/v3/clusters/{node.cluster_id}/consumer-groups/-/lag-summary"
     url = f"{url}?sort=-total_lag&page_size=1"
     found = []
@@ -85,7 +85,7 @@ def test_pages_of_sorted_groups_leave_none_out(node: RunningNode) -> None:
     assert found == ["large", "middle", "small"]
 
 
-def test_a_quota_of_a_user_with_a_client_id_is_set_seen_and_removed(node: RunningNode, tab: Browser) -> None:
+def test_a_quota_of_a_user_and_client_id_is_set_shown_and_removed(node: RunningNode, tab: Browser) -> None:
     show(tab, node, "quotas")
     press(tab, "Set a quota")
     assert not tab.run("document.querySelector('dialog input[name=client]').checkVisibility()")
@@ -102,14 +102,14 @@ def test_a_quota_of_a_user_with_a_client_id_is_set_seen_and_removed(node: Runnin
     tab.until("document.querySelector('main').innerText.includes('Nobody is limited.')")
 
 
-def test_the_list_of_brokers_tells_of_disks(node: RunningNode, tab: Browser) -> None:
+def test_the_broker_list_shows_disks(node: RunningNode, tab: Browser) -> None:
     show(tab, node, "brokers")
     tab.until("/%/.test(document.querySelector('td[data-label=\"disk used\"]').innerText)")
     assert "B" in tab.run("document.querySelector('td[data-label=\"disk free\"]').innerText")
 
 
 @pytest.mark.parametrize("page", ["topics", "groups", "brokers", "broker?id=1", f"topic?name={TOPIC}", "config"])
-def test_a_page_fits_a_telephone(node: RunningNode, tab: Browser, page: str) -> None:
+def test_every_page_fits_a_phone_screen(node: RunningNode, tab: Browser, page: str) -> None:
     tab.look(width=390, height=844, dark=False)
     show(tab, node, page)
     assert tab.run("document.documentElement.scrollWidth <= innerWidth")
@@ -118,7 +118,7 @@ def test_a_page_fits_a_telephone(node: RunningNode, tab: Browser, page: str) -> 
     assert tab.run(f"{inside}(document.querySelector('.menu [aria-current]').getBoundingClientRect())")
 
 
-def test_a_topic_takes_four_lines_on_a_telephone(node: RunningNode, tab: Browser) -> None:
+def test_a_topic_takes_four_lines_on_a_phone_screen(node: RunningNode, tab: Browser) -> None:
     tab.look(width=390, height=844, dark=False)
     show(tab, node, "topics")
     heights = tab.run("[...document.querySelectorAll('tbody tr')].map(row => row.getBoundingClientRect().height)")

@@ -70,7 +70,7 @@ def remove_throttle(tab: Browser, three: AdminCluster) -> None:
     until(lambda: not three.throttled_keys(1), "keys of the throttle stay")
 
 
-def test_only_the_plan_that_is_shown_can_be_sent(three: AdminCluster, tab: Browser) -> None:
+def test_only_the_displayed_plan_can_be_submitted(three: AdminCluster, tab: Browser) -> None:
     show(tab, three, "broker?id=3")
     press(tab, "Decommission")
     said = "document.querySelector('dialog').innerText"
@@ -93,7 +93,7 @@ def test_only_the_plan_that_is_shown_can_be_sent(three: AdminCluster, tab: Brows
     assert not tab.run(is_ready)
 
 
-def test_a_decommissioning_is_held_to_a_rate_watched_and_cancelled(three: AdminCluster, tab: Browser) -> None:
+def test_a_decommissioning_is_throttled_monitored_and_cancelled(three: AdminCluster, tab: Browser) -> None:
     before = three.replicas(1)
     show(tab, three, "broker?id=3")
     press(tab, "Decommission")
@@ -113,7 +113,7 @@ def test_a_decommissioning_is_held_to_a_rate_watched_and_cancelled(three: AdminC
     assert tab.complaints == []
 
 
-def test_topics_are_spread_with_a_throttle_that_is_removed_when_they_are(three: AdminCluster, tab: Browser) -> None:
+def test_topics_are_rebalanced_with_a_throttle_that_is_removed_afterwards(three: AdminCluster, tab: Browser) -> None:
     show(tab, three, "moves")
     press(tab, "Spread evenly")
     tab.until("document.querySelector('dialog').innerText.includes('replicas,')")
@@ -131,7 +131,7 @@ def test_topics_are_spread_with_a_throttle_that_is_removed_when_they_are(three: 
     assert tab.complaints == []
 
 
-def test_a_partition_is_moved_and_its_move_cancelled(three: AdminCluster, tab: Browser) -> None:
+def test_the_console_moves_a_partition_and_cancels_the_move(three: AdminCluster, tab: Browser) -> None:
     before = three.replicas(1)
     [target] = {1, 2, 3} - {*before[0]}
     show(tab, three, "moves")

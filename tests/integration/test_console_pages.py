@@ -45,14 +45,14 @@ def until_asked_again(tab: Browser, path: str) -> None:
     tab.until(f"{asked(path)} > {seen + 1}")  # The one before it has been answered and drawn by then.
 
 
-def test_the_newest_records_are_shown_however_large(node: RunningNode, tab: Browser) -> None:
+def test_the_newest_records_are_shown_whatever_their_size(node: RunningNode, tab: Browser) -> None:
     make_topic(node, "large", 1)
     produce(node, "large", [bytes([97]) * 20_000] * 201)
     show(tab, node, "messages?topic=large")
     assert records(tab) == [f"0:{offset}" for offset in range(200, 100, -1)]
 
 
-def test_records_are_shown_once_however_often_one_asks_for_more(node: RunningNode, tab: Browser) -> None:
+def test_loading_more_records_shows_no_record_twice(node: RunningNode, tab: Browser) -> None:
     make_topic(node, "read-on", 1)
     produce(node, "read-on", [b"%d" % number for number in range(250)])
     show(tab, node, "messages?topic=read-on&from=earliest")
@@ -66,9 +66,7 @@ def test_records_are_shown_once_however_often_one_asks_for_more(node: RunningNod
     assert records(tab) == [f"0:{offset}" for offset in range(249, -1, -1)]
 
 
-def test_an_answer_that_comes_late_does_not_replace_the_list_that_was_asked_for_since(
-    node: RunningNode, tab: Browser
-) -> None:
+def test_a_late_response_does_not_replace_a_list_requested_after_it(node: RunningNode, tab: Browser) -> None:
     for name in ("late-one", "late-two"):
         make_topic(node, name, 1)
     show(tab, node, "topics")
@@ -89,7 +87,7 @@ def test_an_answer_that_comes_late_does_not_replace_the_list_that_was_asked_for_
     assert tab.run("window.most") == 1
 
 
-def test_a_filter_that_was_typed_does_not_follow_to_the_next_page(node: RunningNode, tab: Browser) -> None:
+def test_a_typed_filter_is_cleared_on_the_next_page(node: RunningNode, tab: Browser) -> None:
     make_topic(node, "left-early", 1)
     show(tab, node, "topics?q=left-early")
     address = tab.run(
@@ -100,7 +98,7 @@ def test_a_filter_that_was_typed_does_not_follow_to_the_next_page(node: RunningN
     assert address == "/ui/topic?name=left-early"
 
 
-def test_every_partition_is_followed_and_an_offset_is_sought_in_each(node: RunningNode, tab: Browser) -> None:
+def test_a_topic_view_tails_every_partition_and_seeks_an_offset_in_each(node: RunningNode, tab: Browser) -> None:
     make_topic(node, "many", PARTITIONS)
     show(tab, node, "messages?topic=many")
     press(tab, "Follow")
@@ -115,9 +113,7 @@ def test_every_partition_is_followed_and_an_offset_is_sought_in_each(node: Runni
     assert tab.complaints == []
 
 
-def test_a_followed_topic_that_is_made_anew_is_read_from_its_beginning_and_the_page_says_so(
-    node: RunningNode, tab: Browser
-) -> None:
+def test_a_tailed_topic_that_is_recreated_is_read_from_its_start_with_a_notice(node: RunningNode, tab: Browser) -> None:
     make_topic(node, "anew", 1)
     produce(node, "anew", [b"of the earlier topic"], 0)
     show(tab, node, "messages?topic=anew")
@@ -139,9 +135,7 @@ def test_a_followed_topic_that_is_made_anew_is_read_from_its_beginning_and_the_p
     assert tab.complaints == []
 
 
-def test_records_of_aborted_and_open_transactions_are_marked_and_may_be_left_out(
-    node: RunningNode, tab: Browser
-) -> None:
+def test_records_of_aborted_and_open_transactions_are_marked_and_can_be_hidden(node: RunningNode, tab: Browser) -> None:
     make_topic(node, "transactions", 1)
     producer = Producer({"bootstrap.servers": node.kafka, "transactional.id": "pages"})
     producer.init_transactions(30)
@@ -162,7 +156,7 @@ def test_records_of_aborted_and_open_transactions_are_marked_and_may_be_left_out
     producer.abort_transaction(30)
 
 
-def test_a_refresh_keeps_scroll_focus_and_selection(node: RunningNode, tab: Browser) -> None:
+def test_a_refresh_keeps_scroll_position_focus_and_selection(node: RunningNode, tab: Browser) -> None:
     make_topic(node, "wide", 40)
     show(tab, node, "topic?name=wide")
     tab.run(
@@ -179,7 +173,7 @@ def test_a_refresh_keeps_scroll_focus_and_selection(node: RunningNode, tab: Brow
     assert tab.complaints == []
 
 
-def test_a_topic_shows_its_groups_with_their_lag_there(node: RunningNode, tab: Browser) -> None:
+def test_a_topic_page_shows_its_groups_and_their_lag(node: RunningNode, tab: Browser) -> None:
     make_topic(node, "read", 2)
     produce(node, "read", [b"a"] * 5)
     consumer = Consumer({"bootstrap.servers": node.kafka, "group.id": "readers-of-it"})
@@ -191,7 +185,7 @@ def test_a_topic_shows_its_groups_with_their_lag_there(node: RunningNode, tab: B
     assert tab.complaints == []
 
 
-def test_topics_are_sorted_by_what_they_hold_and_empty_ones_are_listed(node: RunningNode, tab: Browser) -> None:
+def test_the_topic_list_is_sorted_by_size_and_contains_empty_topics(node: RunningNode, tab: Browser) -> None:
     for name, count in (("held-a", 1), ("held-b", 0), ("held-c", 4)):
         make_topic(node, name, 1)
         produce(node, name, [b"v"] * count)
@@ -204,7 +198,7 @@ def test_topics_are_sorted_by_what_they_hold_and_empty_ones_are_listed(node: Run
     assert tab.complaints == []
 
 
-def test_rows_do_not_move_away_from_the_focus(node: RunningNode, tab: Browser) -> None:
+def test_a_refresh_does_not_move_the_focused_row(node: RunningNode, tab: Browser) -> None:
     show(tab, node, "quotas")
     script = """(async () => {
         const { patch, table, el } = await import('/assets/lib.js'), place = el('div');
@@ -222,7 +216,7 @@ def test_rows_do_not_move_away_from_the_focus(node: RunningNode, tab: Browser) -
     assert tab.run(script) == ["abcx", "b", "cxa", "z"]
 
 
-def test_a_group_that_is_missing_is_said_to_be_once(node: RunningNode, tab: Browser) -> None:
+def test_a_missing_group_is_reported_once(node: RunningNode, tab: Browser) -> None:
     tab.open(f"{node.admin}/ui/group?id=nobody")
     tab.until("document.querySelector('.note.bad')")
     until_asked_again(tab, "groups/nobody/progress")
@@ -232,7 +226,7 @@ def test_a_group_that_is_missing_is_said_to_be_once(node: RunningNode, tab: Brow
 
 
 @pytest.mark.parametrize("name", ["constructor", "toString", "__proto__", "nothing"])
-def test_an_address_without_a_page_says_so(node: RunningNode, tab: Browser, name: str) -> None:
+def test_an_address_without_a_page_shows_an_error(node: RunningNode, tab: Browser, name: str) -> None:
     tab.open(f"{node.admin}/ui/{name}")
     tab.until("document.querySelector('#page[data-ready=none]')")
     assert "There is no such page." in tab.text()
@@ -248,7 +242,7 @@ def test_an_address_without_a_page_says_so(node: RunningNode, tab: Browser, name
         ("broker?id=", "broker", "brokers"),
     ],
 )
-def test_an_address_that_names_nothing_says_what_it_lacks(
+def test_an_address_without_a_name_shows_what_is_missing(
     node: RunningNode, tab: Browser, address: str, what: str, listed: str
 ) -> None:
     tab.open(f"{node.admin}/ui/{address}")
@@ -258,7 +252,7 @@ def test_an_address_that_names_nothing_says_what_it_lacks(
     assert tab.complaints == []
 
 
-def test_the_overview_asks_only_for_what_is_new(node: RunningNode, tab: Browser) -> None:
+def test_the_overview_requests_only_new_data(node: RunningNode, tab: Browser) -> None:
     tab.open(f"{node.admin}/")
     tab.until("document.querySelector('#page[data-ready=overview]')")
     until_asked_again(tab, "/v1/events")
@@ -271,7 +265,7 @@ def test_the_overview_asks_only_for_what_is_new(node: RunningNode, tab: Browser)
     assert all(name == "?after" and size < 100 for name, size in following), following
 
 
-def test_nothing_lies_off_the_screen_of_a_phone(node: RunningNode, tab: Browser) -> None:
+def test_no_element_overflows_a_phone_screen(node: RunningNode, tab: Browser) -> None:
     tab.look(width=390, height=844, dark=False)
     try:
         for page in ("topics", "messages?topic=large", "topic?name=large&tab=configuration", "broker?id=1", "quorum"):
@@ -288,7 +282,7 @@ def test_nothing_lies_off_the_screen_of_a_phone(node: RunningNode, tab: Browser)
         tab.look(width=1280, height=900, dark=False)
 
 
-def test_charts_of_the_last_hour_are_drawn_and_told(node: RunningNode, tab: Browser) -> None:
+def test_charts_of_the_last_hour_are_drawn_and_described(node: RunningNode, tab: Browser) -> None:
     """After two samples, which come every ten seconds."""
     show(tab, node, "overview")
     tab.until("document.querySelectorAll('.chart canvas').length === 2")
@@ -301,7 +295,7 @@ def test_charts_of_the_last_hour_are_drawn_and_told(node: RunningNode, tab: Brow
     assert tab.complaints == []
 
 
-def test_what_a_decommissioning_would_do_is_shown_before_it_begins(node: RunningNode, tab: Browser) -> None:
+def test_the_effect_of_a_decommissioning_is_shown_before_it_starts(node: RunningNode, tab: Browser) -> None:
     make_topic(node, "stays", 2)
     show(tab, node, "broker?id=1")
     press(tab, "Decommission")
@@ -319,7 +313,7 @@ def test_what_a_decommissioning_would_do_is_shown_before_it_begins(node: Running
     assert tab.complaints == []
 
 
-def test_a_record_that_is_sent_again_is_the_same_whatever_it_holds(node: RunningNode, tab: Browser) -> None:
+def test_a_record_that_is_produced_again_has_the_same_bytes(node: RunningNode, tab: Browser) -> None:
     make_topic(node, "again", 1)
     producer = Producer({"bootstrap.servers": node.kafka})
     headers = [("none", None), ("lines", b"a\nb"), ("bytes", b"\xff\xfe"), ("a=b", b""), ("", b"x"), ("none", b"2")]
@@ -333,7 +327,7 @@ def test_a_record_that_is_sent_again_is_the_same_whatever_it_holds(node: Running
     assert first == second
 
 
-def test_a_large_value_is_produced_and_once_whatever_is_typed_meanwhile(node: RunningNode, tab: Browser) -> None:
+def test_a_large_value_is_produced_once_despite_typing_meanwhile(node: RunningNode, tab: Browser) -> None:
     make_topic(node, "once", 1)
     show(tab, node, "messages?topic=once")
     tab.run("window.asked = 0; window.letGo = null; window.real = window.fetch;")
@@ -367,7 +361,7 @@ def read(node: RunningNode, topic: str, count: int) -> list[tuple[bytes | None, 
     return [(message.key(), message.value(), message.headers()) for message in found]
 
 
-def test_a_line_of_the_configuration_without_a_value_is_named(node: RunningNode, tab: Browser) -> None:
+def test_a_config_line_without_a_value_is_reported(node: RunningNode, tab: Browser) -> None:
     show(tab, node, "topics")
     press(tab, "Create a topic")
     tab.run(
@@ -381,7 +375,7 @@ def test_a_line_of_the_configuration_without_a_value_is_named(node: RunningNode,
     press(tab, "Cancel")
 
 
-def test_the_filter_of_a_configuration_stays_when_a_key_is_changed(node: RunningNode, tab: Browser) -> None:
+def test_the_filter_of_the_config_list_stays_when_a_key_is_changed(node: RunningNode, tab: Browser) -> None:
     make_topic(node, "filtered", 1)
     show(tab, node, "topic?name=filtered&tab=configuration")
     tab.until("document.querySelector('input[name=filter]')")
@@ -396,7 +390,7 @@ def test_the_filter_of_a_configuration_stays_when_a_key_is_changed(node: Running
     ]
 
 
-def test_numbers_keep_their_digits(node: RunningNode, tab: Browser) -> None:
+def test_large_numbers_keep_all_digits(node: RunningNode, tab: Browser) -> None:
     make_topic(node, "digits", 1)
     show(tab, node, "messages?topic=digits")
     great = 9007199254740993
@@ -423,7 +417,7 @@ def test_numbers_keep_their_digits(node: RunningNode, tab: Browser) -> None:
     assert tab.complaints == []
 
 
-def test_a_group_is_reset_to_the_very_offset_that_was_typed(node: RunningNode, tab: Browser) -> None:
+def test_a_group_is_reset_to_exactly_the_typed_offset(node: RunningNode, tab: Browser) -> None:
     make_topic(node, "exact", 1)
     consumer = Consumer({"bootstrap.servers": node.kafka, "group.id": "exact"})
     consumer.commit(offsets=[TopicPartition("exact", 0, 0)], asynchronous=False)
@@ -445,7 +439,7 @@ def test_a_group_is_reset_to_the_very_offset_that_was_typed(node: RunningNode, t
     assert tab.complaints == []
 
 
-def test_headers_that_nobody_edited_are_sent_again_as_they_came(node: RunningNode, tab: Browser) -> None:
+def test_unedited_headers_are_produced_again_unchanged(node: RunningNode, tab: Browser) -> None:
     make_topic(node, "headers", 1)
     headers = [
         ("none", None),

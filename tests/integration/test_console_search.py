@@ -64,7 +64,7 @@ def saved(tab: Browser, text: str) -> str:
     return str(tab.run("window.blobs[0].text()"))
 
 
-def test_hits_are_shown_expanded_marked_and_exported(node: RunningNode, tab: Browser) -> None:
+def test_search_hits_are_shown_expanded_highlighted_and_exported(node: RunningNode, tab: Browser) -> None:
     search(tab, node)
     tab.run("document.querySelector('input[name=wanted]').value = 'CUSTOMER-'")
     press(tab, "Search")
@@ -81,7 +81,7 @@ def test_hits_are_shown_expanded_marked_and_exported(node: RunningNode, tab: Bro
     assert tab.complaints == []
 
 
-def test_a_place_in_the_json_is_compared_exactly(node: RunningNode, tab: Browser) -> None:
+def test_a_json_path_is_compared_exactly(node: RunningNode, tab: Browser) -> None:
     search(tab, node, kind="where", q=f".order.id == {EXACT}")
     tab.until(ENDED)
     assert len(records(tab)) == 1
@@ -91,7 +91,7 @@ def test_a_place_in_the_json_is_compared_exactly(node: RunningNode, tab: Browser
     assert "“For” must look like .order.id == 5" in tab.text()
 
 
-def test_a_key_is_looked_for_where_it_belongs_and_that_is_said(node: RunningNode, tab: Browser) -> None:
+def test_a_key_is_searched_only_in_its_partition_and_the_page_reports_that(node: RunningNode, tab: Browser) -> None:
     search(tab, node, kind="key", q="customer-12")
     tab.until(ENDED)
     tab.until("document.querySelectorAll('td[data-label=record]').length === 1")
@@ -108,7 +108,7 @@ def test_consumed_text_becomes_no_formula_in_a_spreadsheet(node: RunningNode, ta
     assert '"formula","\'=1+1"' in row
 
 
-def test_a_search_is_cancelled_and_the_next_one_begins(node: RunningNode, tab: Browser) -> None:
+def test_a_search_is_cancelled_and_the_next_one_starts(node: RunningNode, tab: Browser) -> None:
     search(tab, node, topic="large", q="nowhere")
     tab.until("document.querySelector('[role=progressbar]').getAttribute('aria-valuenow') > 0")
     press(tab, "Cancel")

@@ -42,7 +42,7 @@ def opened(tab: Browser, page: str, *, width: int, dark: bool) -> None:
     tab.until(TIERS)
 
 
-def test_a_topic_shows_what_lies_where_and_why_nothing_is_copied(tmp_path: Path) -> None:
+def test_a_topic_page_shows_the_size_of_each_tier_and_why_no_segment_is_copied(tmp_path: Path) -> None:
     require_capability("chromium")
     store = tmp_path / "store"
     with running_node(tmp_path, *options(f"file://{store}")) as node, browser(tmp_path / "profile") as tab:

@@ -70,7 +70,7 @@ def cli_describes(node: NodeProcess, group: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_members_come_and_go(node: NodeProcess) -> None:
+def test_partitions_move_as_consumers_join_and_leave(node: NodeProcess) -> None:
     topic = group = create(node, "come-and-go")
     produce(node, topic, 0, 60)
     reader = Reader(consumer(node, group, topic))
@@ -109,7 +109,7 @@ def test_members_come_and_go(node: NodeProcess) -> None:
     late.members[0].close()
 
 
-def test_static_member_returns_to_its_partitions(node: NodeProcess) -> None:
+def test_a_static_member_gets_its_partitions_back(node: NodeProcess) -> None:
     topic = group = create(node, "static-consumer")
     first = consumer(node, group, topic, group_instance_id="one")
     second = consumer(node, group, topic, group_instance_id="two")
@@ -125,7 +125,7 @@ def test_static_member_returns_to_its_partitions(node: NodeProcess) -> None:
         each.close()
 
 
-def test_topic_grows_while_it_is_consumed(node: NodeProcess) -> None:
+def test_a_consumer_receives_partitions_added_to_its_topic(node: NodeProcess) -> None:
     topic = group = create(node, "growing-consumed", 2)
     reader = Reader(consumer(node, group, topic))
     reader.until(reader.balanced(2), "one member")
@@ -134,7 +134,7 @@ def test_topic_grows_while_it_is_consumed(node: NodeProcess) -> None:
     reader.members[0].close()
 
 
-def test_a_pattern_follows_topics_that_come_and_go(node: NodeProcess) -> None:
+def test_a_pattern_subscription_follows_created_and_deleted_topics(node: NodeProcess) -> None:
     """librdkafka leaves a pattern to the coordinator."""
     first, second, *_ = (create(node, name, 2) for name in ("pattern-1", "pattern-2", "no-pattern-3"))
     group = "of-a-pattern"
@@ -169,7 +169,7 @@ def _add_partitions(node: NodeProcess, topic: str, count: int) -> None:
         future.result(SECONDS_MAX)
 
 
-def test_group_outlives_its_coordinator(tmp_path: Path) -> None:
+def test_a_group_survives_its_coordinator(tmp_path: Path) -> None:
     with NodeProcess(tmp_path, *SETTINGS) as node:
         topic = group = create(node, "outlived")
         reader = Reader(consumer(node, group, topic), consumer(node, group, topic))
@@ -189,7 +189,7 @@ def test_group_outlives_its_coordinator(tmp_path: Path) -> None:
             each.close()
 
 
-def test_java_consumes_beside_librdkafka(node: NodeProcess, tmp_path: Path) -> None:
+def test_java_and_librdkafka_consumers_share_a_group(node: NodeProcess, tmp_path: Path) -> None:
     require_capability("java17")
     require_capability("mvn")
     topic = group = create(node, "with-java")

@@ -89,7 +89,7 @@ def create(bootstrap: str, replicas: int) -> None:
     admin.create_topics([NewTopic("t", 1, replicas)])["t"].result(30)
 
 
-def test_a_lone_replica_does_not_lead_until_the_loss_is_accepted(tmp_path: Path) -> None:
+def test_a_lone_damaged_replica_does_not_lead_until_its_loss_is_accepted(tmp_path: Path) -> None:
     with NodeProcess(tmp_path) as node:
         create(node.bootstrap, 1)
         produce(node.bootstrap)

@@ -107,7 +107,9 @@ def test_a_token_gives_the_permissions_of_its_owner_at_every_node(
     assert "invalid credentials" in capsys.readouterr().err
 
 
-def test_a_token_makes_no_tokens_and_renews_none(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_client_logged_in_by_token_can_neither_create_nor_renew_tokens(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
     token = made(cluster, capsys)
     by = cluster.token(token["token_id"], token["hmac"])
     for node in cluster.nodes.nodes:  # Handed on to the active controller, or not.
@@ -134,7 +136,9 @@ def test_access_to_other_users_tokens_needs_an_acl(cluster: Cluster, capsys: pyt
     assert seen["eve"] == []
 
 
-def test_kraft_gives_rights_on_tokens_of_others(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_kraft_cli_grants_permissions_on_tokens_of_other_users(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
     admin, eve = cluster.user("node"), cluster.user("eve")
     allow = ("--allow-principal", "User:eve")
     on_user = (*allow, "--operation", "CreateTokens", "--user-principal", "User:alice")
@@ -169,7 +173,7 @@ def test_an_expired_token_is_refused(cluster: Cluster, capsys: pytest.CaptureFix
 
 
 @pytest.mark.java
-def test_kafkas_tool_makes_one_and_kafkas_client_logs_in_by_it(cluster: Cluster) -> None:
+def test_kafkas_tool_creates_a_token_and_kafkas_client_logs_in_with_it(cluster: Cluster) -> None:
     require_capability("java17")
     require_capability("mvn")
     alice = cluster.user("alice")

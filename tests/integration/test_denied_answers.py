@@ -23,7 +23,7 @@ def test_a_client_without_permission_gets_the_responses_of_apache_kafka(tmp_path
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_every_api_that_is_served_was_recorded_in_every_version_to_everybody(door: str) -> None:
+def test_every_served_api_was_recorded_in_every_version_for_every_principal(door: str) -> None:
     asked: dict[tuple[int, str], set[int]] = {}
     for place, answers in recorded().items():
         where, _, request = place.partition("/")
@@ -41,7 +41,7 @@ def test_every_api_that_is_served_was_recorded_in_every_version_to_everybody(doo
                 assert asked.get((handler.key, user)) == served, f"{handler.key} {user}"
 
 
-def test_only_requests_that_are_asked_are_left_out() -> None:
+def test_only_recorded_requests_are_listed_as_exceptions() -> None:
     names = {
         (api, name) for _, asked in DOORS.values() for name, api, _ in asked({"hidden": b"1" * 16, "shown": b"2" * 16})
     }

@@ -109,14 +109,14 @@ def machines(folder: Path, *names: str) -> Iterator[Machines]:
         started.opened.close()
 
 
-def test_the_container_file_has_no_fault_that_hadolint_knows() -> None:
+def test_hadolint_finds_no_fault_in_the_container_file() -> None:
     done = subprocess.run(
         [str(PROGRAMS / "hadolint"), str(FOLDER / "Containerfile")], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_what_the_container_file_copies_is_let_into_the_build() -> None:
+def test_the_build_context_contains_what_the_container_file_copies() -> None:
     copied = [
         word
         for line in (FOLDER / "Containerfile").read_text().splitlines()
@@ -128,7 +128,7 @@ def test_what_the_container_file_copies_is_let_into_the_build() -> None:
     assert all((ROOT / name).exists() for name in copied)
 
 
-def test_the_services_of_the_compose_file_are_a_cluster(tmp_path: Path) -> None:
+def test_the_compose_services_form_a_cluster(tmp_path: Path) -> None:
     document: dict[str, Any] = yaml.safe_load((FOLDER / "compose.yml").read_text())
     command = ["kraft-node", "--format"]
     assert (FOLDER / "Containerfile").read_text().endswith('ENTRYPOINT ["kraft-node"]\nCMD ["--format"]\n')
@@ -153,14 +153,14 @@ def manifest() -> dict[str, dict[str, Any]]:
     return {document["kind"]: document for document in reversed(documents)}
 
 
-def test_kubernetes_takes_the_manifest() -> None:
+def test_kubernetes_accepts_the_manifest() -> None:
     documents = list(yaml.safe_load_all((FOLDER / "kubernetes.yml").read_text()))
     assert [document["kind"] for document in documents] == ["Service", "Service", "PodDisruptionBudget", "StatefulSet"]
     for document in documents:
         kubernetes_validate.validate(document, "1.30", strict=True)
 
 
-def test_the_pods_of_the_manifest_are_a_cluster_and_probe_it(tmp_path: Path) -> None:
+def test_the_pods_of_the_manifest_form_a_cluster_and_pass_their_probes(tmp_path: Path) -> None:
     found = manifest()
     [container] = found["StatefulSet"]["spec"]["template"]["spec"]["containers"]
     service = found["Service"]["metadata"]["name"]
@@ -189,7 +189,7 @@ def test_the_pods_of_the_manifest_are_a_cluster_and_probe_it(tmp_path: Path) -> 
             until(lambda name=name: cluster.probe(name, probes[0]) == 200, f"{name} does not start without {lost}")
 
 
-def test_systemd_takes_the_unit_and_finds_it_well_closed(tmp_path: Path) -> None:
+def test_systemd_accepts_the_unit_and_rates_its_sandboxing_well(tmp_path: Path) -> None:
     require_capability("systemd-analyze")
     text = (FOLDER / "kraft.service").read_text()
     unit = tmp_path / "kraft.service"
@@ -201,7 +201,7 @@ def test_systemd_takes_the_unit_and_finds_it_well_closed(tmp_path: Path) -> None
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_service_says_that_it_serves_lives_and_stops(tmp_path: Path) -> None:
+def test_a_service_notifies_systemd_of_ready_watchdog_and_stopping(tmp_path: Path) -> None:
     """With the command of the unit, towards a socket as systemd's."""
     [line] = [line for line in (FOLDER / "kraft.service").read_text().splitlines() if line.startswith("ExecStart=")]
     program, *arguments = shlex.split(line.removeprefix("ExecStart="))
@@ -242,7 +242,7 @@ def test_a_service_says_that_it_serves_lives_and_stops(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("watchdog", ["", "0", "soon"])
-def test_without_a_watchdog_nothing_is_told_of_life(watchdog: str, tmp_path: Path) -> None:
+def test_without_a_watchdog_no_keepalive_is_sent(watchdog: str, tmp_path: Path) -> None:
     from kraft.cli.service_manager import service_manager
 
     environment = {"NOTIFY_SOCKET": str(tmp_path / "nobody"), "WATCHDOG_USEC": watchdog, "HOME": "/"}

@@ -166,7 +166,7 @@ def test_doctor_reports_an_unreachable_advertised_address_once(
             assert [each[0] for each in both if str(nowhere) in each[2]] == ["bootstrap address"], "and not once more"
 
 
-def test_the_verdict_names_certificates_that_have_ended_or_will_soon(
+def test_the_doctor_names_certificates_that_have_expired_or_expire_soon(
     secured: Secured, capsys: pytest.CaptureFixture[str]
 ) -> None:
     reasons = httpx.get(f"{secured.admin}/v1/cluster/health", timeout=30).json()["reasons"]

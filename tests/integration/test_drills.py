@@ -25,7 +25,7 @@ BEFORE_VERIFICATION = 11
 """The last version of Produce whose transactions only the feature of verification asks a coordinator about."""
 
 
-def test_a_frozen_node_serves_again_after_the_restart_of_its_page(tmp_path: Path) -> None:
+def test_a_frozen_node_serves_again_after_the_restart_of_its_runbook(tmp_path: Path) -> None:
     with drill(tmp_path, "docs/operations/frozen-node.md") as (frozen, writer):
         frozen.cluster.pause([2])
         frozen.must_speak(incident("a frozen node"))
@@ -34,7 +34,7 @@ def test_a_frozen_node_serves_again_after_the_restart_of_its_page(tmp_path: Path
 
 
 @pytest.mark.soak
-def test_a_quorum_is_back_when_the_controllers_that_are_down_are_started(tmp_path: Path) -> None:
+def test_a_quorum_recovers_when_the_stopped_controllers_are_started(tmp_path: Path) -> None:
     with drill(tmp_path, "docs/operations/lost-quorum.md") as (lost, writer):
         lost.cluster.kill([2, 3])
         lost.must_speak(incident("a lost quorum"))
@@ -44,7 +44,7 @@ def test_a_quorum_is_back_when_the_controllers_that_are_down_are_started(tmp_pat
 
 
 @pytest.mark.soak
-def test_an_address_that_nobody_reaches_is_set_right_by_a_restart(tmp_path: Path) -> None:
+def test_an_unreachable_advertised_address_is_fixed_by_a_restart(tmp_path: Path) -> None:
     with drill(tmp_path, "docs/operations/unreachable-address.md") as (wrong, _):
         wrong.type("kraft topics create more -p 6 -r 3")
         with socket.socket() as held:
@@ -100,7 +100,7 @@ def taken(answer: Any) -> bool:
 
 
 @pytest.mark.parametrize("listener", ["CLIENTS", pytest.param("HTTP_ADMIN", marks=pytest.mark.soak)])
-def test_a_certificate_that_has_ended_is_replaced_while_the_node_runs(tmp_path: Path, listener: str) -> None:
+def test_an_expired_certificate_is_replaced_while_the_node_runs(tmp_path: Path, listener: str) -> None:
     stores = certificates().write(tmp_path)
     for node in (1, 2, 3):
         for name in ("clients", "admin"):
@@ -137,7 +137,7 @@ def test_a_certificate_that_has_ended_is_replaced_while_the_node_runs(tmp_path: 
         pytest.param(-86_400, "a clock a day behind", marks=pytest.mark.soak),
     ],
 )
-def test_a_wrong_clock_is_set_right_while_its_broker_is_fenced(tmp_path: Path, seconds: int, said: str) -> None:
+def test_a_wrong_clock_is_corrected_while_its_broker_is_fenced(tmp_path: Path, seconds: int, said: str) -> None:
     with drill(tmp_path, "docs/operations/wrong-clock.md", preload=True) as (wrong, writer):
         wrong.cluster.pages[2].jump(seconds)
         wrong.must_speak(incident(said))

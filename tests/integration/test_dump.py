@@ -83,7 +83,7 @@ def test_dumped_batches_equal_those_kafka_finds_in_the_file(data: Path, partitio
     assert found == wanted
 
 
-def test_records_show_keys_values_headers_and_markers(data: Path) -> None:
+def test_dump_prints_keys_values_headers_and_control_markers(data: Path) -> None:
     things = dump("--data", segment(data, "flights-0"))
     records = [thing for thing in things if thing["kind"] == "record"]
     assert [record["offset"] for record in records] == list(range(154))
@@ -93,7 +93,7 @@ def test_records_show_keys_values_headers_and_markers(data: Path) -> None:
     assert (records[150]["key"], records[150]["value"]) == (None, {"base64": "/wA="})
 
 
-def test_kafkas_own_topics_are_decoded(data: Path) -> None:
+def test_dump_decodes_internal_topics(data: Path) -> None:
     offsets = [
         thing for thing in dump("--data", segment(data, "__consumer_offsets-0")) if thing.get("type") == "OffsetCommit"
     ]
@@ -110,7 +110,7 @@ def test_kafkas_own_topics_are_decoded(data: Path) -> None:
         assert dump("--data", str(snapshot))[1]["control"] == "snapshot header"
 
 
-def test_indexes_tell_where_batches_begin(data: Path) -> None:
+def test_dumped_indexes_point_at_batch_starts(data: Path) -> None:
     batches = {batch["last_offset"]: batch["position"] for batch in dump(segment(data, "flights-0"))}
     entries = dump(segment(data, "flights-0", "index"))
     assert len(entries) > 1
@@ -121,7 +121,9 @@ def test_indexes_tell_where_batches_begin(data: Path) -> None:
 
 
 @pytest.mark.parametrize(("at", "what"), [(70, "CRC"), (20, "is_valid"), (16, "magic")])
-def test_damage_is_told_with_its_place_after_what_comes_before(data: Path, tmp_path: Path, at: int, what: str) -> None:
+def test_damage_is_reported_with_its_position_after_the_batches_before_it(
+    data: Path, tmp_path: Path, at: int, what: str
+) -> None:
     content = bytearray(Path(segment(data, "flights-0")).read_bytes())
     second = dump(segment(data, "flights-0"))[1]["position"]
     content[second + at] ^= 0xFF
@@ -144,7 +146,7 @@ def test_dump_refuses_a_file_that_is_no_log_file(data: Path) -> None:
     dump(str(data / "nothing.log"), code=1)
 
 
-def test_space_that_was_made_ready_is_told(tmp_path: Path) -> None:
+def test_preallocated_space_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "0.log"
     path.write_bytes(bytes(100))
     assert dump(str(path), code=1) == []
@@ -157,7 +159,7 @@ def metadata(*arguments: str, code: int = 0) -> Any:
     return json.loads(done.stdout) if not code else done.stderr
 
 
-def test_the_metadata_of_a_node_are_a_tree(data: Path) -> None:
+def test_the_metadata_of_a_node_are_printed_as_a_tree(data: Path) -> None:
     tree = metadata(str(data))
     assert set(tree["metadata"]["topics"]) == {"flights", "__consumer_offsets", "__transaction_state"}
     flights = metadata(str(data / "__cluster_metadata-0"), "topics/flights")["metadata"]
@@ -168,7 +170,7 @@ def test_the_metadata_of_a_node_are_a_tree(data: Path) -> None:
     assert "there are 0, id" in metadata(str(data), "topics/flights/7", code=3)
 
 
-def test_the_metadata_are_told_as_they_were(data: Path) -> None:
+def test_the_metadata_are_printed_as_of_an_earlier_offset(data: Path) -> None:
     things = dump("--data", segment(data, "__cluster_metadata-0"))
     [made] = [
         each["offset"] for each in things if each.get("type") == "TopicRecord" and each["fields"]["name"] == "flights"
@@ -177,6 +179,6 @@ def test_the_metadata_are_told_as_they_were(data: Path) -> None:
     assert "flights" in metadata(str(data), "topics", "--until", str(made + 10))["metadata"]
 
 
-def test_a_folder_that_is_no_log_of_metadata_is_told(tmp_path: Path) -> None:
+def test_a_directory_without_a_metadata_log_is_reported(tmp_path: Path) -> None:
     assert "holds no metadata" in metadata(str(tmp_path), code=1)
     assert "No such file" in metadata(str(tmp_path / "nothing"), code=1)

@@ -51,7 +51,7 @@ def test_one_json_line_names_the_address_and_no_files_are_left_at_the_end(
             os.kill(node["pid"], 0)
 
 
-def test_an_input_that_is_no_pipe_ends_nothing() -> None:
+def test_stdin_that_is_no_pipe_does_not_stop_the_cluster() -> None:
     with start("-n", "1", stdin=subprocess.DEVNULL) as process:
         try:
             assert process.stdout is not None
@@ -64,7 +64,7 @@ def test_an_input_that_is_no_pipe_ends_nothing() -> None:
             process.kill()
 
 
-def test_what_would_last_is_wrong_usage(tmp_path: Path) -> None:
+def test_an_ephemeral_cluster_with_a_data_directory_is_wrong_usage(tmp_path: Path) -> None:
     with start("--dir", str(tmp_path)) as process:
         assert process.wait(WAIT_SECONDS_MAX) == 2
         assert process.stderr is not None

@@ -195,7 +195,7 @@ def crash_while_starting(node: NodeProcess, after_seconds: float) -> None:
     node.kill()
 
 
-def test_nothing_acknowledged_is_lost_over_many_crashes(tmp_path: Path) -> None:
+def test_no_acknowledged_record_is_lost_over_many_crashes(tmp_path: Path) -> None:
     require_capability("java17")
     require_capability("mvn")
     seed = random.randrange(1 << 32)

@@ -171,7 +171,7 @@ def eventually(deed: Callable[[], Any], wanted: Any, seconds: float = SECONDS_MA
         time.sleep(0.1)
 
 
-def test_a_full_disk_refuses_writes_serves_reads_and_recovers_without_a_restart(small_disk: SmallDisk) -> None:
+def test_a_full_disk_rejects_writes_serves_reads_and_recovers_without_a_restart(small_disk: SmallDisk) -> None:
     periods = (
         "log.flush.offset.checkpoint.interval.ms",
         "replica.high.watermark.checkpoint.interval.ms",
@@ -217,7 +217,7 @@ def test_a_full_disk_refuses_writes_serves_reads_and_recovers_without_a_restart(
         assert node.stop() == 0
 
 
-def test_a_failing_sync_takes_its_directory_offline_and_the_other_goes_on(
+def test_a_failing_sync_takes_its_log_directory_offline_and_the_other_keeps_serving(
     tmp_path: Path, failing_sync: dict[str, str]
 ) -> None:
     wanted = Path(failing_sync["FAIL_SYNC"])
@@ -261,7 +261,7 @@ def test_a_node_whose_only_directory_fails_stops_with_the_reason(tmp_path: Path,
         assert values == [b"before"]
 
 
-def test_a_metadata_log_that_cannot_be_synced_ends_the_node(tmp_path: Path, failing_sync: dict[str, str]) -> None:
+def test_a_metadata_log_that_cannot_be_synced_stops_the_node(tmp_path: Path, failing_sync: dict[str, str]) -> None:
     wanted = Path(failing_sync["FAIL_SYNC"])
     wanted.unlink(missing_ok=True)
     with NodeProcess(tmp_path, environment=failing_sync) as node:

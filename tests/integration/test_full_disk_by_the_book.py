@@ -165,7 +165,7 @@ def look_again(full: FullCluster) -> None:
         assert len(node.log_path.read_text(encoding="utf-8").splitlines()) < LINES_MAX
 
 
-def test_less_retention_brings_a_full_cluster_back_and_so_does_deleting_records(full: FullCluster) -> None:
+def test_less_retention_or_delete_records_recovers_a_full_cluster(full: FullCluster) -> None:
     full.type(typed("kraft brokers log-dirs"))
     full.type(typed("kraft brokers log-dirs 2"))
     full.type(typed("kraft configs set topic flights", retention_bytes=RETENTION_BYTES))
@@ -180,7 +180,7 @@ def test_less_retention_brings_a_full_cluster_back_and_so_does_deleting_records(
     look_again(full)
 
 
-def test_nodes_that_are_restarted_on_full_disks_come_back_and_take_the_remedy(full: FullCluster) -> None:
+def test_nodes_restarted_on_full_disks_start_and_accept_the_documented_remedy(full: FullCluster) -> None:
     for node in full.cluster.nodes.values():
         node.kill()
     full.cluster.start()

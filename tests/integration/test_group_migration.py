@@ -143,7 +143,9 @@ class Service:
 
 
 @pytest.mark.parametrize(("strategy", "static"), [("range", False), ("roundrobin", False), ("range", True)], ids=str)
-def test_service_moves_member_by_member_and_back(node: NodeProcess, strategy: str, static: bool) -> None:
+def test_a_service_migrates_to_the_consumer_protocol_and_back_member_by_member(
+    node: NodeProcess, strategy: str, static: bool
+) -> None:
     service = Service(node, f"moves-{strategy}-{static}", strategy, static=static)
     service.start("classic", 3)
     assert service.described().type == ConsumerGroupType.CLASSIC
@@ -165,7 +167,7 @@ def test_service_moves_member_by_member_and_back(node: NodeProcess, strategy: st
     service.close()
 
 
-def test_service_moves_while_its_coordinator_is_killed(tmp_path: Path) -> None:
+def test_a_service_migrates_while_its_coordinator_is_killed(tmp_path: Path) -> None:
     with NodeProcess(tmp_path, *SETTINGS) as node:
         service = Service(node, "killed", "range", node_dies=True)
         service.start("classic", 3)

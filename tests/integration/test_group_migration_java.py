@@ -112,7 +112,7 @@ class JavaService:
             member.close()
 
 
-def test_service_of_java_moves_member_by_member_and_back(tmp_path: Path) -> None:
+def test_a_java_service_migrates_to_the_consumer_protocol_and_back_member_by_member(tmp_path: Path) -> None:
     require_capability("java17")
     require_capability("mvn")
     (tmp_path / "told").mkdir()

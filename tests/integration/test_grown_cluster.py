@@ -65,14 +65,14 @@ def growing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Grow
         yield grown
 
 
-def test_the_first_consumer_after_others_joined_has_its_offsets_copied(growing: Growing) -> None:
+def test_the_first_consumer_after_brokers_joined_replicates_its_offsets_topic(growing: Growing) -> None:
     growing.join(2, 3)
     growing.commit("g")
     assert growing.copies("__consumer_offsets") == {3}
     assert growing.reasons() == {}
 
 
-def test_offsets_from_before_are_told_and_copied_by_one_command(growing: Growing) -> None:
+def test_an_offsets_topic_with_too_few_replicas_is_reported_and_fixed_by_one_command(growing: Growing) -> None:
     growing.commit("g")
     assert growing.copies("__consumer_offsets") == {1}
     assert growing.reasons() == {}
@@ -87,7 +87,7 @@ def test_offsets_from_before_are_told_and_copied_by_one_command(growing: Growing
     assert [each["committed_offset"] for each in group["offsets"]] == [0]
 
 
-def test_more_copies_than_brokers_are_refused_and_nothing_is_changed(growing: Growing) -> None:
+def test_a_replication_factor_above_the_broker_count_is_rejected_without_a_change(growing: Growing) -> None:
     assert main(["topics", "alter", "t", "-r", "3", "--bootstrap-server", growing.first.bootstrap]) == 1
     assert "t: 3 copies do not fit on the brokers that are up (1)" in growing.capsys.readouterr().err
     growing.join(2)

@@ -95,7 +95,7 @@ def runs(pid: int) -> bool:
         return False
 
 
-def test_a_test_that_waits_in_c_is_red_and_the_rest_goes_on(tmp_path: Path) -> None:
+def test_a_test_that_waits_in_c_fails_and_the_rest_of_the_run_continues(tmp_path: Path) -> None:
     require_capability("gdb")
     done = run(tmp_path, passes=PASSES, hangs=HANGS, dies=DIES)
     assert done.returncode == 1, done.stdout + done.stderr
@@ -113,7 +113,7 @@ def test_a_worker_that_dies_in_the_last_test_ends_the_run(tmp_path: Path) -> Non
     assert "1 failed" in done.stdout, done.stdout + done.stderr
 
 
-def test_a_process_that_is_left_behind_turns_the_test_red_that_started_it(tmp_path: Path) -> None:
+def test_a_test_that_leaves_a_process_behind_fails(tmp_path: Path) -> None:
     done = run(tmp_path, "-o", "timeout=30", leaves=LEAVES, passes=PASSES)
     assert done.returncode == 1, done.stdout + done.stderr
     assert re.search("6 passed.* 2 errors", done.stdout), done.stdout
@@ -125,21 +125,21 @@ def test_a_process_that_is_left_behind_turns_the_test_red_that_started_it(tmp_pa
         assert not runs(int(number)), "it was killed"
 
 
-def test_a_collection_that_does_not_end_is_ended(tmp_path: Path) -> None:
+def test_a_collection_that_hangs_is_terminated(tmp_path: Path) -> None:
     done = run(tmp_path, "-o", "collect_seconds_max=3", for_ever=COLLECTS_FOR_EVER)
     assert done.returncode == 3, done.stdout + done.stderr
     assert "no test had begun after 3 s; what still runs:" in done.stderr
     assert 'test_for_ever.py", line 3 in <module>' in done.stderr, "the stack of the collection is shown"
 
 
-def test_a_run_that_is_overdue_says_what_runs_and_ends(tmp_path: Path) -> None:
+def test_an_overdue_run_reports_the_running_tests_and_ends(tmp_path: Path) -> None:
     done = run(tmp_path, "-o", "timeout=100", "-o", "run_seconds_max=3", passes=PASSES, hangs=HANGS)
     assert done.returncode == 3, done.stdout + done.stderr
     assert "the run was not over after 3 s; what still runs:" in done.stderr
     assert "test_hangs.py::test_waits_in_c for" in done.stderr
 
 
-def test_native_stacks_name_what_a_process_waits_in() -> None:
+def test_native_stacks_name_the_call_in_which_a_process_waits() -> None:
     with subprocess.Popen(["sleep", "60"]) as sleeper:
         try:
             told = native_stacks(sleeper.pid)

@@ -83,7 +83,7 @@ def committed(node: NodeProcess, wanted: int) -> list[bytes]:
 
 
 @pytest.mark.java
-def test_kafkas_tool_finds_a_hanging_transaction_and_ends_it(
+def test_kafkas_tool_finds_a_hanging_transaction_and_aborts_it(
     node: NodeProcess, capsys: pytest.CaptureFixture[str]
 ) -> None:
     require_capability("java17")

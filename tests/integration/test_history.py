@@ -76,7 +76,7 @@ def watched() -> Iterator[Watched]:
         close_input(process)
 
 
-def test_any_node_tells_of_all(watched: Watched) -> None:
+def test_any_node_serves_the_history_of_all_nodes(watched: Watched) -> None:
     asked: list[dict[str, object]] = [{}, {"topic": "watched"}]
     for node in range(3):
         for query in asked:
@@ -89,7 +89,7 @@ def has_counted(watched: Watched, node: int, query: dict[str, object]) -> bool:
     return watched.sum(node, "records_in", **query) > RECORDS * 0.9
 
 
-def test_the_lag_of_a_group_is_kept_by_its_coordinator(watched: Watched) -> None:
+def test_the_lag_history_of_a_group_is_kept_by_its_coordinator(watched: Watched) -> None:
     for node in range(3):
         watched.until(partial(is_behind, watched, node))
     assert watched.history(0, group="no such group")["series"] == {}
@@ -117,12 +117,14 @@ def test_a_broker_reports_its_load(watched: Watched) -> None:
         ("broker=-1", 400, "broker"),
     ],
 )
-def test_what_cannot_be_asked_is_told(watched: Watched, query: str, status: int, said: str) -> None:
+def test_an_invalid_history_query_is_rejected_with_a_reason(
+    watched: Watched, query: str, status: int, said: str
+) -> None:
     answer = httpx.get(f"{watched.nodes[0]['admin_url']}/v1/history?{query}", timeout=30)
     assert (answer.status_code, said in answer.text) == (status, True), answer.text
 
 
-def test_a_node_that_does_not_answer_is_named(watched: Watched) -> None:
+def test_a_node_that_does_not_respond_is_named_in_the_history(watched: Watched) -> None:
     frozen = watched.nodes[2]
     os.kill(frozen["pid"], signal.SIGSTOP)
     try:
@@ -133,7 +135,7 @@ def test_a_node_that_does_not_answer_is_named(watched: Watched) -> None:
         os.kill(frozen["pid"], signal.SIGCONT)
 
 
-def test_topics_are_told_by_what_they_hold_and_do(watched: Watched) -> None:
+def test_the_history_of_topics_contains_their_size_and_rates(watched: Watched) -> None:
     for node in range(3):
         url = f"{watched.nodes[node]['admin_url']}/v1/topic-facts"
         answer = httpx.get(url, params={"topic": ["watched", "nothing"]}, timeout=30).json()

@@ -53,7 +53,7 @@ def documented_repair(epoch: int) -> str:
     return str(command).replace("EPOCH/", f"{epoch}/")
 
 
-def test_strangers_do_not_end_the_quorum_and_a_poisoned_one_is_repaired(tmp_path: Path) -> None:
+def test_impossible_vote_epochs_do_not_stop_the_quorum_and_a_poisoned_quorum_is_repaired(tmp_path: Path) -> None:
     with ProcessCluster(tmp_path) as cluster:
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
         admin.create_topics([NewTopic("t", 1, 3)])["t"].result(30)

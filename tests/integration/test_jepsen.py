@@ -44,7 +44,7 @@ def last_line(done: subprocess.CompletedProcess[str]) -> re.Match[str]:
     return found
 
 
-def test_cut_off_killed_and_without_power_all_at_once_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
+def test_no_acknowledged_record_is_lost_under_partitions_kills_and_power_failures(tmp_path: Path) -> None:
     done = jepsen(tmp_path, "--plan", "first", "--seconds", "30", "--seed", "1")
     verdict = last_line(done)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -57,7 +57,7 @@ def test_cut_off_killed_and_without_power_all_at_once_nothing_acknowledged_is_lo
 
 
 @pytest.mark.soak
-def test_while_the_object_store_fails_and_nodes_die_nothing_that_has_left_the_disks_is_lost(tmp_path: Path) -> None:
+def test_no_tiered_record_is_lost_while_the_object_store_fails_and_nodes_die(tmp_path: Path) -> None:
     """The run counts only if each fault met the store, and if each partition was read from there in the end."""
     done = jepsen(tmp_path, "--workload", "tiered", "--plan", "store", "--seconds", "40", "--seed", "1")
     verdict = last_line(done)
@@ -67,14 +67,14 @@ def test_while_the_object_store_fails_and_nodes_die_nothing_that_has_left_the_di
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", [121, 122])
-def test_swarms_of_faults_over_a_tiered_topic(tmp_path: Path, seed: int) -> None:
+def test_random_faults_on_a_tiered_topic_break_no_guarantee(tmp_path: Path, seed: int) -> None:
     done = jepsen(tmp_path, "--workload", "tiered", "--plan", "swarm", "--seconds", "60", "--seed", str(seed))
     assert last_line(done).group(1) == "ok", done.stdout + done.stderr
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", [131, 132])
-def test_swarms_of_faults_over_transactions(tmp_path: Path, seed: int) -> None:
+def test_random_faults_under_transactions_break_no_guarantee(tmp_path: Path, seed: int) -> None:
     """A transaction is there whole or not at all, and what is read is written to another topic once."""
     done = jepsen(tmp_path, "--workload", "transactions", "--plan", "swarm", "--seconds", "60", "--seed", str(seed))
     assert last_line(done).group(1) == "ok", done.stdout + done.stderr
@@ -82,7 +82,7 @@ def test_swarms_of_faults_over_transactions(tmp_path: Path, seed: int) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize(("seed", "disk"), [(101, "ext4"), (102, "xfs"), (103, "ext4")])
-def test_swarms_of_faults(tmp_path: Path, seed: int, disk: str) -> None:
+def test_random_faults_break_no_guarantee(tmp_path: Path, seed: int, disk: str) -> None:
     done = jepsen(tmp_path, "--plan", "swarm", "--seconds", "60", "--seed", str(seed), "--disk", disk)
     verdict = last_line(done)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -90,7 +90,7 @@ def test_swarms_of_faults(tmp_path: Path, seed: int, disk: str) -> None:
 
 
 @pytest.mark.soak
-def test_swarms_of_faults_among_nodes_that_let_in_nobody_without_a_password(tmp_path: Path) -> None:
+def test_random_faults_on_nodes_that_require_a_password_break_no_guarantee(tmp_path: Path) -> None:
     """SASL_SSL between all, sessions of five seconds, an authorizer."""
     done = jepsen(tmp_path, "--secured", "--plan", "swarm", "--seconds", "60", "--seed", "20")
     verdict = last_line(done)
@@ -100,7 +100,7 @@ def test_swarms_of_faults_among_nodes_that_let_in_nobody_without_a_password(tmp_
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", [111, 112])
-def test_swarms_of_faults_under_default_flush_settings(tmp_path: Path, seed: int) -> None:
+def test_random_faults_under_default_flush_settings_break_no_guarantee(tmp_path: Path, seed: int) -> None:
     done = jepsen(tmp_path, "--plan", "swarm", "--no-flush", "--seconds", "60", "--seed", str(seed))
     verdict = last_line(done)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -131,7 +131,7 @@ def test_a_power_loss_of_all_nodes_loses_only_reported_records_under_defaults(tm
 @pytest.mark.parametrize(
     "workload", ["queue", "producers", "groups", "topics", "offsets", "transactions", "unclean", "solo"]
 )
-def test_the_harness_finds_apache_kafka_green(tmp_path: Path, workload: str) -> None:
+def test_the_harness_finds_no_violation_in_apache_kafka(tmp_path: Path, workload: str) -> None:
     require_capability("java17")
     require_capability("mvn")
     done = jepsen(
@@ -217,7 +217,9 @@ def first_inside(harness: subprocess.Popen[bytes]) -> int:
 
 
 @pytest.mark.parametrize("whom", ["the harness", "the first process inside"])
-def test_whoever_is_killed_nothing_is_left_behind(tmp_path: Path, harness: subprocess.Popen[bytes], whom: str) -> None:
+def test_killing_any_process_of_the_harness_leaves_nothing_behind(
+    tmp_path: Path, harness: subprocess.Popen[bytes], whom: str
+) -> None:
     temporary = tmp_path / "temporary"
     devices = loop_devices(first_inside(harness))
     assert len(devices) == 5

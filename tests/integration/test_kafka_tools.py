@@ -55,7 +55,7 @@ def words(text: str) -> list[list[str]]:
     return [line.split() for line in text.splitlines() if line.strip()]
 
 
-def test_topics(node: NodeProcess) -> None:
+def test_kafka_topics_creates_describes_alters_and_deletes(node: NodeProcess) -> None:
     created, refused = printed(
         on(node, "topics", "--create", "--topic", "tools", "--partitions", "3", "--config", "retention.ms=5000"),
         lambda: tool(
@@ -90,7 +90,7 @@ def test_topics(node: NodeProcess) -> None:
     )
 
 
-def test_console_clients_and_perf(node: NodeProcess, topics: None) -> None:
+def test_the_console_clients_and_perf_tools_of_kafka_work(node: NodeProcess, topics: None) -> None:
     lines = "".join(f"k{index}\tvalue {index}\n" for index in range(50))
     consume = (
         "--from-beginning",
@@ -139,7 +139,7 @@ def test_console_clients_and_perf(node: NodeProcess, topics: None) -> None:
     assert str(PERF_RECORDS) in counted.splitlines()[-1]
 
 
-def test_consumer_groups_and_the_reset_of_their_offsets(node: NodeProcess, topics: None) -> None:
+def test_kafka_consumer_groups_describes_groups_and_resets_offsets(node: NodeProcess, topics: None) -> None:
     described, listed = printed(
         on(node, "consumer-groups", "--describe", "--group", "readers"),
         on(node, "consumer-groups", "--list", "--state"),
@@ -210,7 +210,7 @@ def test_consumer_groups_and_the_reset_of_their_offsets(node: NodeProcess, topic
     assert "successful" in deleted
 
 
-def test_configs_and_features(node: NodeProcess, topics: None) -> None:
+def test_kafka_configs_and_kafka_features_work(node: NodeProcess, topics: None) -> None:
     altered, dynamic, features = printed(
         on(
             node,
@@ -249,7 +249,7 @@ def test_configs_and_features(node: NodeProcess, topics: None) -> None:
     assert "node.id=1 " in broker
 
 
-def test_offsets_and_deleted_records(node: NodeProcess, topics: None, tmp_path: Path) -> None:
+def test_kafka_get_offsets_and_kafka_delete_records_work(node: NodeProcess, topics: None, tmp_path: Path) -> None:
     wanted = tmp_path / "delete.json"
     wanted.write_text('{"partitions": [{"topic": "plain", "partition": 1, "offset": 30}], "version": 1}')
     before, deleted = printed(
@@ -265,7 +265,7 @@ def test_offsets_and_deleted_records(node: NodeProcess, topics: None, tmp_path: 
     assert by_time.split() == ["plain:1:30"]
 
 
-def test_the_quorum_the_directories_and_the_versions(node: NodeProcess, topics: None) -> None:
+def test_kafka_tools_describe_the_quorum_log_directories_and_api_versions(node: NodeProcess, topics: None) -> None:
     status, replication, directories, versions, by_controller, cluster = printed(
         on(node, "metadata-quorum", "describe", "--status"),
         on(node, "metadata-quorum", "describe", "--replication", "--human-readable"),
@@ -286,7 +286,7 @@ def test_the_quorum_the_directories_and_the_versions(node: NodeProcess, topics: 
     assert "127.0.0.1" in cluster
 
 
-def test_dump_log_finds_nothing_wrong_with_our_files(tmp_path: Path) -> None:
+def test_kafka_dump_log_finds_no_fault_in_our_files(tmp_path: Path) -> None:
     """Every codec, several segments with their indexes and producer snapshots, commits of groups, the metadata log
     and its snapshot; across a crash."""
     require_capability("java17")
@@ -364,7 +364,7 @@ def test_dump_log_finds_nothing_wrong_with_our_files(tmp_path: Path) -> None:
         assert control_record in cluster, control_record
 
 
-def test_what_formatting_wrote_is_read_by_kafkas_tools_and_served(tmp_path: Path) -> None:
+def test_a_formatted_directory_is_read_by_kafkas_tools_and_served(tmp_path: Path) -> None:
     """Both directories' bootstrap records, the identity, and a credential that goes all the way into a snapshot."""
     require_capability("java17")
     require_capability("mvn")

@@ -48,7 +48,7 @@ def test_a_local_cluster_keeps_its_records_in_a_given_directory(tmp_path: Path) 
         assert len(read(again.bootstrap, RECORDS)) == RECORDS
 
 
-def test_in_the_loop_of_the_caller() -> None:
+def test_a_local_cluster_runs_in_the_trio_loop_of_the_caller() -> None:
     async def main() -> None:
         async with LocalCluster(1) as cluster:
             host, _, port = cluster.bootstrap.rpartition(":")
@@ -67,7 +67,7 @@ def test_invalid_settings_are_reported_immediately() -> None:
         raise AssertionError("it must not start")
 
 
-def test_an_error_in_the_block_ends_every_node(tmp_path: Path) -> None:
+def test_an_error_in_the_block_stops_every_node(tmp_path: Path) -> None:
     async def main() -> None:
         async with LocalCluster(2, tmp_path) as cluster:
             del cluster

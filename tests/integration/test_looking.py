@@ -40,7 +40,7 @@ def taken_and_deaf() -> Iterator[int]:
         yield held.getsockname()[1]
 
 
-def test_top_shows_what_moves(cluster: ClusterThread, capsys: pytest.CaptureFixture[str]) -> None:
+def test_top_shows_current_rates_and_lag(cluster: ClusterThread, capsys: pytest.CaptureFixture[str]) -> None:
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "slow", "enable.auto.commit": False})
     consumer.commit(offsets=[TopicPartition("busy", 0, 0)], asynchronous=False)
     producer = Producer({"bootstrap.servers": cluster.bootstrap})
@@ -74,7 +74,7 @@ def test_top_shows_what_moves(cluster: ClusterThread, capsys: pytest.CaptureFixt
     assert "\nbusy\t2\t" in capsys.readouterr().out
 
 
-def test_a_cluster_that_is_well_has_no_fault(cluster: ClusterThread, capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_finds_no_fault_in_a_healthy_cluster(cluster: ClusterThread, capsys: pytest.CaptureFixture[str]) -> None:
     found = findings(cluster.bootstrap, capsys, code=0)
     assert [check for check, _, _ in found] == [
         *["bootstrap address"] * 3,
@@ -86,7 +86,7 @@ def test_a_cluster_that_is_well_has_no_fault(cluster: ClusterThread, capsys: pyt
     assert {result for _, result, _ in found[:-1]} == {"ok"}
 
 
-def test_settings_that_will_hurt_are_noted(cluster: ClusterThread, capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_warns_of_harmful_settings(cluster: ClusterThread, capsys: pytest.CaptureFixture[str]) -> None:
     cluster.create_topic("single", replicas=1)
     cluster.create_topic("strict", min_insync_replicas=3)
     cluster.create_topic("loose", min_insync_replicas=1)
@@ -100,7 +100,9 @@ def test_settings_that_will_hurt_are_noted(cluster: ClusterThread, capsys: pytes
             cluster.delete_topic(topic)
 
 
-def test_an_address_that_clients_do_not_reach_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_finds_an_advertised_address_that_clients_cannot_reach(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with taken_and_deaf() as nowhere:
         told = f"advertised.listeners=PLAINTEXT://127.0.0.1:{nowhere}"
         with running_node(tmp_path, "--set", told) as node:
@@ -110,7 +112,7 @@ def test_an_address_that_clients_do_not_reach_is_found(tmp_path: Path, capsys: p
     assert str(nowhere) in found[1][2]
 
 
-def test_an_address_of_another_cluster_is_found(
+def test_doctor_finds_an_advertised_address_of_another_cluster(
     cluster: ClusterThread, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = cluster.bootstrap.partition(",")[0]
@@ -120,7 +122,9 @@ def test_an_address_of_another_cluster_is_found(
     assert f"and not {node.cluster_id}" in found[1][2]
 
 
-def test_nobody_and_who_encrypts_are_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_tells_a_closed_port_from_a_listener_that_requires_tls(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with taken_and_deaf() as nowhere:
         assert main(["doctor", "-b", f"127.0.0.1:{nowhere}"]) == 1
     assert "no node listens there" in capsys.readouterr().out
@@ -129,7 +133,7 @@ def test_nobody_and_who_encrypts_are_told_apart(tmp_path: Path, capsys: pytest.C
         assert "encrypts" in capsys.readouterr().out
 
 
-def test_a_bundle_has_all_answers_and_names_those_that_did_not_come(
+def test_a_bundle_has_all_responses_and_names_those_that_are_missing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = tmp_path / "trouble.tar.gz"

@@ -146,7 +146,7 @@ def test_the_survivor_of_a_lost_quorum_continues_and_the_other_nodes_rejoin(
         until(lambda: cluster.quorum(2).leader_id in LOST, "the voters that joined do not elect a leader")
 
 
-def test_static_voters_become_voters_of_the_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_static_voters_become_dynamic_voters(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with ThreeNodes(tmp_path) as cluster:
         topic = cluster.create("kept")
         with SteadyWriter(cluster.bootstrap, topic) as writer:

@@ -63,7 +63,7 @@ def scrape(node: RunningNode, query: str = "") -> Series:
     return found
 
 
-def test_the_process_is_told_as_prometheus_clients_tell_it(node: RunningNode) -> None:
+def test_process_metrics_have_the_names_of_prometheus_clients(node: RunningNode) -> None:
     told = {name: series[()] for name, series in scrape(node).items() if name.startswith("process_")}
     assert time.time() - 600 < told.pop("process_start_time_seconds") <= time.time()
     assert 0 < told.pop("process_cpu_seconds_total") < 600
@@ -72,7 +72,7 @@ def test_the_process_is_told_as_prometheus_clients_tell_it(node: RunningNode) ->
     assert told == {}
 
 
-def test_connections_members_and_events_are_counted(node: RunningNode) -> None:
+def test_connections_members_and_events_are_counted_in_metrics(node: RunningNode) -> None:
     before = scrape(node)["kafka_server_socket_server_metrics_connection_count"]
     assert sorted(listener for ((_, listener),) in before) == ["CONTROLLER", "PLAINTEXT"]
     producer = Producer({"bootstrap.servers": node.kafka})
@@ -93,7 +93,7 @@ def test_connections_members_and_events_are_counted(node: RunningNode) -> None:
     consumer.close()
 
 
-def test_every_name_is_in_a_scrape(node: RunningNode) -> None:
+def test_every_metric_name_is_in_a_scrape(node: RunningNode) -> None:
     text = httpx.get(f"{node.admin}/metrics", timeout=30).text
     told = set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE))
     wanted = []
@@ -103,7 +103,7 @@ def test_every_name_is_in_a_scrape(node: RunningNode) -> None:
     assert [name for name in wanted if name not in told] == []
 
 
-def test_requests_of_a_topic_are_counted_and_what_was_too_large(node: RunningNode) -> None:
+def test_requests_and_oversized_records_of_a_topic_are_counted(node: RunningNode) -> None:
     topic, prefix = (("topic", "counted"),), "kafka_server_brokertopicmetrics_"
     admin = AdminClient({"bootstrap.servers": node.kafka})
     admin.create_topics([NewTopic("counted", 1, 1, config={"max.message.bytes": "1000"})])["counted"].result(30)
@@ -148,7 +148,7 @@ def test_a_groups_lag_is_exported_in_seconds(node: RunningNode) -> None:
     consumer.close()
 
 
-def test_sums_by_topic_are_those_of_the_partitions(node: RunningNode) -> None:
+def test_metrics_by_topic_are_the_sums_of_those_by_partition(node: RunningNode) -> None:
     admin = AdminClient({"bootstrap.servers": node.kafka})
     admin.create_topics([NewTopic("summed", 3, 1)])["summed"].result(30)
     producer = Producer({"bootstrap.servers": node.kafka})

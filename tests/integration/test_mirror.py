@@ -111,7 +111,7 @@ def next_of_group(cluster: Cluster, topic: str, partition: int) -> bytes | None:
 
 
 @pytest.mark.timeout(300)
-def test_each_record_is_copied_once_however_often_the_mirror_is_killed(cluster: Cluster, elsewhere: Cluster) -> None:
+def test_a_mirror_killed_repeatedly_copies_each_record_once(cluster: Cluster, elsewhere: Cluster) -> None:
     """It is killed whenever records of a transaction have come that is open. Committed and aborted transactions are
     written at the source; a topic comes."""
     cluster.create("shop.orders", 2, max_message_bytes="2000000")
@@ -309,7 +309,7 @@ def test_a_deleted_topic_does_not_stop_a_mirror_and_is_not_mixed_with_its_recrea
 
 @pytest.mark.java
 @pytest.mark.timeout(300)
-def test_from_apache_kafka_to_kraft_and_back(cluster: Cluster, tmp_path: Path) -> None:
+def test_records_are_mirrored_from_apache_kafka_to_kraft_and_back(cluster: Cluster, tmp_path: Path) -> None:
     system = KafkaSystem(tmp_path / "kafka")
     system.prepare()
     system.launch()

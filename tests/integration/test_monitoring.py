@@ -237,7 +237,7 @@ def firing(series: dict[str, str], folder: Path) -> set[str]:
     return {word.partition('"')[0] for word in told.partition("got:")[2].split('alertname="')[1:]}
 
 
-def test_the_files_are_what_prometheus_takes() -> None:
+def test_prometheus_accepts_the_monitoring_files() -> None:
     require_capability("prometheus")
     done = subprocess.run(
         ["promtool", "check", "config", str(FOLDER / "prometheus.yml")], capture_output=True, text=True, check=False
@@ -245,14 +245,14 @@ def test_the_files_are_what_prometheus_takes() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_every_alert_is_tried_and_told_on_the_page() -> None:
+def test_every_alert_is_tested_and_documented() -> None:
     assert list(rules()) == list(ALERTS)
     page = PAGE.read_text(encoding="utf-8")
     assert [name for name in ALERTS if f"`{name}`" not in page] == []
 
 
 @pytest.mark.parametrize("alert", ALERTS)
-def test_an_alert_fires_on_what_it_is_for(alert: str, tmp_path: Path) -> None:
+def test_an_alert_fires_on_its_fault(alert: str, tmp_path: Path) -> None:
     require_capability("prometheus")
     wrong, right = ALERTS[alert]
     assert alert in firing(wrong, tmp_path)
@@ -335,7 +335,7 @@ def asked(prometheus: str, path: str, **parameters: str) -> Any:
     return document["data"]
 
 
-def test_every_query_of_the_dashboards_finds_data(prometheus: str) -> None:
+def test_every_dashboard_query_returns_data(prometheus: str) -> None:
     missing = [
         (title, expression)
         for title, expression in expressions()
@@ -351,7 +351,7 @@ def test_every_query_of_the_dashboards_finds_data(prometheus: str) -> None:
     assert missing == []
 
 
-def test_every_alert_can_be_evaluated(prometheus: str) -> None:
+def test_every_alert_expression_can_be_evaluated(prometheus: str) -> None:
     deadline = time.monotonic() + WAIT_SECONDS_MAX
     health: dict[str, str] = {"": "unknown"}
     while "unknown" in health.values() and time.monotonic() < deadline:

@@ -244,7 +244,7 @@ def segments(node: NodeProcess, disk: str, topic: str) -> int:
 
 
 @pytest.mark.parametrize("orderly", [True, False], ids=["stopped", "killed"])
-def test_a_partition_that_producers_write_to_moves_and_its_node_ends(node: NodeProcess, orderly: bool) -> None:
+def test_a_partition_moves_under_producers_and_its_old_node_stops(node: NodeProcess, orderly: bool) -> None:
     make_topic(node.bootstrap, "t", ROLLING)
     with written(node.bootstrap, "t") as writers:
         move_and_wait(node, "t", *DISKS, *DISKS)
@@ -262,7 +262,7 @@ def test_a_partition_that_producers_write_to_moves_and_its_node_ends(node: NodeP
 
 
 @pytest.mark.parametrize("orderly", [True, False], ids=["stopped", "killed"])
-def test_a_node_ends_in_the_midst_of_moves(node: NodeProcess, orderly: bool) -> None:
+def test_a_node_stops_during_moves(node: NodeProcess, orderly: bool) -> None:
     make_topic(node.bootstrap, "t", ROLLING)
     fill(node.bootstrap, "t")
     with written(node.bootstrap, "t") as writers:
@@ -305,7 +305,7 @@ def test_a_topic_is_deleted_and_recreated_while_it_moves(node: NodeProcess) -> N
     assert_well(node)
 
 
-def test_replicas_on_three_nodes_move_and_their_leader_is_killed(tmp_path: Path) -> None:
+def test_replicas_on_three_nodes_move_while_their_leader_is_killed(tmp_path: Path) -> None:
     cluster = ThreeNodes(tmp_path, *options(SETTINGS))
     for node in cluster.nodes.values():
         node.data_directories = ",".join(str(node.directory / disk) for disk in DISKS)

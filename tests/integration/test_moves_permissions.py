@@ -43,7 +43,7 @@ def allow(cluster: ClusterThread, kind: ResourceType, name: str, operation: AclO
         future.result(30)
 
 
-def test_a_throttle_is_refused_before_anything_moves_and_a_move_without_one_is_not(cluster: ClusterThread) -> None:
+def test_an_unauthorized_throttle_refuses_its_move_and_a_move_without_a_throttle_runs(cluster: ClusterThread) -> None:
     here = f"{cluster.admin_url}/v1/reassignments"
     told = until(lambda: (answer := httpx.get(here, timeout=30)).status_code == 200 and answer.json(), "no permission")
     assert (told["phase"], told["throttle"]) == ("idle", None)
@@ -61,7 +61,7 @@ def test_a_throttle_is_refused_before_anything_moves_and_a_move_without_one_is_n
     assert httpx.post(f"{here}/cancel", json={}, timeout=30).status_code == 200
 
 
-def test_a_throttle_of_what_is_refused_then_does_not_stay(cluster: ClusterThread) -> None:
+def test_the_throttle_of_a_move_that_is_rejected_later_is_removed(cluster: ClusterThread) -> None:
     """First its topics may not be altered, then nothing may be moved: rates of brokers are set before either."""
     here = f"{cluster.admin_url}/v1/reassignments"
     admin = AdminClient(cluster.client_settings("librdkafka", "admin"))

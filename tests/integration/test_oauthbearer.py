@@ -90,7 +90,7 @@ def is_let_in(guarded: Guarded, text: str) -> bool:
         return False
 
 
-def test_librdkafka_logs_in_by_a_token_and_again_before_its_session_ends(guarded: Guarded) -> None:
+def test_librdkafka_logs_in_with_a_token_and_again_before_its_session_expires(guarded: Guarded) -> None:
     admin = AdminClient(guarded.librdkafka(token()))
     admin.poll(1)
     admin.create_topics([NewTopic("t", 1, 1)])["t"].result(SECONDS_MAX)
@@ -104,7 +104,7 @@ def test_librdkafka_logs_in_by_a_token_and_again_before_its_session_ends(guarded
     assert failures == []
 
 
-def test_aiokafka_logs_in_by_a_token(guarded: Guarded) -> None:
+def test_aiokafka_logs_in_with_a_token(guarded: Guarded) -> None:
     class Tokens(AbstractTokenProvider):
         async def token(self) -> str:
             return token(algorithm="ES256")
@@ -150,7 +150,7 @@ def test_the_http_admin_accepts_a_token_until_it_expires(guarded: Guarded) -> No
     until(lambda: ask(short) == 401)
 
 
-def test_keys_that_are_replaced_are_taken_over(guarded: Guarded) -> None:
+def test_replaced_keys_of_the_authority_are_used(guarded: Guarded) -> None:
     assert not is_let_in(guarded, token(stranger()))
     (guarded.keys.parent / "new").write_text(stranger().jwks)
     os.replace(guarded.keys.parent / "new", guarded.keys)
@@ -246,7 +246,7 @@ def exchanges_of_all_kinds() -> list[tuple[bytes, ...]]:
 
 
 @pytest.mark.java
-def test_the_exchange_is_that_of_apache_kafka(guarded: Guarded, tmp_path: Path) -> None:
+def test_the_oauthbearer_exchange_equals_that_of_apache_kafka(guarded: Guarded, tmp_path: Path) -> None:
     require_capability("java17")
     require_capability("mvn")
     keys = tmp_path / "jwks.json"

@@ -126,7 +126,7 @@ def producer(guarded: Guarded, failures: list[Any]) -> Producer:
     return Producer({**settings, "error_cb": failures.append})
 
 
-def test_nodes_go_on_while_their_tokens_end_and_the_authority_is_away_for_a_while(guarded: Guarded) -> None:
+def test_nodes_keep_serving_while_tokens_expire_and_the_authority_is_down_for_a_while(guarded: Guarded) -> None:
     assert guarded.kraft("topics", "create", "orders", "--partitions", "3", "--replication-factor", "3") == 0
     failures: list[Any] = []
     writer = producer(guarded, [])
@@ -146,14 +146,14 @@ def test_nodes_go_on_while_their_tokens_end_and_the_authority_is_away_for_a_whil
     assert UNAVAILABLE in guarded.logs()
 
 
-def test_nothing_secret_is_in_logs(guarded: Guarded) -> None:
+def test_no_secret_appears_in_logs(guarded: Guarded) -> None:
     logs = guarded.logs()
     assert "subject=node" in logs
     assert "node-secret" not in logs
     assert "eyJ" not in logs, "so begins every token"
 
 
-def test_commands_log_in_by_a_token(guarded: Guarded, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_log_in_with_a_token(guarded: Guarded, capsys: pytest.CaptureFixture[str]) -> None:
     assert guarded.kraft("topics", "list") == 0
     wrong = guarded.write("wrong.properties", guarded.client_settings(secret="guess"))
     assert guarded.kraft("topics", "list", "--timeout", "5", file=wrong) != 0
@@ -163,13 +163,13 @@ def test_commands_log_in_by_a_token(guarded: Guarded, capsys: pytest.CaptureFixt
     assert "guess" not in told
 
 
-def test_commands_show_their_token_to_the_http_admin(guarded: Guarded) -> None:
+def test_commands_send_their_token_to_the_http_admin(guarded: Guarded) -> None:
     admin = guarded.cluster.nodes[1].admin_url
     assert main(["events", "--admin", admin, "--command-config", str(guarded.file)]) == 0
     assert main(["events", "--admin", admin]) != 0
 
 
-def test_commands_log_in_by_a_token_in_a_file(guarded: Guarded, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_log_in_with_a_token_from_a_file(guarded: Guarded, capsys: pytest.CaptureFixture[str]) -> None:
     path = guarded.directory / "token"
     settings = guarded.client_settings(**{"sasl.oauthbearer.token.endpoint.url": f"file://{path}"})
     file = guarded.write("by-file.properties", settings)
@@ -184,7 +184,7 @@ def test_commands_log_in_by_a_token_in_a_file(guarded: Guarded, capsys: pytest.C
     assert 'the login as admin failed: {"status":"invalid_token"}' in capsys.readouterr().err
 
 
-def test_a_node_that_its_super_users_do_not_name_does_not_start(guarded: Guarded, tmp_path: Path) -> None:
+def test_a_node_that_is_not_among_its_super_users_does_not_start(guarded: Guarded, tmp_path: Path) -> None:
     settings = node_settings(guarded.directory, guarded.service.url) | {"super.users": "User:admin"}
     config = guarded.write("stranger.properties", settings)
     voters = "9@127.0.0.1:1,10@127.0.0.1:2,11@127.0.0.1:3"
@@ -193,7 +193,7 @@ def test_a_node_that_its_super_users_do_not_name_does_not_start(guarded: Guarded
 
 
 @pytest.mark.java
-def test_the_tool_of_apache_kafka_logs_in_by_the_same_file(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_apache_kafkas_tool_logs_in_with_the_same_file(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
     require_capability("java17")
     require_capability("mvn")
     url = f"{guarded.service.url}/token"

@@ -27,7 +27,9 @@ def perf(bootstrap: str, capsys: pytest.CaptureFixture[str], *arguments: str) ->
     return told
 
 
-def test_as_many_records_are_sent_and_read_as_asked_for(bootstrap: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_perf_sends_and_reads_the_requested_number_of_records(
+    bootstrap: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     sent = perf(bootstrap, capsys, "produce", "t", "-n", "12345", "-s", "50", "-z", "lz4")
     assert (sent["record_count"], sent["bytes"]) == (12345, 12345 * 50)
     assert 0 < sent["p50_ms"] <= sent["p99_ms"] <= sent["max_ms"]
@@ -39,18 +41,18 @@ def test_as_many_records_are_sent_and_read_as_asked_for(bootstrap: str, capsys: 
     assert (read["record_count"], read["bytes"]) == (12000, 12000 * 50)
 
 
-def test_a_rate_is_kept_to(bootstrap: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_perf_keeps_to_the_requested_rate(bootstrap: str, capsys: pytest.CaptureFixture[str]) -> None:
     told = perf(bootstrap, capsys, "produce", "t", "-n", "600", "--rate", "400", "--acks", "1")
     assert told["seconds"] > 1.4, "never faster"
 
 
-def test_each_record_comes_back(bootstrap: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_perf_reads_each_record_back(bootstrap: str, capsys: pytest.CaptureFixture[str]) -> None:
     told = perf(bootstrap, capsys, "end-to-end", "t", "-n", "30", "-s", "20")
     assert told["record_count"] == 30
     assert 0 < told["p50_ms"] <= told["max_ms"]
 
 
-def test_what_is_not_there_is_told(bootstrap: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_perf_reports_missing_records_and_wrong_usage(bootstrap: str, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["perf", "consume", "t", "-n", "100000000", "--timeout", "1", "--bootstrap-server", bootstrap]
     assert main(arguments) == 1
     assert "no more within 1 s" in capsys.readouterr().err

@@ -13,7 +13,7 @@ from kraft.testing.process_cluster import ProcessCluster
 from kraft.testing.steady_writer import SteadyWriter
 
 
-def test_a_cluster_of_processes_is_broken_and_mended_under_a_writer(tmp_path: Path) -> None:
+def test_a_process_cluster_is_broken_and_healed_under_a_writer(tmp_path: Path) -> None:
     with ProcessCluster(tmp_path) as cluster:
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
         admin.create_topics([NewTopic("t", 1, 3, config={"min.insync.replicas": "2"})])["t"].result(30)
@@ -46,7 +46,7 @@ def test_a_cluster_that_cannot_start_leaves_nothing_behind(tmp_path: Path) -> No
     assert cluster.running == []
 
 
-def test_nodes_that_there_are_not_or_that_are_in_another_state_are_told(tmp_path: Path) -> None:
+def test_a_node_that_does_not_exist_or_is_in_a_wrong_state_is_reported(tmp_path: Path) -> None:
     cluster = ProcessCluster(tmp_path, nodes=2)
     for mistake in (cluster.kill, cluster.start, cluster.pause, cluster.resume):
         with pytest.raises(LookupError, match="there is no node 7; there are 1, 2"):

@@ -91,7 +91,7 @@ def test_every_client_reads_the_records_of_the_asyncio_client(bootstrap: str) ->
     run(main)
 
 
-def test_what_is_refused_is_told_where_it_is_asked_for(bootstrap: str) -> None:
+def test_a_call_that_is_refused_raises_the_error_at_its_caller(bootstrap: str) -> None:
     async def main() -> None:
         async with aio.connect(bootstrap, timeout=10) as cluster:
             async with cluster.producer() as producer:
@@ -113,7 +113,7 @@ def test_what_is_refused_is_told_where_it_is_asked_for(bootstrap: str) -> None:
     run(main)
 
 
-def test_a_transaction_that_raises_leaves_nothing_and_positions_go_along(bootstrap: str) -> None:
+def test_a_transaction_that_raises_is_aborted_and_offsets_commit_with_their_transaction(bootstrap: str) -> None:
     source, target, group = named("source"), named("target"), named("group")
 
     async def main() -> None:
@@ -160,7 +160,7 @@ def test_a_transaction_that_raises_leaves_nothing_and_positions_go_along(bootstr
     run(main)
 
 
-def test_members_of_the_new_protocol_share_give_and_take(bootstrap: str) -> None:
+def test_members_of_the_consumer_protocol_share_partitions_as_members_join_and_leave(bootstrap: str) -> None:
     """Two, then one; a topic that a pattern finds later; nothing twice, for what is taken away is committed first."""
     prefix = named("shared")
     group = named("group")

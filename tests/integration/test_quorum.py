@@ -88,7 +88,7 @@ def test_voters_are_added_and_removed(tmp_path: Path) -> None:
         )
 
 
-def test_controllers_and_brokers_apart(tmp_path: Path) -> None:
+def test_controllers_and_brokers_run_in_separate_processes(tmp_path: Path) -> None:
     ports = free_ports(3)
     static = ("--voters", ",".join(f"{node}@127.0.0.1:{ports[node - 1]}" for node in (1, 2, 3)))
     nodes: dict[int, NodeProcess] = {}

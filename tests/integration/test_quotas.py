@@ -123,7 +123,7 @@ def brokers(statistics: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("client", [confluent, kafka_python, aiokafka], ids=lambda client: client.__name__)
-def test_a_producer_gets_no_more_than_its_quota(node: NodeProcess, client: Callable[[str], None]) -> None:
+def test_a_producer_is_limited_to_its_quota(node: NodeProcess, client: Callable[[str], None]) -> None:
     name = client.__name__.replace("_", "-")
     limit(node, "producer_byte_rate", LIMIT, client_id=name)
     began = time.monotonic()
@@ -169,7 +169,7 @@ def test_a_throttled_producer_is_reported_once_and_each_throttling_counted(node:
     assert counter("kraft_throttle_seconds_total") - before[1] >= max(told) / 1000 > 0
 
 
-def test_a_client_that_passes_over_its_wait_gets_no_more(node: NodeProcess) -> None:
+def test_a_client_that_ignores_its_throttle_time_is_limited_to_its_quota(node: NodeProcess) -> None:
     limit(node, "producer_byte_rate", LIMIT, client_id="rude")
     data = PartitionProduceData(index=0, records=build_batch([Record(0, 0, None, bytes(SIZE), ())]))
     request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=[TopicProduceData(name="t", partition_data=[data])])
@@ -184,7 +184,7 @@ def test_a_client_that_passes_over_its_wait_gets_no_more(node: NodeProcess) -> N
     assert told > 0
 
 
-def test_a_client_that_connects_anew_for_each_request_gets_no_more(node: NodeProcess) -> None:
+def test_a_client_that_reconnects_for_each_request_is_limited_to_its_quota(node: NodeProcess) -> None:
     limit(node, "producer_byte_rate", LIMIT, client_id="anew")
     data = PartitionProduceData(index=0, records=build_batch([Record(0, 0, None, bytes(4 * SIZE), ())]))
     request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=[TopicProduceData(name="t", partition_data=[data])])
@@ -199,7 +199,7 @@ def test_a_client_that_connects_anew_for_each_request_gets_no_more(node: NodePro
         assert wire.receive(ProduceRequest.API_KEY, 9).throttle_time_ms == 0, "who owes nothing does not wait"
 
 
-def test_a_consumer_gets_no_more_than_its_quota_and_gets_it_all(node: NodeProcess) -> None:
+def test_a_consumer_is_limited_to_its_quota_and_receives_every_record(node: NodeProcess) -> None:
     limit(node, "consumer_byte_rate", LIMIT, user="ANONYMOUS", client_id="reader")
     producer = Producer({"bootstrap.servers": node.bootstrap, "log_level": 0})
     admin = AdminClient({"bootstrap.servers": node.bootstrap, "log_level": 0})
@@ -230,7 +230,7 @@ def test_a_consumer_gets_no_more_than_its_quota_and_gets_it_all(node: NodeProces
     consumer.close()
 
 
-def test_topics_beyond_a_quota_of_mutations_are_refused_with_its_code(node: NodeProcess) -> None:
+def test_topic_creations_over_the_mutation_quota_are_rejected_with_its_error_code(node: NodeProcess) -> None:
     limit(node, "controller_mutation_rate", 0.1, client_id="maker")
 
     def create(name: str, client_id: str) -> CreateTopicsResponse:
@@ -246,7 +246,7 @@ def test_topics_beyond_a_quota_of_mutations_are_refused_with_its_code(node: Node
     assert create("second", "other").topics[0].error_code == ErrorCode.NONE
 
 
-def test_an_address_that_connects_too_often_is_held_back_and_let_in_later(node: NodeProcess) -> None:
+def test_an_address_that_connects_too_often_is_delayed_and_accepted_later(node: NodeProcess) -> None:
     admin = AdminClient({"bootstrap.servers": node.bootstrap, "log_level": 0})
     assert admin.list_topics(timeout=SECONDS_MAX).topics  # Connected before there is a quota.
     limit(node, "connection_creation_rate", 4, ip="127.0.0.1")
@@ -271,7 +271,7 @@ def test_an_address_that_connects_too_often_is_held_back_and_let_in_later(node: 
 
 
 @pytest.mark.java
-def test_kafkas_tool_sets_shows_and_takes_away_quotas(node: NodeProcess) -> None:
+def test_kafkas_tool_sets_shows_and_removes_quotas(node: NodeProcess) -> None:
     require_capability("java17")
     require_capability("mvn")
 

@@ -42,7 +42,7 @@ def make_topic(http: httpx.Client, base: str, name: str, **body: Any) -> dict[st
     return created
 
 
-def test_sizes_of_log_directories_are_those_of_their_replicas(node: RunningNode, http: httpx.Client) -> None:
+def test_the_size_of_a_log_directory_is_the_sum_of_its_replicas(node: RunningNode, http: httpx.Client) -> None:
     [listed] = http.get("/v1/brokers/1/log-dirs").json()["data"]
     [told] = http.get("/v1/brokers/1/log-dirs?replicas=false").json()["data"]
     assert told["replicas"] == []
@@ -51,9 +51,7 @@ def test_sizes_of_log_directories_are_those_of_their_replicas(node: RunningNode,
     assert told["total_bytes"] == listed["total_bytes"]
 
 
-def test_the_cluster_its_broker_and_its_quorum_describe_one_another(
-    http: httpx.Client, base: str, node: RunningNode
-) -> None:
+def test_the_cluster_broker_and_quorum_resources_agree(http: httpx.Client, base: str, node: RunningNode) -> None:
     [cluster] = http.get("/v3/clusters").json()["data"]
     assert (cluster["kind"], cluster["cluster_id"]) == ("KafkaCluster", node.cluster_id)
     assert cluster == http.get(cluster["metadata"]["self"]).json()
@@ -64,7 +62,7 @@ def test_the_cluster_its_broker_and_its_quorum_describe_one_another(
     assert (quorum["leader_id"], [voter["node_id"] for voter in quorum["voters"]]) == (1, [1])
 
 
-def test_a_topic_is_created_described_grown_and_deleted(http: httpx.Client, base: str) -> None:
+def test_rest_creates_describes_grows_and_deletes_a_topic(http: httpx.Client, base: str) -> None:
     checked = http.post(f"{base}/topics", json={"topic_name": "life", "partitions_count": 2, "validate_only": True})
     assert (checked.status_code, http.get(f"{base}/topics/life").status_code) == (200, 404)
     created = http.post(
@@ -146,15 +144,13 @@ def test_errors_have_the_status_code_and_body_of_rest_v3_and_of_problem_details(
         ("GET", "/topics/missing/records", None),
     ],
 )
-def test_an_error_names_the_topic_that_is_missing(
-    http: httpx.Client, base: str, method: str, path: str, body: Any
-) -> None:
+def test_an_error_names_the_missing_topic(http: httpx.Client, base: str, method: str, path: str, body: Any) -> None:
     problem = http.request(method, base + path, json=body).json()
     assert (problem["status"], problem["detail"]) == (404, "topic missing does not exist")
     assert problem["kafka_error"]["retriable"] is False
 
 
-def test_another_cluster_is_not_here(http: httpx.Client) -> None:
+def test_another_cluster_id_is_not_found(http: httpx.Client) -> None:
     assert http.get("/v3/clusters/other/topics").json()["error_code"] == 404
 
 
@@ -177,7 +173,7 @@ def test_another_cluster_is_not_here(http: httpx.Client) -> None:
         ("/consumer-groups/missing/lags/errors/partitions/0", 40405),
     ],
 )
-def test_what_is_missing_is_told_with_the_code_of_rest_v3(
+def test_a_missing_resource_is_reported_with_the_code_of_rest_v3(
     http: httpx.Client, base: str, path: str, error_code: int
 ) -> None:
     if http.get(f"{base}/topics/errors").status_code == 404:
@@ -199,9 +195,7 @@ def test_offsets_of_a_partition_accept_the_offset_type_of_rest_v3(http: httpx.Cl
     assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (400, "offset_type")
 
 
-def test_authorized_operations_are_told_where_they_are_asked_for(
-    http: httpx.Client, base: str, node: RunningNode
-) -> None:
+def test_authorized_operations_are_returned_on_request(http: httpx.Client, base: str, node: RunningNode) -> None:
     make_topic(http, base, "allowed")
     consumer = Consumer({"bootstrap.servers": node.kafka, "group.id": "allowed"})
     consumer.commit(offsets=[TopicPartition("allowed", 0, 0)], asynchronous=False)
@@ -250,7 +244,7 @@ def test_the_api_is_served_below_the_prefix_of_confluent_server_with_links_that_
     assert not any(path.startswith("/kafka") for path in http.get("/openapi.json").json()["paths"])
 
 
-def test_configuration_is_read_set_altered_and_reset(http: httpx.Client, base: str) -> None:
+def test_rest_reads_sets_alters_and_resets_topic_configs(http: httpx.Client, base: str) -> None:
     make_topic(http, base, "configured", configs=[{"name": "retention.ms", "value": "5000"}])
     here = f"{base}/topics/configured/configs"
     assert len(http.get(here).json()["data"]) == 37
@@ -278,7 +272,7 @@ def test_configuration_is_read_set_altered_and_reset(http: httpx.Client, base: s
     assert http.get(f"{here}/cleanup.policy").json()["is_default"]
 
 
-def test_brokers_and_the_cluster_have_configuration_too(http: httpx.Client, base: str) -> None:
+def test_rest_reads_and_sets_configs_of_brokers_and_the_cluster(http: httpx.Client, base: str) -> None:
     fixed = http.get(f"{base}/brokers/1/configs/num.partitions").json()
     assert (fixed["is_read_only"], fixed["value"]) == (True, "1")
     assert "no partitions" not in fixed["documentation"]
@@ -313,7 +307,7 @@ def test_a_stream_of_records_is_reported_in_order_and_read_back(http: httpx.Clie
     assert [record["offset"] for record in tail["data"]] == [48, 49]
 
 
-def test_reports_come_while_the_request_still_goes_on(node: RunningNode, http: httpx.Client, base: str) -> None:
+def test_produce_reports_arrive_before_the_request_ends(node: RunningNode, http: httpx.Client, base: str) -> None:
     make_topic(http, base, "duplex")
     seen: list[bytes] = []
 
@@ -326,7 +320,7 @@ def test_reports_come_while_the_request_still_goes_on(node: RunningNode, http: h
     assert [json.loads(line)["offset"] for line in seen if line] == [0, 1, 2, 3, 4]
 
 
-def test_a_lone_bad_record_is_a_bad_request_and_an_empty_body_too(http: httpx.Client, base: str) -> None:
+def test_a_single_bad_record_and_an_empty_body_are_bad_requests(http: httpx.Client, base: str) -> None:
     make_topic(http, base, "lone")
     assert (
         http.post(f"{base}/topics/lone/records", content=b'{"value": {"type": "BINARY", "data": "!"}}').status_code
@@ -339,7 +333,7 @@ def test_a_lone_bad_record_is_a_bad_request_and_an_empty_body_too(http: httpx.Cl
 
 
 @pytest.mark.parametrize("address", ["records", "records:batch"])
-def test_records_with_an_idempotency_key_are_refused(http: httpx.Client, base: str, address: str) -> None:
+def test_records_with_an_idempotency_key_are_rejected(http: httpx.Client, base: str, address: str) -> None:
     name = f"once-{len(address)}"
     make_topic(http, base, name)
     body = {"entries": [{"id": "a", "value": {"data": 1}}]} if address == "records:batch" else {"value": {"data": 1}}
@@ -349,7 +343,7 @@ def test_records_with_an_idempotency_key_are_refused(http: httpx.Client, base: s
     assert http.get(f"{base}/topics/{name}/records").json()["data"] == []
 
 
-def test_a_batch_is_reported_by_id(http: httpx.Client, base: str) -> None:
+def test_a_produced_batch_is_reported_by_entry_id(http: httpx.Client, base: str) -> None:
     make_topic(http, base, "batch")
     entries = [
         {"id": "good", "value": {"type": "STRING", "data": "é"}},
@@ -365,7 +359,7 @@ def test_a_batch_is_reported_by_id(http: httpx.Client, base: str) -> None:
     assert (twice.status_code, twice.json()["error_code"]) == (400, 42208)
 
 
-def test_records_of_kafka_clients_are_shown_whatever_they_hold(
+def test_records_of_kafka_clients_are_shown_whatever_their_bytes(
     node: RunningNode, http: httpx.Client, base: str
 ) -> None:
     make_topic(http, base, "mixed")
@@ -386,7 +380,7 @@ def test_records_of_kafka_clients_are_shown_whatever_they_hold(
     assert binary[0]["value"] == {"type": "BINARY", "data": "eyJhIjogMX0="}
 
 
-def test_offsets_by_position_and_time_and_deletion_of_records(http: httpx.Client, base: str) -> None:
+def test_rest_lists_offsets_by_position_and_timestamp_and_deletes_records(http: httpx.Client, base: str) -> None:
     make_topic(http, base, "offsets", configs=[{"name": "retention.ms", "value": "-1"}])
     body = "".join(json.dumps({"value": {"data": n}, "timestamp": f"2024-01-0{n + 1}T00:00:00Z"}) for n in range(5))
     assert http.post(f"{base}/topics/offsets/records", content=body).status_code == 200
@@ -399,7 +393,7 @@ def test_offsets_by_position_and_time_and_deletion_of_records(http: httpx.Client
     assert [record["offset"] for record in http.get(f"{base}/topics/offsets/records").json()["data"]] == [3, 4]
 
 
-def test_groups_members_commits_and_lag(node: RunningNode, http: httpx.Client, base: str) -> None:
+def test_rest_describes_groups_members_commits_and_lag(node: RunningNode, http: httpx.Client, base: str) -> None:
     make_topic(http, base, "lagging", partitions_count=2)
     body = "".join(json.dumps({"partition_id": n % 2, "value": {"data": n}}) for n in range(10))
     assert http.post(f"{base}/topics/lagging/records", content=body).status_code == 200
@@ -480,7 +474,9 @@ def test_groups_members_commits_and_lag(node: RunningNode, http: httpx.Client, b
     assert http.get(here).status_code == 404
 
 
-def test_a_topic_tells_the_groups_that_have_to_do_with_it(node: RunningNode, http: httpx.Client, base: str) -> None:
+def test_a_topic_lists_the_groups_that_consume_it_or_committed_offsets(
+    node: RunningNode, http: httpx.Client, base: str
+) -> None:
     make_topic(http, base, "asked", partitions_count=3)
     make_topic(http, base, "besides")
     producer = Producer({"bootstrap.servers": node.kafka})
@@ -516,7 +512,7 @@ def metric(http: httpx.Client, name: str, **labels: str) -> float | None:
     return next((sample.value for sample in samples if sample.name == name and sample.labels == labels), None)
 
 
-def test_lists_come_in_pages_when_asked(http: httpx.Client, base: str) -> None:
+def test_lists_are_paged_on_request(http: httpx.Client, base: str) -> None:
     for number in range(5):
         make_topic(http, base, f"page-{number}")
     url: str | None = f"{base}/topics?page_size=2&q=page-"
@@ -538,9 +534,7 @@ def test_lists_come_in_pages_when_asked(http: httpx.Client, base: str) -> None:
     assert http.get(f"{base}/topics?sort=colour").status_code == 400
 
 
-def test_topics_are_sorted_by_what_they_hold_and_empty_ones_are_told(
-    node: RunningNode, http: httpx.Client, base: str
-) -> None:
+def test_rest_sorts_topics_by_size_and_lists_empty_ones(node: RunningNode, http: httpx.Client, base: str) -> None:
     producer = Producer({"bootstrap.servers": node.kafka})
     for name, count in (("holds-a", 2), ("holds-b", 0), ("holds-c", 3), ("holds-d", 0)):
         make_topic(http, base, name)
@@ -562,7 +556,7 @@ def test_topics_are_sorted_by_what_they_hold_and_empty_ones_are_told(
     assert names("empty_only=true") == ["holds-b", "holds-d"]
 
 
-def test_transactions_and_users_are_listed(node: RunningNode, http: httpx.Client) -> None:
+def test_rest_lists_transactions_and_users(node: RunningNode, http: httpx.Client) -> None:
     producer = Producer({"bootstrap.servers": node.kafka, "transactional.id": "listed"})
     producer.init_transactions(30)
     listed = http.get("/v1/transactions", params={"q": "listed", "page_size": 1}).json()
@@ -572,7 +566,7 @@ def test_transactions_and_users_are_listed(node: RunningNode, http: httpx.Client
     assert http.get("/v1/users").json() == {"data": []}
 
 
-def test_without_logins_there_are_no_tokens_and_without_an_authorizer_no_entries(http: httpx.Client) -> None:
+def test_without_logins_there_are_no_tokens_and_without_an_authorizer_no_acls(http: httpx.Client) -> None:
     cluster = http.get("/v3/clusters").json()["data"][0]["metadata"]["self"]
     refused = http.get(f"{cluster}/acls")
     assert (refused.status_code, refused.json()["kafka_error"]["name"]) == (400, "SECURITY_DISABLED")
@@ -583,7 +577,7 @@ def test_without_logins_there_are_no_tokens_and_without_an_authorizer_no_entries
         assert refused.json()["kafka_error"]["name"] == "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"
 
 
-def test_health_probes_and_metrics(http: httpx.Client, node: RunningNode) -> None:
+def test_health_probes_and_metrics_are_served(http: httpx.Client, node: RunningNode) -> None:
     health = http.get("/v1/cluster/health").json()
     assert (health["is_healthy"], health["reasons"], health["controller_id"], health["brokers"]) == (True, [], 1, [1])
     for probe in ("/livez", "/readyz", "/healthz"):
@@ -598,7 +592,7 @@ def test_health_probes_and_metrics(http: httpx.Client, node: RunningNode) -> Non
     assert (metric(http, "kraft_loop_step_seconds_count") or 0) > 0, "a node that starts has steps of 1 ms"
 
 
-def test_the_pages_need_nothing_from_elsewhere(http: httpx.Client) -> None:
+def test_the_console_loads_nothing_from_other_hosts(http: httpx.Client) -> None:
     for path in ("/", "/docs"):
         answer = http.get(path)
         assert answer.headers["content-type"].startswith("text/html")
@@ -611,7 +605,7 @@ def test_the_pages_need_nothing_from_elsewhere(http: httpx.Client) -> None:
     assert http.get("/ui/topics").text == http.get("/").text == http.get("/ui").text
 
 
-def test_the_console_has_no_script_or_style_in_its_pages(http: httpx.Client) -> None:
+def test_the_console_has_no_inline_script_or_style(http: httpx.Client) -> None:
     policy = http.get("/ui/topic?name=x").headers["content-security-policy"]
     assert "script-src 'self'" in policy
     assert "unsafe" not in policy
@@ -628,7 +622,7 @@ def test_the_console_has_no_script_or_style_in_its_pages(http: httpx.Client) -> 
     assert http.get("/assets/pages.py").status_code == 404
 
 
-def test_a_page_of_another_site_changes_nothing(http: httpx.Client, base: str) -> None:
+def test_a_cross_origin_request_changes_nothing(http: httpx.Client, base: str) -> None:
     make_topic(http, base, "kept")
     rebound = {"Host": "evil.example:8080"}
     assert http.get(f"{base}/topics", headers=rebound).json()["error_code"] == 40302
@@ -647,7 +641,7 @@ def test_a_page_of_another_site_changes_nothing(http: httpx.Client, base: str) -
     assert http.post(f"{base}/topics/kept/records", content=record, headers=own).json()["offset"] == 0
 
 
-def test_a_read_only_admin_answers_and_changes_nothing(tmp_path: Path) -> None:
+def test_a_read_only_admin_serves_reads_and_refuses_changes(tmp_path: Path) -> None:
     with (
         running_node(tmp_path, "--set", "kraft.admin.read.only=true") as node,
         httpx.Client(base_url=node.admin, timeout=30) as http,
@@ -658,7 +652,7 @@ def test_a_read_only_admin_answers_and_changes_nothing(tmp_path: Path) -> None:
         assert (refused.status_code, refused.json()["error_code"]) == (403, 40301)
 
 
-def test_features_are_lowered_and_raised_again(http: httpx.Client) -> None:
+def test_rest_features_are_downgraded_and_upgraded(http: httpx.Client) -> None:
     def change(status: int = 200, **body: Any) -> Any:
         answer = http.post("/v1/features", json=body)
         assert answer.status_code == status, answer.text
@@ -683,7 +677,7 @@ def test_features_are_lowered_and_raised_again(http: httpx.Client) -> None:
     assert "levels" in json.dumps(change(400, levels={}))
 
 
-def test_quotas_are_set_shown_and_taken_back(http: httpx.Client) -> None:
+def test_rest_quotas_are_set_listed_and_removed(http: httpx.Client) -> None:
     def change(status: int = 200, **body: Any) -> Any:
         answer = http.post("/v1/quotas", json=body)
         assert answer.status_code == status, answer.text

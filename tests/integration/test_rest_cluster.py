@@ -39,7 +39,7 @@ def leaders(cluster: Started, node: int, topic: str) -> list[int]:
     return [int(each["leader"]["related"].rpartition("/")[2]) for each in partitions]
 
 
-def test_any_node_takes_a_change_and_every_node_shows_it(cluster: Started) -> None:
+def test_any_node_accepts_a_change_and_every_node_shows_it(cluster: Started) -> None:
     answer = httpx.post(
         f"{cluster.base(2)}/topics",
         json={"topic_name": "t", "partitions_count": 6, "replication_factor": 3},
@@ -61,7 +61,7 @@ def test_any_node_takes_a_change_and_every_node_shows_it(cluster: Started) -> No
     ) == ([1, 2, 3], 1)
 
 
-def test_the_coordinator_tells_the_lag_of_partitions_that_it_does_not_host(cluster: Started) -> None:
+def test_the_coordinator_reports_the_lag_of_partitions_on_other_brokers(cluster: Started) -> None:
     """Six partitions with one replica each: two thirds of them are elsewhere, whoever coordinates the group."""
     topic = {"topic_name": "lagging", "partitions_count": 6, "replication_factor": 1}
     assert httpx.post(f"{cluster.base(1)}/topics", json=topic, timeout=30).status_code == 201
@@ -83,13 +83,13 @@ def test_the_coordinator_tells_the_lag_of_partitions_that_it_does_not_host(clust
     assert sums == [150]
 
 
-def test_a_group_that_is_missing_is_so_whichever_node_coordinates_it(cluster: Started) -> None:
+def test_a_missing_group_is_404_whichever_node_coordinates_it(cluster: Started) -> None:
     for number in range(8):
         answer = httpx.get(f"{cluster.base(1)}/consumer-groups/missing-{number}", timeout=30)
         assert (answer.status_code, answer.json()["error_code"]) == (404, 40405), answer.text
 
 
-def test_a_stopped_broker_is_waited_for_briefly_and_named(cluster: Started) -> None:
+def test_a_stopped_broker_is_awaited_briefly_and_then_named(cluster: Started) -> None:
     paths = ("/consumer-groups", "/consumer-groups/-/lag-summary", "/topics/t/partitions/-/replica-status")
     cluster_path = cluster.base(1).removeprefix(cluster.admins[1])
     for path in paths:
@@ -151,7 +151,7 @@ def groups_of_topic(cluster: Started, node: int) -> tuple[dict[str, int], list[i
     return coordinators, [each["broker_id"] for each in told["unanswered_brokers"]]
 
 
-def test_every_node_tells_the_groups_of_a_topic_and_the_sizes_of_each_nodes_directories(cluster: Started) -> None:
+def test_every_node_returns_the_groups_of_a_topic_and_the_directory_sizes_of_each_node(cluster: Started) -> None:
     for number in range(8):
         commit_in(cluster, f"of-t-{number}")
     told = [groups_of_topic(cluster, node) for node in cluster.admins]
@@ -168,7 +168,7 @@ def test_every_node_tells_the_groups_of_a_topic_and_the_sizes_of_each_nodes_dire
             assert directory["size_bytes"] == sum(each["size_bytes"] for each in replicas)
 
 
-def test_a_stopped_node_is_named_by_the_groups_of_a_topic_and_by_its_own_sizes(cluster: Started) -> None:
+def test_a_stopped_node_is_named_in_the_groups_of_a_topic_and_in_its_directory_sizes(cluster: Started) -> None:
     before, _ = groups_of_topic(cluster, 1)
     stopped = next(broker for broker in before.values() if broker != 1)
     rest = {group: broker for group, broker in before.items() if broker != stopped}
@@ -189,7 +189,7 @@ def test_a_stopped_node_is_named_by_the_groups_of_a_topic_and_by_its_own_sizes(c
     bring_leaders_back(cluster)
 
 
-def test_maintenance_moves_leaders_off_and_its_end_and_an_election_bring_them_back(cluster: Started) -> None:
+def test_maintenance_moves_leaders_away_and_its_end_with_an_election_brings_them_back(cluster: Started) -> None:
     assert (
         httpx.put(f"{cluster.admins[1]}/v1/brokers/2/maintenance", timeout=30).json()["desired_state"] == "maintenance"
     )
@@ -221,7 +221,7 @@ def test_a_fenced_broker_leads_no_partition_and_may_lead_after_unfencing(cluster
     assert httpx.delete(f"{cluster.admins[1]}/v1/brokers/2/fence", timeout=30).status_code == 409
 
 
-def test_a_partition_is_moved_by_kafkas_file_and_its_move_is_shown(cluster: Started) -> None:
+def test_a_partition_is_moved_by_kafkas_reassignment_file_and_its_progress_is_shown(cluster: Started) -> None:
     assert (
         httpx.post(
             f"{cluster.base(1)}/topics", json={"topic_name": "m", "replicas_assignments": {"0": [1]}}, timeout=30
@@ -311,7 +311,7 @@ def test_a_killed_node_is_reported_by_health_events_and_the_command(cluster: Sta
     assert main(["elections", "losses", "t", "--admin", cluster.admins[2]]) == 0
 
 
-def test_a_broker_that_runs_is_unregistered_by_force_alone_and_is_then_named(
+def test_a_running_broker_is_unregistered_only_by_force_and_then_reported_not_ready(
     cluster: Started, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = ["brokers", "unregister", "2", "--yes", "--bootstrap-server", f"127.0.0.1:{cluster.kafka}"]

@@ -22,7 +22,7 @@ def grow(http: httpx.Client, topic: str, partitions: int, tag: str) -> httpx.Res
     return http.patch(f"/topics/{topic}", json={"partitions_count": partitions}, headers={"If-Match": tag})
 
 
-def test_a_change_with_if_match_is_made_only_while_what_was_read_is_true(http: httpx.Client) -> None:
+def test_a_change_with_if_match_succeeds_only_while_its_etag_is_current(http: httpx.Client) -> None:
     assert http.post("/topics", json={"topic_name": "grown", "partitions_count": 1}).status_code == 201
     tag = http.get("/topics/grown").headers["etag"]
     assert grow(http, "grown", 2, tag).status_code == 200
@@ -39,7 +39,7 @@ def test_a_change_with_if_match_is_made_only_while_what_was_read_is_true(http: h
     assert grow(http, "grown", 5, "*").status_code == 412, "it is gone"
 
 
-def test_a_setting_is_changed_by_one_of_two_who_have_read_the_same(http: httpx.Client) -> None:
+def test_of_two_changes_with_the_same_etag_only_the_first_succeeds(http: httpx.Client) -> None:
     http.post("/topics", json={"topic_name": "set", "partitions_count": 1}).raise_for_status()
     path = "/topics/set/configs/retention.ms"
     tag = http.get(path).headers["etag"]
@@ -48,7 +48,7 @@ def test_a_setting_is_changed_by_one_of_two_who_have_read_the_same(http: httpx.C
     assert http.get(path).json()["value"] == "1"
 
 
-def test_if_match_where_it_can_mean_nothing_is_refused(http: httpx.Client) -> None:
+def test_if_match_on_a_request_without_an_etag_is_rejected(http: httpx.Client) -> None:
     posted = http.post("/topics", json={"topic_name": "never"}, headers={"If-Match": "*"})
     assert posted.status_code == 400
     assert http.get("/topics/never").status_code == 404
@@ -65,7 +65,7 @@ def test_an_unchanged_response_is_not_sent_again(http: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("query", ["state=Ongoing", "pagesize=5", "page_size=5&page_sise=5"])
-def test_a_query_parameter_that_is_not_known_is_refused(http: httpx.Client, query: str) -> None:
+def test_an_unknown_query_parameter_is_rejected(http: httpx.Client, query: str) -> None:
     answer = http.get(f"/topics?{query}")
     assert answer.status_code == 400
     name = query.rpartition("&")[2].partition("=")[0]
@@ -73,6 +73,6 @@ def test_a_query_parameter_that_is_not_known_is_refused(http: httpx.Client, quer
     assert "page_size, page_token" in answer.json()["detail"]
 
 
-def test_pages_may_be_asked_with_anything(http: httpx.Client) -> None:
+def test_pages_accept_any_query_parameter(http: httpx.Client) -> None:
     origin = httpx.URL(http.base_url).copy_with(path="/ui/topic", query=b"topic=a&whatever=b")
     assert httpx.get(origin, timeout=30).status_code == 200

@@ -65,7 +65,7 @@ def document() -> dict[str, Any]:
 OPERATIONS = [found.ok() for found in schemathesis.openapi.from_dict(document()).get_all_operations()]
 
 
-def test_the_live_document_is_the_one_that_is_tested(node: RunningNode) -> None:
+def test_the_fuzzed_document_is_the_one_that_a_node_serves(node: RunningNode) -> None:
     assert httpx.get(f"{node.admin}/openapi.json", timeout=30).json() == document()
 
 
@@ -77,7 +77,7 @@ def test_the_live_document_is_the_one_that_is_tested(node: RunningNode) -> None:
     derandomize=True,
 )
 @given(data=st.data())
-def test_every_operation_answers_as_documented(
+def test_every_operation_responds_as_documented(
     operation: schemathesis.schemas.APIOperation, node: RunningNode, data: st.DataObject
 ) -> None:
     """Half of the requests speak of things that exist, so that more than 404 is seen; those are not deleted."""

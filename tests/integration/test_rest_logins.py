@@ -195,13 +195,13 @@ def test_a_change_is_audited_with_name_and_address_whichever_node_served_it(guar
     assert changed() == [("User:bob", f"127.0.0.{node + 2}", str(86_400_000 + node)) for node in range(3)]
 
 
-def test_facts_and_metrics_need_describe_on_the_cluster(guarded: Guarded) -> None:
+def test_cluster_information_and_metrics_need_describe_on_the_cluster(guarded: Guarded) -> None:
     assert guarded.everywhere("alice", "GET", "/metrics") == [403] * 3
     assert guarded.everywhere("alice", "GET", "/v1/events") == [403] * 3
     assert guarded.everywhere("admin", "GET", "/metrics") == [200] * 3
 
 
-def test_a_login_and_its_streams_end_with_the_credential(guarded: Guarded) -> None:
+def test_a_login_and_its_streams_end_when_the_credential_is_removed(guarded: Guarded) -> None:
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
     guarded.scram(UserScramCredentialUpsertion("carol", info, b"p-carol"))
     guarded.kraft("acls", "add", "--allow-principal", "User:carol", "--operation", "Describe", "--cluster")
@@ -216,7 +216,7 @@ def test_a_login_and_its_streams_end_with_the_credential(guarded: Guarded) -> No
     until(lambda: guarded.everywhere("carol", "GET", "/v1/node") == [401] * 3)
 
 
-def test_a_stream_ends_with_the_right_to_see_it(guarded: Guarded) -> None:
+def test_a_stream_ends_when_its_permission_is_removed(guarded: Guarded) -> None:
     entry = ("--allow-principal", "User:bob", "--operation", "Describe", "--cluster")
     guarded.kraft("acls", "add", *entry)
     until(lambda: guarded.everywhere("bob", "GET", "/v1/events") == [200] * 3)
@@ -230,7 +230,7 @@ def test_a_stream_ends_with_the_right_to_see_it(guarded: Guarded) -> None:
     until(lambda: guarded.everywhere("bob", "GET", "/v1/events") == [403] * 3)
 
 
-def test_a_changed_password_ends_the_old_one_and_begins_the_new(guarded: Guarded) -> None:
+def test_a_changed_password_invalidates_the_old_one(guarded: Guarded) -> None:
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
     guarded.scram(UserScramCredentialUpsertion("dave", info, b"old"))
     until(lambda: guarded.everywhere("dave:old", "GET", "/v1/node") == [200] * 3)
@@ -252,7 +252,7 @@ ENTRY = {
 SEARCH = "resource_type=ANY&pattern_type=ANY&operation=ANY&permission=ANY"
 
 
-def test_entries_are_added_found_and_removed_with_the_callers_rights(guarded: Guarded) -> None:
+def test_acls_are_added_listed_and_removed_with_the_permissions_of_the_caller(guarded: Guarded) -> None:
     denied = {**ENTRY, "pattern_type": "PREFIXED", "resource_name": "ord", "permission": "DENY", "host": "10.0.0.1"}
     assert guarded.everywhere("bob", "POST", ":/acls", json=ENTRY) == [403] * 3
     assert guarded.everywhere("bob", "GET", ":/acls") == [403] * 3
@@ -284,7 +284,7 @@ def test_entries_are_added_found_and_removed_with_the_callers_rights(guarded: Gu
     until(lambda: [known(node) for node in range(3)] == [0, 0, 0])
 
 
-def test_who_may_do_what_is_told_with_the_entry_that_decides(guarded: Guarded) -> None:
+def test_the_permissions_of_a_principal_are_listed_with_the_deciding_acl(guarded: Guarded) -> None:
     deny = {**ENTRY, "principal": "User:*", "permission": "DENY", "host": "10.0.0.1"}
     assert guarded.ask("admin", "POST", ":/acls:batch", json={"data": [ENTRY, deny]}).status_code == 201
 
@@ -322,7 +322,7 @@ def test_users_get_and_lose_passwords_over_http(guarded: Guarded) -> None:
     until(lambda: guarded.everywhere("admin", "DELETE", "/v1/users/erin") == [404] * 3)
 
 
-def test_tokens_are_their_callers_own(guarded: Guarded) -> None:
+def test_a_user_manages_only_its_own_tokens(guarded: Guarded) -> None:
     made = guarded.ask("alice", "POST", "/v1/delegation-tokens", json={"renewers": ["User:bob"]})
     assert made.status_code == 201, made.text
     token = made.json()
@@ -345,7 +345,7 @@ def test_tokens_are_their_callers_own(guarded: Guarded) -> None:
     assert guarded.ask("alice", "POST", "/v1/delegation-tokens:renew", json=term).status_code == 404
 
 
-def test_commands_that_ask_over_http_log_in_as_those_that_ask_by_kafkas_protocol(
+def test_commands_over_http_log_in_with_the_same_properties_as_over_the_kafka_protocol(
     guarded: Guarded, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ask = ["events", "--admin", guarded.urls[0], "--output", "json"]
@@ -355,7 +355,7 @@ def test_commands_that_ask_over_http_log_in_as_those_that_ask_by_kafkas_protocol
     assert json.loads(capsys.readouterr().out)["events"]
 
 
-def test_the_console_works_with_the_browsers_login_and_logs_out(guarded: Guarded, tmp_path: Path) -> None:
+def test_the_console_uses_the_login_of_the_browser_and_logs_out(guarded: Guarded, tmp_path: Path) -> None:
     require_capability("chromium")
     url = guarded.urls[0]
     with browser(tmp_path / "profile") as tab:
@@ -371,7 +371,7 @@ def test_the_console_works_with_the_browsers_login_and_logs_out(guarded: Guarded
         assert tab.complaints == []
 
 
-def test_guesses_have_to_wait_while_known_logins_and_other_addresses_do_not(guarded: Guarded) -> None:
+def test_password_guesses_are_delayed_and_known_logins_and_other_addresses_are_not(guarded: Guarded) -> None:
     """From an address of their own, so that the other tests need not wait."""
     assert guarded.ask("alice", "GET", "/v1/node", host="127.0.0.77").status_code == 200
 

@@ -39,7 +39,7 @@ def client(node: NodeProcess, tls: Tls | None = None) -> httpx.Client:
     return httpx.Client(base_url=node.admin_url, verify=context, timeout=SECONDS_MAX, trust_env=False)
 
 
-def test_the_node_tells_https_and_its_links_lead_there(node: NodeProcess) -> None:
+def test_the_node_announces_https_and_its_links_use_it(node: NodeProcess) -> None:
     assert node.admin_url.startswith("https://127.0.0.1:")
     with client(node) as asking:
         [cluster] = asking.get("/v3/clusters").json()["data"]
@@ -52,12 +52,12 @@ def test_the_node_tells_https_and_its_links_lead_there(node: NodeProcess) -> Non
         assert asking.get("/openapi.json").status_code == 200
 
 
-def test_events_are_streamed(node: NodeProcess) -> None:
+def test_events_are_streamed_over_https(node: NodeProcess) -> None:
     with client(node) as asking, asking.stream("GET", "/v1/events", headers={"Accept": "text/event-stream"}) as stream:
         assert next(stream.iter_lines()) == "retry: 1000"
 
 
-def test_commands_trust_the_authority_of_their_file(
+def test_commands_trust_the_ca_of_their_configuration_file(
     node: NodeProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ask = ["events", "--admin", node.admin_url, "--output", "json"]
@@ -73,7 +73,7 @@ def test_a_client_that_trusts_another_authority_cannot_connect(node: NodeProcess
         asking.get("/livez")
 
 
-def test_plain_http_is_not_served(node: NodeProcess) -> None:
+def test_plain_http_is_refused(node: NodeProcess) -> None:
     with pytest.raises(httpx.TransportError):
         httpx.get(f"{node.admin_url.replace('https', 'http')}/livez", trust_env=False)
     with client(node) as asking:
@@ -82,7 +82,7 @@ def test_plain_http_is_not_served(node: NodeProcess) -> None:
     assert [(each["listener"], each["mechanism"], each["failure"]) for each in failed] == [("HTTP_ADMIN", "TLS", "tls")]
 
 
-def test_certificates_that_change_are_shown_to_the_next_connection(node: NodeProcess) -> None:
+def test_renewed_certificates_are_used_for_the_next_connection(node: NodeProcess) -> None:
     key, chain = certificates().renewed()
     stored = node.directory.parent / "node.pem"
     (stored.parent / "new.pem").write_text(key + chain)
@@ -93,7 +93,7 @@ def test_certificates_that_change_are_shown_to_the_next_connection(node: NodePro
         time.sleep(0.1)
 
 
-def test_health_doctor_and_metrics_tell_when_the_certificate_ends(
+def test_health_doctor_and_metrics_report_when_the_certificate_expires(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     directory = certificates().write(tmp_path)
@@ -117,7 +117,7 @@ def shown(node: NodeProcess) -> bytes:
         return certificate
 
 
-def test_a_certificate_gives_the_principal_and_who_shows_none_gets_in_nowhere(tmp_path: Path) -> None:
+def test_a_certificate_names_the_principal_and_a_client_without_one_is_denied_everywhere(tmp_path: Path) -> None:
     directory = certificates().write(tmp_path)
     sets = (
         f"kraft.admin.ssl.keystore.location={directory}/node.pem",

@@ -27,12 +27,12 @@ def _sets() -> list[list[str]]:
 SETS = _sets()
 
 
-def test_every_sample_is_started_below() -> None:
+def test_every_sample_has_a_start_test() -> None:
     assert sorted(name for names in SETS for name in names) == sorted(SAMPLES)
 
 
 @pytest.mark.parametrize("names", SETS, ids="+".join)
-def test_samples_start_as_they_are(names: list[str], tmp_path: Path) -> None:
+def test_samples_start_unchanged(names: list[str], tmp_path: Path) -> None:
     require_capability("netns")
     samples = " ".join(str(SAMPLES[name]) for name in names)
     script = (

@@ -132,7 +132,7 @@ def test_nodes_and_clients_log_in_by_plain(secured: Secured) -> None:
     assert asyncio.run(read()) == values
 
 
-def test_a_wrong_password_or_no_login_gets_nothing(secured: Secured) -> None:
+def test_a_wrong_password_or_missing_login_is_refused(secured: Secured) -> None:
     wrong = secured.librdkafka(password="guess")
     nobody = {**secured.librdkafka(), "security.protocol": "SSL"}
     scram = secured.librdkafka("SCRAM-SHA-256")
@@ -141,7 +141,9 @@ def test_a_wrong_password_or_no_login_gets_nothing(secured: Secured) -> None:
             AdminClient(settings).list_topics(timeout=2)
 
 
-def test_kraft_logs_in_by_kafkas_client_keys(secured: Secured, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_kraft_cli_logs_in_with_kafkas_client_properties(
+    secured: Secured, capsys: pytest.CaptureFixture[str]
+) -> None:
     arguments = ["topics", "list", "--bootstrap-server", secured.cluster.bootstrap]
     assert main([*arguments, "--command-config", secured.command_config()]) == 0
     assert "mixed" in capsys.readouterr().out
@@ -189,7 +191,7 @@ def get_in(
         return sum(askers.map(is_let_in, secured.cluster.bootstrap.split(",")))
 
 
-def test_users_of_plain_come_and_go_while_nodes_run_and_sessions_stay(secured: Secured) -> None:
+def test_plain_users_are_added_and_removed_at_run_time_and_open_sessions_stay(secured: Secured) -> None:
     failures: list[Any] = []
     producer = Producer({**secured.librdkafka(), "acks": "all"})
     (secured.directory / "bob").write_text("b-secret")
@@ -217,7 +219,7 @@ def put_scram(secured: Secured, mechanism: str, user: str = "alice") -> None:
         future.result(SECONDS_MAX)
 
 
-def test_a_quorum_of_several_begins_with_the_credentials_that_were_named_when_it_was_formatted(tmp_path: Path) -> None:
+def test_a_quorum_of_several_starts_with_the_credentials_given_at_formatting(tmp_path: Path) -> None:
     """By kraft-node --format on two nodes, by kraft storage format on the third: none has to be the first leader."""
     (tmp_path / "node.properties").write_text(NODE.format(protocol="SASL_PLAINTEXT"))
     scram = ("--add-scram", "SCRAM-SHA-512=[name=carol,password=c-secret]")
@@ -267,7 +269,7 @@ def test_a_user_with_a_scram_password_logs_in(
     assert "invalid credentials" in capsys.readouterr().err
 
 
-def test_kraft_adds_lists_and_removes_users_whose_passwords_no_option_shows(
+def test_the_kraft_cli_adds_lists_and_removes_users_without_passwords_in_options(
     secured: Secured, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def kraft(*arguments: str) -> tuple[int, str]:
@@ -297,7 +299,7 @@ def test_kraft_adds_lists_and_removes_users_whose_passwords_no_option_shows(
 
 
 @pytest.mark.java
-def test_kafkas_own_tools_give_a_scram_password_and_log_in_by_it(secured: Secured) -> None:
+def test_kafkas_tools_set_a_scram_password_and_log_in_with_it(secured: Secured) -> None:
     require_capability("java17")
     require_capability("mvn")
     address = ("--bootstrap-server", secured.cluster.bootstrap)
@@ -311,7 +313,7 @@ def test_kafkas_own_tools_give_a_scram_password_and_log_in_by_it(secured: Secure
     assert "ERROR" not in produced.stderr, produced.stderr
 
 
-def test_sessions_are_renewed(secured: Secured) -> None:
+def test_sessions_are_reauthenticated(secured: Secured) -> None:
     """connections.max.reauth.ms is three seconds: nodes and clients have logged in again by the end."""
     producer = Producer({**secured.librdkafka(), "acks": "all"})
     failures: list[Any] = []
@@ -324,7 +326,7 @@ def test_sessions_are_renewed(secured: Secured) -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
-def test_the_sink_of_spark_logs_in_and_has_its_topic_made(secured: Secured, mechanism: str) -> None:
+def test_the_spark_sink_logs_in_and_creates_its_topic(secured: Secured, mechanism: str) -> None:
     from kraft.spark.client.wire import WireCluster, WireError
     from kraft.spark.client.wire_security import security_of
     from kraft.spark.sink.batch_commit import BatchOrigin, CommitRules, SinkIdentity, commit_batch

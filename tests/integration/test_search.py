@@ -58,7 +58,7 @@ def test_a_key_is_found_in_the_partition_where_java_clients_put_it(http: httpx.C
     assert end["records_read"] < RECORDS / PARTITIONS * 1.1
 
 
-def test_progress_comes_while_it_reads_and_the_rate_is_bounded(http: httpx.Client) -> None:
+def test_a_search_reports_progress_while_it_reads_and_its_rate_is_limited(http: httpx.Client) -> None:
     began = time.monotonic()
     told = search(http, where=".order.id == 199999")
     took = time.monotonic() - began
@@ -70,7 +70,7 @@ def test_progress_comes_while_it_reads_and_the_rate_is_bounded(http: httpx.Clien
     assert took > 0.9 * RECORDS / RECORDS_PER_SECOND
 
 
-def test_it_ends_with_the_hits_or_the_time_that_were_asked_for(http: httpx.Client) -> None:
+def test_a_search_ends_at_the_requested_number_of_hits_or_time(http: httpx.Client) -> None:
     assert search(http, text="customer-1", limit=5)[-1]["reason"] == "hits"
     late = search(http, text="nowhere", seconds=1)[-1]
     assert (late["reason"], late["hits"]) == ("time", 0)
@@ -79,7 +79,7 @@ def test_it_ends_with_the_hits_or_the_time_that_were_asked_for(http: httpx.Clien
     assert sum(positions.values()) == late["offsets_read"]
 
 
-def test_a_search_too_many_is_refused_and_a_client_that_goes_ends_its_own(http: httpx.Client) -> None:
+def test_a_search_over_the_limit_is_refused_and_a_disconnect_ends_a_search(http: httpx.Client) -> None:
     query = {"text": "nowhere", "seconds": 120}
     began = time.monotonic()
     with ExitStack() as stack:
@@ -97,7 +97,7 @@ def test_a_search_too_many_is_refused_and_a_client_that_goes_ends_its_own(http: 
         assert time.monotonic() - began < WHOLE_SECONDS / 2, "they go on without their clients"
 
 
-def test_a_topic_that_is_missing_and_a_parameter_that_is_unknown_are_refused(http: httpx.Client) -> None:
+def test_a_search_of_a_missing_topic_or_with_an_unknown_parameter_is_rejected(http: httpx.Client) -> None:
     assert http.get("/v1/topics/missing/records:search?text=a").json()["error_code"] == 40403
     unknown = http.get("/v1/topics/orders/records:search?txt=a")
     assert unknown.status_code == 400

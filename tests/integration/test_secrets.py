@@ -127,7 +127,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planted]:
         yield found
 
 
-def test_who_has_the_secrets_gets_in_and_no_secret_is_shown_anywhere(
+def test_clients_with_the_secrets_log_in_and_no_secret_is_shown_anywhere(
     planted: Planted, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shown = []
@@ -167,7 +167,7 @@ def test_who_has_the_secrets_gets_in_and_no_secret_is_shown_anywhere(
             assert not [text for text in haystack if form in text], secret
 
 
-def test_a_secret_on_the_command_line_ends_the_start(tmp_path: Path) -> None:
+def test_a_secret_on_the_command_line_aborts_the_start(tmp_path: Path) -> None:
     from kraft.cli.node import UNUSABLE
     from kraft.cli.node import main as node
 
@@ -194,7 +194,7 @@ public class Show {
 
 
 @pytest.mark.java
-def test_variables_mean_what_they_mean_to_kafka(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_config_variables_are_resolved_as_by_kafka(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where Kafka gives an error, or leaves a variable of a provider as it stands, this is an error here."""
     require_capability("java17")
     require_capability("mvn")

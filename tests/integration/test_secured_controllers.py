@@ -85,7 +85,7 @@ def rolled(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Rolled]:
             node.__exit__(None, None, None)
 
 
-def test_controllers_go_over_to_sasl_ssl_one_by_one_while_a_producer_writes(rolled: Rolled) -> None:
+def test_controllers_migrate_to_sasl_ssl_one_by_one_under_a_producer(rolled: Rolled) -> None:
     rolled.nodes = {node: rolled.make(node, STEPS[0]) for node in NODES}
     starters = [threading.Thread(target=process.start) for process in rolled.nodes.values()]
     for starter in starters:
