@@ -1,16 +1,16 @@
 """A Spark data source for Kafka topics without jars: `format("kraft")`.
 
-Lives here: the PySpark `DataSource` with its batch reader, stream reader and sinks, planning (pure), and the clients
-that read and write. Enters: the options of Spark's own Kafka connector, under the same names and with the same
-meaning; only the format's name changes. Leaves: Arrow record batches with the official row schema, offsets in the
-official JSON shape. Deliberately absent: continuous mode (Spark's Python API has none) and any use of consumer-group
-membership.
+The package holds the PySpark `DataSource` with its batch reader, stream reader and sinks, the planning (pure), and the
+clients that read and write. Options are those of Spark's own Kafka connector, with the same names and meanings; only
+the format's name differs. Rows are Arrow record batches with the official schema. Offsets have the official JSON form.
+Not supported: continuous mode (Spark's Python API has none) and consumer-group membership.
 
     import kraft.spark
     kraft.spark.register(spark)
     spark.read.format("kraft").option("kafka.bootstrap.servers", "127.0.0.1:9092").option("subscribe", "flights").load()
 
-It runs inside Spark's Python processes, so it takes time and sockets from the platform and not from kraft's world.
+The code runs inside Spark's Python processes. So it uses the platform's clock and sockets, not the ports of kraft's
+world.
 """
 
 from __future__ import annotations
@@ -33,12 +33,11 @@ WORKERS_INTERPRETER = "PYSPARK_PYTHON"
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("kraft")` known to this session. Calling it again changes nothing. Where Spark has found the same
-    source by itself (`pyspark_kraft`), nothing is registered: Spark would log that one replaced the other.
+    """Register `format("kraft")` with this session. A repeated call changes nothing. If Spark has discovered the same
+    source itself (`pyspark_kraft`), nothing is registered, because Spark would log that one replaced the other.
 
-    With a local master the workers get the interpreter of this process, unless PYSPARK_PYTHON names another one:
-    the `python3` of the PATH may be one that does not have kraft. Filters are handed to Python sources from here on,
-    unless the session says whether they are.
+    With a local master the workers use the interpreter of this process, unless PYSPARK_PYTHON names another one. The
+    `python3` of the PATH may lack kraft. Filter pushdown to Python sources is enabled, unless the session sets it.
     """
     from kraft.spark.data_source import KraftDataSource
 
@@ -52,8 +51,8 @@ def register(spark: SparkSession) -> None:
 
 
 def _is_registered(spark: SparkSession, context: SparkContext, source: type[Any]) -> bool:
-    """Whether the session's `kraft` is `source`, run by the interpreter that registering it would give it. False for
-    a Spark that does not let this be asked."""
+    """Whether the session's `kraft` is `source`, with the interpreter that registering it would set. False if this
+    version of Spark cannot be asked."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.serializers import CloudPickleSerializer
 
@@ -71,7 +70,7 @@ def _is_registered(spark: SparkSession, context: SparkContext, source: type[Any]
 
 
 def _installation(interpreter: str) -> Path | None:
-    """The directory of an interpreter, whose packages are those of its environment. Its target is not followed: the
-    interpreters of all virtual environments may be links to the same one."""
+    """The directory of an interpreter, which identifies its environment and packages. Links are not followed: the
+    interpreters of all virtual environments may be links to the same file."""
     found = shutil.which(interpreter)
     return Path(found).parent.resolve() if found else None

@@ -1,4 +1,4 @@
-"""`format("kraft")`, as Spark sees it."""
+"""The data source that implements `format("kraft")`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OPTIONS_OF_TABLE = (
 
 
 class KraftDataSource(DataSource):
-    """Kafka topics without jars. Options and rows are those of Spark's own Kafka connector."""
+    """A data source of Kafka topics without jars. Options and rows are those of Spark's own Kafka connector."""
 
     @classmethod
     def name(cls) -> str:
@@ -36,8 +36,8 @@ class KraftDataSource(DataSource):
 
     @told()
     def schema(self) -> StructType:
-        """The row schema, fixed but for what `columns`, `keyFormat` and `valueFormat` make of it. Called at `load()`,
-        so options that are wrong for batch and stream alike fail here."""
+        """Return the row schema. It is fixed, except for the changes by `columns`, `keyFormat` and `valueFormat`.
+        Called at `load()`, so options that are invalid for both batch and stream fail here."""
         from kraft.spark.decode.rows import spark_schema
 
         given = lower(self.options)
@@ -79,7 +79,8 @@ class KraftDataSource(DataSource):
 
     @told()
     def streamWriter(self, schema: StructType, overwrite: bool) -> KafkaStreamWriter:
-        """A log only grows: complete and update modes append, as with the official connector."""
+        """Return the writer of a stream. Complete and update modes append, as with the official connector, because a
+        log can only be appended to."""
         from kraft.spark.sink.sink_options import sink_options
         from kraft.spark.sink.writer import KafkaStreamWriter
 

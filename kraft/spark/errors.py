@@ -1,5 +1,5 @@
-"""What goes wrong between Spark and a topic. Conditions carry the official connector's names, so that a search for
-one finds its documentation."""
+"""Errors of the Spark source and sink. Conditions have the official connector's names, so that a search for one finds
+its documentation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAST_BAD = "Set the source option badRecords to null or column to read on past s
 
 
 class SourceError(KraftError):
-    """A read cannot go on. `condition` is the official error condition."""
+    """Raised when a read or write cannot continue. `condition` is the official error condition."""
 
     def __init__(self, condition: str, message: str) -> None:
         super().__init__(f"[{condition}] {message}")
@@ -32,8 +32,8 @@ class SourceError(KraftError):
 
 
 class DataLoss(SourceError):
-    """Offsets that the query needs are gone. Raised only where failOnDataLoss is true; elsewhere it is a warning
-    with the same text."""
+    """Raised when offsets that the query needs are gone and failOnDataLoss is true. If it is false, a warning has the
+    same text."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(f"KAFKA_DATA_LOSS.{reason}", f"{RELIEF} {CONTINUE} Reason: {detail}")
@@ -41,12 +41,12 @@ class DataLoss(SourceError):
 
 
 class NotYetKnown(SourceError):
-    """A look-up on the driver had no answer that is of use. May pass: it may be asked again."""
+    """Raised when a look-up on the driver got no usable response. The caller may retry."""
 
 
 class LookUpFailed(NotYetKnown):
-    """No broker has answered a look-up, or none in a way that is of use. `seconds`: how long it was tried; None where
-    that says nothing."""
+    """Raised when no broker has given a usable response to a look-up. `seconds` is how long the look-up was tried; None
+    if that time says nothing about the cause."""
 
     def __init__(self, why: str, seconds: float | None) -> None:
         tried = "" if seconds is None else f" It was tried for {seconds:g} s (kafka.default.api.timeout.ms)."
@@ -54,8 +54,8 @@ class LookUpFailed(NotYetKnown):
 
 
 class OffsetNotKnown(NotYetKnown):
-    """A client's answer about a partition is not an offset, and says no error: its connection broke meanwhile. May be
-    asked again."""
+    """Raised when a client returns neither an offset nor an error for a partition, because its connection broke. The
+    caller may retry."""
 
     def __init__(self, partition: TopicPartition, what: str, told: int | None) -> None:
         answer = "there is no answer" if told is None else f"the answer is {told}, which is no offset"
@@ -68,7 +68,7 @@ class OffsetNotKnown(NotYetKnown):
 
 
 class PlanIncomplete(NotYetKnown):
-    """A read would leave out partitions. A node that lags may be why: may be asked again."""
+    """Raised when a read would leave out partitions. The reason may be a node that lags, so the caller may retry."""
 
     def __init__(self, missing: str, why: str) -> None:
         super().__init__(
@@ -79,7 +79,7 @@ class PlanIncomplete(NotYetKnown):
 
 
 def not_read(partition: TopicPartition, start: int, end: int, why: str) -> DataLoss:
-    """Offsets `[start, end)` of one partition cannot be read."""
+    """The error that offsets `[start, end)` of one partition cannot be read."""
     return DataLoss(
         "COULD_NOT_READ_OFFSET_RANGE",
         f"Could not read records in offset [{start}, {end}) for topic partition {partition}: {why}.",
@@ -87,17 +87,17 @@ def not_read(partition: TopicPartition, start: int, end: int, why: str) -> DataL
 
 
 def show_partitions(partitions: Iterable[TopicPartition]) -> str:
-    """`t-0, t-1`, in order."""
+    """Format partitions as `t-0, t-1`, in order."""
     return ", ".join(str(partition) for partition in sorted(partitions))
 
 
 def show_offsets(offsets: Mapping[TopicPartition, int]) -> str:
-    """`t-0: 5, t-1: 7`, in order."""
+    """Format offsets as `t-0: 5, t-1: 7`, in order."""
     return ", ".join(f"{partition}: {offsets[partition]}" for partition in sorted(offsets))
 
 
 def start_after_end(partition: TopicPartition, start: int, end: int) -> SourceError:
-    """The batch read's resolved start lies beyond its resolved end."""
+    """The error that the resolved start of a batch read is beyond its resolved end."""
     return SourceError(
         "RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET",
         f"The resolved start offset {start} is greater than the resolved end offset {end} for topic "
@@ -108,7 +108,7 @@ def start_after_end(partition: TopicPartition, start: int, end: int) -> SourceEr
 
 
 def malformed_header_name(topic: str, partition: int, offset: int, detail: str) -> SourceError:
-    """A header's name that no string of Spark can hold as it is."""
+    """The error for a header name that is not valid UTF-8, so that a Spark string cannot hold it."""
     where = f"topic {topic} partition {partition} offset {offset}"
     return SourceError(
         "KAFKA_MALFORMED_HEADER_NAME", f"The record at {where} has a header whose name is not UTF-8{detail}"
@@ -116,7 +116,7 @@ def malformed_header_name(topic: str, partition: int, offset: int, detail: str) 
 
 
 def bad_record(side: str, topic: str, partition: int, offset: int, reason: str) -> SourceError:
-    """A key or value that is not what its schema says."""
+    """The error for a key or value that does not match its schema."""
     return SourceError(
         "KAFKA_BAD_RECORD",
         f"The {side} of the record at topic {topic} partition {partition} offset {offset} is not what {side}Schema "
@@ -125,7 +125,7 @@ def bad_record(side: str, topic: str, partition: int, offset: int, reason: str) 
 
 
 def null_topic() -> SourceError:
-    """A row that says no topic, where no option says one."""
+    """The error for a row without a topic, if the option `topic` is not set either."""
     return SourceError(
         "KAFKA_NULL_TOPIC_IN_DATA",
         (
@@ -136,12 +136,12 @@ def null_topic() -> SourceError:
 
 
 def not_written(reason: str) -> SourceError:
-    """A broker, or the producer, has given up a record."""
+    """The error for a record that a broker rejected or the producer gave up."""
     return SourceError("KAFKA_RECORD_NOT_WRITTEN", reason)
 
 
 def not_continuous() -> SourceError:
-    """Spark hands no row to a Python sink in continuous mode, and would count all of them as written."""
+    """The error for continuous mode: Spark passes no rows to a Python sink, and would count all of them as written."""
     return SourceError(
         "KAFKA_SINK_NOT_CONTINUOUS",
         'trigger(continuous=...) cannot write with format("kraft"): Spark hands no row to a Python sink there. '
@@ -150,7 +150,7 @@ def not_continuous() -> SourceError:
 
 
 def batch_fenced(transactional_id: str) -> SourceError:
-    """The transaction is not this process' any more."""
+    """The error that another run took over the transaction, or that it timed out. Its rows are not committed."""
     return SourceError(
         "KAFKA_SINK_BATCH_FENCED",
         f"The transaction of {transactional_id} was taken over or ended: another run of the query goes on from the "
@@ -160,7 +160,7 @@ def batch_fenced(transactional_id: str) -> SourceError:
 
 
 def batch_behind(transactional_id: str, batch: int, last: int) -> SourceError:
-    """A later batch was committed than the one that is to be written."""
+    """The error that a later batch than this one is already committed."""
     return SourceError(
         "KAFKA_SINK_BATCH_FENCED",
         f"Micro-batch {batch} of {transactional_id} is older than what the query has committed, micro-batch {last}: "
@@ -170,7 +170,7 @@ def batch_behind(transactional_id: str, batch: int, last: int) -> SourceError:
 
 
 def not_repeatable(batch: int, rows: int, committed: int) -> SourceError:
-    """A batch that was committed comes with another number of rows."""
+    """The error that a committed batch was replayed with another number of rows."""
     return SourceError(
         "KAFKA_SINK_BATCH_NOT_REPEATABLE",
         f"Micro-batch {batch} was committed with {committed} rows, and now it has {rows}: the checkpoint was set "
@@ -181,7 +181,7 @@ def not_repeatable(batch: int, rows: int, committed: int) -> SourceError:
 
 
 def written_twice(batch: int) -> SourceError:
-    """foreachBatch writes twice under one name."""
+    """The error that foreachBatch writes one batch twice under the same name."""
     return SourceError(
         "KAFKA_SINK_BATCH_WRITTEN_TWICE",
         f"This run of the query has committed micro-batch {batch} already. If a function of foreachBatch writes more "
@@ -190,7 +190,7 @@ def written_twice(batch: int) -> SourceError:
 
 
 def staged_rows_gone(where: str) -> SourceError:
-    """What a task has handed on is not there."""
+    """The error that rows which a task has staged do not exist any more."""
     return SourceError(
         "KAFKA_SINK_STAGED_ROWS_GONE",
         f"Rows that a task has put into {where} are gone: another run of the query has committed the batch, or the "
@@ -199,7 +199,7 @@ def staged_rows_gone(where: str) -> SourceError:
 
 
 def not_authorized(topic: str, right: str, principal: str) -> SourceError:
-    """The user lacks a right on a topic, or is denied it."""
+    """The error that the user lacks a permission on a topic, or is denied it."""
     who = principal if principal.startswith("User:") else "User:<name>"
     return SourceError(
         "KAFKA_NOT_AUTHORIZED",
@@ -209,7 +209,7 @@ def not_authorized(topic: str, right: str, principal: str) -> SourceError:
 
 
 def no_transactions(missing: str) -> ValueError:
-    """The cluster is not asked to write anything."""
+    """The error that the cluster lacks an API for transactions. No write is attempted."""
     return ValueError(
         f"The cluster does not serve transactions (it lacks {missing}), and without them no micro-batch can be "
         "written exactly once. Set the option exactlyOnce to false to write at least once."

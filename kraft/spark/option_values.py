@@ -1,5 +1,4 @@
-"""Single values of options: numbers, flags, choices, and the JSON that names partitions and offsets (also the
-checkpoint's)."""
+"""Parse single option values: numbers, flags, choices, and the JSON of partitions and offsets (also in checkpoints)."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ def parse_json(text: str, example: str, convert: Callable[[object], T]) -> T:
 
 
 def parse_partitions(text: str) -> frozenset[TopicPartition]:
-    """`{"topicA":[0,1]}`."""
+    """Parse partitions such as `{"topicA":[0,1]}`."""
 
     def of_json(value: Any) -> frozenset[TopicPartition]:
         return frozenset(TopicPartition(topic, integer(p)) for topic, ps in value.items() for p in ps)
@@ -31,7 +30,7 @@ def parse_partitions(text: str) -> frozenset[TopicPartition]:
 def parse_offsets(
     text: str, example: str = '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}'
 ) -> dict[TopicPartition, int]:
-    """`{"topicA":{"0":23,"1":-1}}`: offsets, sentinels or times by topic and partition."""
+    """Parse `{"topicA":{"0":23,"1":-1}}`: offsets, sentinels or times by topic and partition."""
     return parse_json(text, example, offsets_of_json)
 
 
@@ -42,8 +41,8 @@ def integer(value: object) -> int:
 
 
 def offsets_of_json(value: Any) -> dict[TopicPartition, int]:
-    """The inverse of `offsets_to_json`; a query's start beside the offsets (`with_beginning`) is passed over. Raises
-    TypeError, AttributeError or ValueError for another shape."""
+    """Parse the output of `offsets_to_json`. A query's start beside the offsets (`with_beginning`) is ignored. Raises
+    TypeError, AttributeError or ValueError for another format."""
     return {
         TopicPartition(topic, int(p)): integer(offset)
         for topic, by_partition in value.items()
@@ -52,8 +51,8 @@ def offsets_of_json(value: Any) -> dict[TopicPartition, int]:
 
 
 def offsets_to_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
-    """Offsets in the shape of the official checkpoint: topic, partition, next offset to read. Sorted, so that equal
-    offsets are equal text."""
+    """Format offsets as the official checkpoint does: topic, partition, next offset to read. Sorted, so that equal
+    offsets give equal text."""
     shaped: dict[str, dict[str, int]] = {}
     for partition in sorted(offsets):
         shaped.setdefault(partition.topic, {})[str(partition.partition)] = offsets[partition]
@@ -99,11 +98,11 @@ BEGINNING = "0"
 
 
 def with_beginning(end: Mapping[TopicPartition, int], beginning: Mapping[TopicPartition, int]) -> dict[str, Any]:
-    """The end of a query's first micro-batch, and where the query begins: `{"t":{"00":5,"0":9}}`.
+    """Return the end offsets of a query's first micro-batch together with the query's start: `{"t":{"00":5,"0":9}}`.
 
-    Spark's Python API gives a source no place of its own in the checkpoint. It keeps the end of each micro-batch there
-    before anything is read, so the start travels with the first of them. Numbers of partitions are read as numbers,
-    and of two values for one number the later counts: the official connector reads this as the end alone.
+    Spark's Python API lets a source store nothing in the checkpoint except the end of each micro-batch, which is stored
+    before the batch is read. So the start is stored with the first end. Partition keys are parsed as numbers, and of
+    two entries for one number the last counts: the official connector reads only the end.
     """
     shaped: dict[str, dict[str, int]] = {}
     for partition in sorted(beginning):
@@ -114,7 +113,7 @@ def with_beginning(end: Mapping[TopicPartition, int], beginning: Mapping[TopicPa
 
 
 def beginning_of(value: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, int] | None:
-    """The query's start that `with_beginning` put beside an end; None if there is none."""
+    """Return the query's start that `with_beginning` stored beside an end; None if there is none."""
     found = {
         TopicPartition(topic, int(p)): integer(offset)
         for topic, by_partition in value.items()

@@ -1,8 +1,8 @@
-"""How errors leave Spark's Python workers: an error that was raised on purpose as its sentence alone.
+"""Shorten the errors of Spark's Python workers: an error that was raised on purpose is shown as its message only.
 
-Spark sends the traceback of whatever a Python data source raises, and the sentence at its end. A worker that has the
-variable SPARK_HIDE_TRACEBACK sends the last line alone. It ends with the error, so the variable is set for that error
-and for no other. KRAFT_SPARK_TRACEBACK=1, in the environment of the workers, keeps the traceback.
+Spark shows the traceback of any exception in a Python data source, with the message at its end. A worker with the
+environment variable SPARK_HIDE_TRACEBACK sends only the last line. The worker exits after the error, so the variable is
+set for that error alone. KRAFT_SPARK_TRACEBACK=1 in the workers' environment keeps the traceback.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ PLAIN: frozenset[type[Exception]] = frozenset({ValueError, ConnectionError, Time
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Let Spark tell the error of the block without its traceback, if it was raised on purpose and this is a worker."""
+    """Hide the traceback of the block's error if it was raised on purpose and this process is a worker. The error is
+    raised again."""
     try:
         yield
     except Exception as problem:
@@ -35,8 +36,8 @@ def told() -> Iterator[None]:
 
 
 def is_on_purpose(problem: Exception) -> bool:
-    """Whether the error's text is meant for a user: an error of ours, a plain one that our code raised, or a file that
-    cannot be opened."""
+    """Whether the error's text is meant for a user: a kraft error, a plain error that kraft's code raised, or a file
+    that cannot be opened."""
     if isinstance(problem, KraftError):
         return True
     if isinstance(problem, OSError) and problem.errno is not None:

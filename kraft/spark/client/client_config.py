@@ -108,7 +108,7 @@ def producer_config(kafka: Mapping[str, str], security: WireSecurity = PLAINTEXT
 
 
 def translate(kafka: Mapping[str, str]) -> dict[str, str]:
-    """Return the given properties, except security, under librdkafka's names. A name that no client knows has no
+    """Return the given properties, except security, under librdkafka's names. A name that neither client knows has no
     effect, as with the Java client."""
     config: dict[str, str] = {}
     for name, value in kafka.items():

@@ -38,7 +38,7 @@ class NodeTurns:
         self.failed[address] = now
 
     def another(self) -> None:
-        """Ask another node next: the last answer was not useful."""
+        """Choose another node for the next request, because the last response was not useful."""
         if self.last is not None:
             self.turn += 1
             self.asked[self.last] = self.turn

@@ -1,10 +1,10 @@
-"""Kafka's protocol over plain sockets, for what librdkafka does not offer a Spark task: batches as bytes, chosen
-producer ids, producer state.
+"""Kafka's protocol over plain sockets, for features that librdkafka does not offer a Spark task: batches as bytes,
+chosen producer ids, producer state.
 
-Blocking by design: a task is a process of its own and waits anyway. The request versions name topics, not topic ids.
-Each node has one connection, opened on first use. A broken connection is dropped. After an error that needs it, the
-leaders are looked up again at another node. The leader of an older epoch is never used again. Read requests carry the
-leader epoch, so that a deposed leader refuses them.
+Blocking by design: a task has its own process and has nothing else to do while it waits. The request versions name
+topics, not topic ids. Each node has one connection, opened on first use. A broken connection is dropped. After an error
+about leadership, the leaders are looked up again at another node. The leader of an older epoch is never used again.
+Read requests carry the leader epoch, so that a deposed leader refuses them.
 """
 
 from __future__ import annotations

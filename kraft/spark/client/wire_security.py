@@ -130,8 +130,8 @@ def security_of(kafka: Mapping[str, str], read: Callable[[str], bytes] | None = 
 
 
 def parted(kafka: Mapping[str, str]) -> tuple[WireSecurity, dict[str, str]]:
-    """Split client keys into the security and the other keys. A login that only librdkafka supports stays among the
-    other keys. Raises ValueError."""
+    """Split client keys into the security and the other keys. The keys of a login that only librdkafka supports stay
+    among the other keys. Raises ValueError."""
     others = {name: value for name, value in kafka.items() if name not in SECURITY_KEYS}
     login = only_librdkafka(kafka)
     if login is None:

@@ -1,10 +1,12 @@
 """Decode JSON texts to one Arrow struct column.
 
 Arrow's reader parses a block of texts together, one text per line, with the schema given. Its result is valid row by
-row only if every line is exactly one text. This holds if each text starts with `{` and ends with `}`, and the block has
-as many rows as texts. The reason: `}` at a line's end followed by `{` cannot be inside one text, so each line holds at
-least one. As many rows as lines then means exactly one each. A block that the reader rejects is halved, down to a few
-rows that are parsed one by one. So one odd text only costs a few extra parses of its neighbours.
+row only if every line holds exactly one JSON object. Each text starts with `{` and ends with `}`. A JSON object never
+contains `}`, a line break and `{` in sequence, so no object spans two texts, and each text holds at least one. If the
+block has as many rows as texts, each text holds exactly one.
+
+A block that the reader rejects is halved, down to a few rows that are parsed one by one. So one odd text costs only a
+few extra parses of its neighbours.
 """
 
 from __future__ import annotations
@@ -141,8 +143,8 @@ def is_plain(kind: pa.DataType) -> bool:
 
 
 def carrier(kind: pa.DataType) -> pa.DataType:
-    """Return the type that Arrow's reader parses a value as before the cast. Arrow reads no dates, and ignores the zone
-    of a time that must not have one, so both are read as strings."""
+    """Return the type that Arrow's reader parses a value as before the cast. Arrow's reader does not support dates, and
+    ignores the zone of a time that must not have one. So both are read as strings."""
     if pa.types.is_date(kind) or kind == pa.timestamp("us"):
         return pa.string()
     if pa.types.is_struct(kind):

@@ -5,9 +5,9 @@ on. If the right log has lost its first records, its first record is the left lo
 means that the left log has lost records. The records that the shift leaves out must be explained by retention: a log
 cannot have lost more records than its log start offset.
 
-Two sides can only agree if they end together. So the shift that makes them end together decides whether they agree,
-regardless of the records. If they do not agree, the first record of each side is looked up in the other side, to find
-where the common part starts.
+Two sides can agree only if their last records correspond. So only the shift that aligns the last records needs to be
+tried to find out whether the sides agree. If they do not agree, the first record of each side is looked up in the other
+side, to find where the common part starts.
 """
 
 from __future__ import annotations

@@ -73,8 +73,8 @@ class Archive:
 
 
 def check_archive(wanted: Archive, selection: Selection, settings: Mapping[str, str]) -> None:
-    """Check what can be known without Spark, which gets `settings`. Writes nothing. `wanted` is as for `archive_many`,
-    unless the selection is one topic by name. Raises JobNotFound, JobFailed."""
+    """Check all that can be checked before Spark starts. `settings` are those for Spark. Writes nothing. `wanted` is as
+    for `archive_many`, unless the selection is one topic by name. Raises JobNotFound, JobFailed."""
     place = Path(wanted.directory).absolute()
     check_writable(place)
     columns_of(wanted.typed)
@@ -114,7 +114,7 @@ def required_topics(selection: Selection, at: Access, place: Path) -> dict[str, 
 
 
 def check_one(place: Path, topic: str) -> None:
-    """Raise JobFailed for a directory of several archives."""
+    """Raise JobFailed if the directory holds several archives."""
     if not is_archive(place) and any(place.glob(f"{TOPIC}*")):
         raise JobFailed(f"{place} holds archives of several topics: that of one is in {place}/{TOPIC}{topic}")
 
@@ -187,8 +187,8 @@ def columns_of(typed: Typed | None) -> pa.Schema:
 
 
 def check_begun(wanted: Archive, found: SeenTopic, place: Path, memory: Remembered) -> tuple[Document | None, Document]:
-    """Return the document of the first run, and what this run would write. Raises JobFailed if this run does not
-    continue the first one."""
+    """Return the document of the first run and the document that this run would write. Raises JobFailed if this run
+    does not continue the first one."""
     by = "hour" if wanted.by_hour else "day"
     known, wish = (
         memory.recall(),

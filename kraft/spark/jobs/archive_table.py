@@ -1,8 +1,8 @@
 """Copy topics to an Iceberg table, exactly once: each micro-batch is one snapshot (iceberg.py).
 
-Several topics go to the same table one after another. Each has a query and a checkpoint of its own. The checkpoint also
-names the runs that may have left files behind. These are removed after the next commit of a batch: a commit of a killed
-run that arrives late is rejected from then on, so nobody needs the files any more.
+Several topics are copied to the same table one after another. Each topic has its own query and checkpoint. The
+checkpoint also names the runs that may have left files behind. These files are removed after the next commit of a
+batch: from then on the catalog rejects a late commit of a killed run, so its files are no longer needed.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ class TableArchive:
 
 
 def check_archive_table(wanted: TableArchive, selection: Selection, settings: Mapping[str, str]) -> None:
-    """Check what can be known without Spark, which gets `settings`. Writes nothing. Raises JobNotFound, JobFailed."""
+    """Check all that can be checked before Spark starts. `settings` are those for Spark. Writes nothing. Raises
+    JobNotFound, JobFailed."""
     require_library()
     columns, parts = columns_of(wanted.typed), partition_parts(wanted.by)
     table = find_table(wanted.table)
@@ -106,7 +107,7 @@ def required_topics(wanted: TableArchive, selection: Selection) -> dict[str, See
 
 
 def of_topic(wanted: TableArchive, topic: str, found: SeenTopic, *, is_one: bool) -> TableArchive:
-    """Return the job of one topic, with its checkpoint."""
+    """Return the parameters of the job for one topic, with its checkpoint."""
     if wanted.checkpoint is not None and not is_one:
         return replace(wanted, topic=topic, checkpoint=str(Path(wanted.checkpoint) / f"{TOPIC}{topic}"))
     names = found.cluster, topic, wanted.table.shown, *sorted(f"{k}={v}" for k, v in wanted.table.properties.items())
@@ -114,8 +115,8 @@ def of_topic(wanted: TableArchive, topic: str, found: SeenTopic, *, is_one: bool
 
 
 def check_begun(wanted: TableArchive, found: SeenTopic, memory: Remembered) -> tuple[Document | None, Document]:
-    """Return the document of the first run, and what this run would write. Raises JobFailed if this run does not
-    continue the first one."""
+    """Return the document of the first run and the document that this run would write. Raises JobFailed if this run
+    does not continue the first one."""
     known, wish = memory.recall(), wanted.is_begun_as | identity_of(wanted.topic, found)
     if known is not None:
         check_same(known, wish, str(wanted.checkpoint))
@@ -178,8 +179,8 @@ def stream_options(wanted: TableArchive, starts: Starts | None) -> dict[str, str
 
 
 def clean_up(table: Table, sink: SnapshotCommits, runs: list[str], say: Say) -> list[str]:
-    """Remove files that are in no snapshot, and return the runs that may still have some. Without a commit of this run,
-    one of an earlier run may still arrive."""
+    """Remove files that are in no snapshot. Returns the runs that may still have such files. If this run has committed
+    nothing, a commit of an earlier run may still arrive."""
     removed = remove_orphans(table, runs[-1], sink.kept)
     if not sink.commits:
         return runs[:-1]
@@ -192,7 +193,7 @@ def clean_up(table: Table, sink: SnapshotCommits, runs: list[str], say: Say) -> 
 
 
 class SnapshotCommits:
-    """Commits a micro-batch to the table, unless the table already has its number."""
+    """Commits a micro-batch to the table, unless the table already has the batch's number."""
 
     def __init__(self, table: Table, memory: Memory, layout: TableLayout) -> None:
         self.table, self.memory, self.layout = table, memory, layout

@@ -1,4 +1,4 @@
-"""The requests that a job sends to a cluster itself, besides those of its Spark query."""
+"""Requests of a job to a cluster outside its Spark query."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def answered(answer: Future[T], about: str) -> T:
 
 
 def asked(at: Access, ask: Callable[[WireCluster], T], about: str = "") -> T:
-    """Return the result of `ask`. Raises JobFailed if no broker answers, or the answer is unusable. Its message starts
-    with `about`."""
+    """Return the result of `ask`. Raises JobFailed if no broker responds, or the response is unusable. The message
+    starts with `about`."""
     try:
         cluster = WireCluster(at.bootstrap, security=at.security)
         try:

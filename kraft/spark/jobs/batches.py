@@ -1,8 +1,8 @@
-"""How many files one micro-batch of an ingest takes, and how long its transaction may last.
+"""Choose the number of files in one micro-batch of an ingest, and the timeout of its transaction.
 
-Spark's file source has one limit of a micro-batch: bytes (`maxBytesPerTrigger`) or files (`maxFilesPerTrigger`). It
-refuses both together. It takes files whole and in the order of their modification times: a file above the limit of
-bytes is a micro-batch by itself. The limit chosen here keeps to both bounds for the files that are there.
+Spark's file source limits a micro-batch either by bytes (`maxBytesPerTrigger`) or by files (`maxFilesPerTrigger`), not
+by both. It takes whole files in the order of their modification times. A file above the limit of bytes is a micro-batch
+by itself. The limit chosen here keeps both bounds for the files that exist.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class FileSize(NamedTuple):
 
 
 def sizes_of(paths: Iterable[Path]) -> list[FileSize]:
-    """Return the files in the order in which Spark takes them. A file that is gone meanwhile is left out."""
+    """Return the files in the order in which Spark takes them. A file that was removed meanwhile is left out."""
     found = []
     for path in paths:
         try:
@@ -56,9 +56,9 @@ def sizes_of(paths: Iterable[Path]) -> list[FileSize]:
 
 
 def limit_of(sizes: Sequence[int], bytes_max: int, files_max: int, *, is_endless: bool) -> Limit:
-    """Return the limit under which no micro-batch of files of these sizes, in this order, is above either bound. Of
-    several such limits it is the one with the fewest micro-batches. An endless run is limited by bytes, because the
-    sizes of files that are still to come are not known."""
+    """Return the limit under which no micro-batch of files of these sizes, in this order, exceeds either bound. Of
+    several such limits, the one with the fewest micro-batches is returned. An endless run is limited by bytes, because
+    the sizes of future files are not known."""
     if all(count <= files_max for count in counts(sizes, Limit(BY_BYTES, bytes_max))):
         return Limit(BY_BYTES, bytes_max)
     filled = sorted(size for size in sizes if size)
@@ -70,7 +70,8 @@ def limit_of(sizes: Sequence[int], bytes_max: int, files_max: int, *, is_endless
 
 
 def largest_count(ascending: Sequence[int], bytes_max: int, files_max: int) -> int:
-    """Return how many files, whichever they are, have at most `bytes_max` bytes together. At least 1."""
+    """Return the largest number of files such that any selection of so many has at most `bytes_max` bytes in all. At
+    least 1."""
     total = 0
     for count, size in enumerate(reversed(ascending)):
         total += size
@@ -80,7 +81,7 @@ def largest_count(ascending: Sequence[int], bytes_max: int, files_max: int) -> i
 
 
 def counts(sizes: Iterable[int], limit: Limit) -> Iterator[int]:
-    """Yield how many files each micro-batch takes."""
+    """Yield the number of files in each micro-batch."""
     count = total = 0
     for size in sizes:
         is_full = count == limit.value if limit.option == BY_FILES else total + size > limit.value
@@ -94,7 +95,7 @@ def counts(sizes: Iterable[int], limit: Limit) -> Iterator[int]:
 
 
 def needed_ms(files: Sequence[FileSize], bytes_max: int) -> int:
-    """Return how long the transaction of the largest micro-batch may take in ms, on a slow cluster."""
+    """Return the estimated time in ms of the largest micro-batch's transaction on a slow cluster."""
     largest = max([written_bytes(each) for each in files], default=0)
     return max(TRANSACTION_MS, max(bytes_max, largest) * MILLISECONDS // SLOW_BYTES_PER_SECOND)
 
@@ -113,5 +114,5 @@ def transaction_ms(files: Sequence[FileSize], bytes_max: int, granted_ms: int) -
 
 
 def written_bytes(file: FileSize) -> int:
-    """Return about how many bytes the file's rows have as they are written."""
+    """Return an estimate of the bytes of the file's rows as records."""
     return file.size * (GROWTH if file.path.suffix.lower() in COMPRESSED else 1)

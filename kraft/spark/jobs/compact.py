@@ -50,7 +50,8 @@ class Sizes:
 
 
 def check_compact(wanted: Compact, settings: Mapping[str, str]) -> None:
-    """Check what can be known without Spark, which gets `settings`. Writes nothing. Raises JobNotFound, JobFailed."""
+    """Check all that can be checked before Spark starts. `settings` are those for Spark. Writes nothing. Raises
+    JobNotFound, JobFailed."""
     check_readable(Path(wanted.directory))
     for each in archives_in(Path(wanted.directory).absolute()):
         check_writable(each)
@@ -161,7 +162,7 @@ def merge(session: SparkSession, place: Path, group: Sequence[Path]) -> None:
 
 
 def merges(group: Sequence[Path]) -> list[Merge]:
-    """Return what to merge: the files of the same inner directory, the largest first."""
+    """Return the merges to do: the files of the same inner directory become one, the largest group first."""
     paths: dict[str, list[Path]] = {}
     for each in group:
         for path in sorted(each.rglob("*.parquet")):

@@ -189,14 +189,15 @@ def by_key(left: DataFrame, right: DataFrame, starts: DataFrame) -> list[Tally]:
 
 
 def by_record(tally: Tally) -> Tally:
-    """Count keyless records individually: they are not one key."""
+    """Count records without a key individually, because they do not belong to one key."""
     if tally.kind not in (Kind.KEYLESS_LEFT, Kind.KEYLESS_RIGHT):
         return tally
     return tally._replace(cases=tally.left + tally.right, left_offset=None, right_offset=None)
 
 
 def gone(start: Column, offset: Column, first: Column) -> Column:
-    """Whether retention of a log that starts at `start` explains that it lacks the other side's record at `offset`."""
+    """Whether retention explains that a log lacks the record at `offset` of the other side. `start` is the log start
+    offset."""
     return (start > 0) & (first.isNull() | (offset < first))
 
 

@@ -46,8 +46,8 @@ def is_table(directory: Path) -> bool:
 
 
 class BatchCommits:
-    """Commits a micro-batch to the table, unless the table already has its number. Creates the table before the first
-    commit."""
+    """Commits a micro-batch to the table, unless the table already has the batch's number. Creates the table before the
+    first commit."""
 
     def __init__(self, place: Path, memory: Memory, layout: Layout, columns: pa.Schema) -> None:
         self.place, self.memory, self.layout, self.columns = place, memory, layout, columns

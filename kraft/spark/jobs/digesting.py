@@ -50,7 +50,7 @@ COLUMNS = ["key", "value", "headers", "timestamp", "offset"]
 
 
 class Compare(NamedTuple):
-    """The parameters of prints: the digest key, and whether timestamps count."""
+    """The parameters of prints: the key of the digest, and whether timestamps are compared."""
 
     key: bytes
     timestamps: bool
@@ -112,7 +112,7 @@ Part = TopicPart | FilePart | TablePart
 
 
 class Side(NamedTuple):
-    """The parts of a side, and the digests of each of them."""
+    """The parts of one side, and the digests of each part."""
 
     parts: Sequence[Part]
     found: Sequence[Sequence[RangeDigest]]
@@ -213,7 +213,7 @@ def told(session: SparkSession, how: Compare, left: Side, right: Side, found: Se
 
 
 def in_tasks(session: SparkSession, items: Sequence[T], deed: Callable[[T], R]) -> list[R]:
-    """Run `deed` on each item in tasks. The results are in the order of `items`. Raises JobFailed."""
+    """Run `deed` on each item in a Spark task. The results are in the order of `items`. Raises JobFailed."""
     if not items:
         return []
     with spark_errors():

@@ -225,8 +225,8 @@ Seen = tuple[int, bytes]
 
 
 def beside(ours: Sequence[Seen], theirs: Sequence[Seen]) -> Iterator[tuple[Seen | None, Seen | None]]:
-    """Pair the records of one position, equal ones first. Each record is in one pair, so duplicates of one side need
-    duplicates on the other."""
+    """Pair the records of one position, equal ones first. Each record is in one pair, so a record that occurs twice on
+    one side must occur twice on the other."""
     alone: list[Seen] = []
     free = list(theirs)
     for a in ours:

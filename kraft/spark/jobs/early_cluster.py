@@ -1,6 +1,6 @@
-"""What a job asks its clusters before Spark starts: whether they answer, whether the topics are there or may be made,
-and whether this user may do what the job does. An answer that comes later than a few seconds counts as none.
-"""
+"""Checks of a job's clusters before Spark starts: whether they respond, whether the topics exist or may be created, and
+whether this user has the permissions that the job needs. A response that takes more than a few seconds counts as
+missing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ REFUSED: Final = frozenset((ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUS
 
 
 def early(at: Access, ask: Callable[[EarlyCluster], T]) -> T:
-    """Return the result of `ask`. Raises JobFailed if no broker answers, or the answer is unusable."""
+    """Return the result of `ask`. Raises JobFailed if no broker responds, or the response is unusable."""
     try:
         servers = max(1, at.bootstrap.count(",") + 1)
         cluster = WireCluster(at.bootstrap, timeout_s=max(SECONDS_MIN, SECONDS_MAX / servers), security=at.security)
@@ -51,13 +51,13 @@ def early(at: Access, ask: Callable[[EarlyCluster], T]) -> T:
 
 
 class EarlyCluster:
-    """A cluster that is asked before Spark starts. Its methods raise JobNotFound, JobFailed, OSError, KraftError."""
+    """A cluster that is queried before Spark starts. Its methods raise JobNotFound, JobFailed, OSError, KraftError."""
 
     def __init__(self, at: Access, cluster: WireCluster) -> None:
         self.at, self.cluster = at, cluster
 
     def seen(self, topic: str, operation: int | None = None) -> SeenTopic:
-        """Describe a topic, which need not exist. If it does, this user must have the right for `operation`."""
+        """Describe a topic, which need not exist. If it exists, this user must have the permission for `operation`."""
         request = MetadataRequest(
             topics=[MetadataRequestTopic(name=topic)],
             allow_auto_topic_creation=False,
@@ -77,21 +77,21 @@ class EarlyCluster:
         return SeenTopic(name, topic_id, len(found.partitions))
 
     def existing(self, topic: str, operation: int) -> SeenTopic:
-        """Describe a topic that must exist, and for which this user must have the right."""
+        """Describe a topic that must exist. This user must have the permission for the operation."""
         found = self.seen(topic, operation)
         if found.partitions is None:
             raise JobNotFound(f"topic {topic} does not exist at {self.at.bootstrap}: {WHAT_TO_DO}")
         return found
 
     def target(self, topic: str, partitions: int, configs: Mapping[str, str] = NO_CONFIGS) -> SeenTopic:
-        """Describe a topic that is written to: this user may write to it, or may make it."""
+        """Describe the topic to write to. This user must be permitted to write to it, or to create it."""
         found = self.seen(topic, Operation.WRITE)
         if found.partitions is None:
             self.check_made(topic, partitions, configs)
         return found
 
     def check_made(self, topic: str, partitions: int, configs: Mapping[str, str] = NO_CONFIGS) -> None:
-        """Have the cluster check, without making it, that the topic could be made."""
+        """Check that the topic could be created, by a request that only validates."""
         wanted = CreatableTopic(
             name=topic,
             num_partitions=partitions,
@@ -106,7 +106,7 @@ class EarlyCluster:
             raise JobFailed(f"topic {topic} cannot be created at {self.at.bootstrap}: {why}")
 
     def check_transactions(self) -> None:
-        """Check that the sink can write micro-batches in transactions, and note them in its own topic."""
+        """Check that the sink can write micro-batches in transactions, and can record them in its internal topic."""
         if missing := missing_api(self.cluster):
             raise JobFailed(str(no_transactions(missing)))
         answer = self.cluster.any_call(FindCoordinatorRequest(key=f"{PREFIX}/", key_type=COORDINATOR_OF_TRANSACTION))
@@ -128,6 +128,6 @@ class EarlyCluster:
 
 
 def is_given(found: Any, operation: int) -> bool:
-    """Whether a Metadata response grants the operation. True too if it has no authorized operations at all."""
+    """Whether a Metadata response permits the operation. Also true if the response has no authorized operations."""
     operations = found.topic_authorized_operations
     return bool(operations == NOT_TOLD or operations & 1 << operation)

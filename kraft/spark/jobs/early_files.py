@@ -1,7 +1,7 @@
-"""What a job sees of its files and directories before Spark starts: whether they can be read and written, whether the
-checkpoint is that of this job, and whether the first records have the key.
+"""Checks of a job's files and directories before Spark starts: whether they can be read and written, whether the
+checkpoint belongs to this job, and whether the first records have the key.
 
-A checkpoint that may be in another file system than this machine's is left to Spark.
+A checkpoint that may be in another file system than this machine's is not checked here. Spark checks it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class LocalCheckpoint:
 
 
 def local_checkpoint(checkpoint: str, settings: Mapping[str, str]) -> LocalCheckpoint | None:
-    """Return the checkpoint if it is in this machine's file systems, by Spark's `settings`; None if it may not be."""
+    """Return the checkpoint if, by Spark's `settings`, it is in this machine's file systems; else None."""
     parts = urlsplit(checkpoint)
     if parts.scheme == "file":
         return LocalCheckpoint(Path(unquote(parts.path)))
@@ -78,7 +78,7 @@ def local_checkpoint(checkpoint: str, settings: Mapping[str, str]) -> LocalCheck
 
 
 def check_writable(directory: Path) -> None:
-    """Raise JobFailed if the directory cannot be written, or cannot be made."""
+    """Raise JobFailed if the directory cannot be written to or created."""
     place = directory.absolute()
     while not place.exists() and place != place.parent:
         place = place.parent
@@ -89,7 +89,7 @@ def check_writable(directory: Path) -> None:
 
 
 def check_readable(place: Path) -> None:
-    """Raise JobNotFound if the path does not exist, JobFailed for a file or directory in it that cannot be read."""
+    """Raise JobNotFound if the path does not exist. Raise JobFailed if a file or directory in it cannot be read."""
     if not place.exists():
         raise JobNotFound(f"{place} does not exist")
 
@@ -105,7 +105,7 @@ def check_readable(place: Path) -> None:
 
 
 def check_first_records(files: SourceFiles, key: str | None, *, lines_may_be_wrong: bool) -> None:
-    """Raise JobFailed if what the first files hold is not of their format, or has no key."""
+    """Raise JobFailed if the content of the first files does not have their format, or lacks the key."""
     paths = [each for each in files.paths() if each.stat().st_size]
     if files.format == "json":
         check_lines(paths, key, may_be_wrong=lines_may_be_wrong)
@@ -125,7 +125,7 @@ def check_first_records(files: SourceFiles, key: str | None, *, lines_may_be_wro
 
 
 def columns_of(file_format: str, path: Path) -> list[str] | None:
-    """Return the columns of a file; None if only Spark can tell. Raises JobFailed for a file of another format."""
+    """Return the columns of a file; None if only Spark can read them. Raises JobFailed for a file of another format."""
     if file_format == "text":
         return ["value"]
     if file_format == "csv":
@@ -151,7 +151,7 @@ def header_of(path: Path) -> list[str] | None:
 
 
 def lines_of(path: Path) -> Iterator[str] | None:
-    """Return the lines of a file, or of one that gzip compressed; None for other compressed files."""
+    """Return the lines of a plain or gzip-compressed file; None for other compressed files."""
     if path.suffix.lower() in UNSEEN:
         return None
     return text_of(path)
@@ -168,8 +168,8 @@ def text_of(path: Path) -> Iterator[str]:
 
 
 def check_lines(paths: Iterable[Path], key: str | None, *, may_be_wrong: bool) -> None:
-    """Check lines that should be JSON objects. Spark takes some that Python's parser does not, so only a line that
-    begins otherwise is refused, and a key is looked for only if all of them are understood."""
+    """Check lines that should be JSON objects. Spark accepts some lines that Python's parser rejects. So a line is
+    rejected only if it does not start as an object, and the key is checked only if all lines can be parsed."""
     is_missing, seen = key is not None, 0
     for path in paths:
         lines = lines_of(path)

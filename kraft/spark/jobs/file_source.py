@@ -1,8 +1,8 @@
 """A source whose tasks write the records that they read to Parquet files, and yield a row for each file.
 
-It plans, resumes and reports loss as the source `kraft` does, and its offsets are the same: a query may change between
-the two and keep its checkpoint. The records do not go through Spark, whose row-wise writer costs more than all the
-rest. A task that runs again writes other files. So the rows that Spark returns name each record once.
+It plans, resumes and reports loss as the source `kraft` does, and has the same offsets. So a query may switch between
+the two sources and keep its checkpoint. The records do not pass through Spark's row-wise writer, which would be the
+largest part of the cost. A retried task writes new files. So the rows that Spark returns refer to each record once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ show the second one, which may have the storage's keys."""
 
 
 class FilesReader(KafkaStreamReader):
-    """Reads as KafkaStreamReader does, into files."""
+    """A KafkaStreamReader whose tasks write files."""
 
     def __init__(self, options: SourceOptions, layout: AnyLayout) -> None:
         super().__init__(options)
@@ -50,7 +50,7 @@ class FilesReader(KafkaStreamReader):
 
 
 class FilesSource(DataSource):
-    """`format("kraft_files")`, for jobs alone."""
+    """`format("kraft_files")`, used only by jobs."""
 
     @classmethod
     def name(cls) -> str:
@@ -66,7 +66,7 @@ class FilesSource(DataSource):
 
 
 def layout_of(options: dict[str, Any]) -> AnyLayout:
-    """Take the layout out of the options."""
+    """Return the layout that the options contain."""
     if LAYOUT in options:
         return Layout.of(options.pop(LAYOUT))
     from kraft.spark.jobs.iceberg_files import TableLayout

@@ -63,7 +63,7 @@ class SourceFiles:
         return self.rows(reader.schema(self.read_as(shape)).load(literal(self.place)), shape)
 
     def read_as(self, shape: StructType) -> StructType | str:
-        """Return the schema of Spark's own read: for Avro, that of the file listing."""
+        """Return the schema with which Spark itself reads: for Avro, that of the file listing."""
         from kraft.spark.jobs.avro_files import LISTED
 
         return LISTED if self.format == AVRO else shape
@@ -85,7 +85,7 @@ class SourceFiles:
         return found
 
     def stream(self, session: SparkSession, shape: StructType, limit: Limit) -> DataFrame:
-        """Return a stream of the rows. `limit` is that of a micro-batch. A single file is given as a pattern, because
+        """Return a stream of the rows. `limit` bounds each micro-batch. A single file is given as a pattern, because
         Spark's stream reads only directories and patterns."""
         place = self.place
         path = (
@@ -278,7 +278,7 @@ def check_columns(files: SourceFiles, now: StructType, shape: StructType) -> Non
 
 
 def first_with(files: SourceFiles, column: str) -> Any:
-    """Return a file that has the column; the given place if none is found."""
+    """Return a file that has the column; the given path if no such file is found."""
     from pyarrow import orc, parquet
 
     place = files.place

@@ -1,11 +1,11 @@
-"""Iceberg tables by the library `pyiceberg`: where a table is, how it is partitioned, and how batches are committed.
+"""Iceberg tables by the library `pyiceberg`: the location of a table, its partitions, and the commit of batches.
 
 Each micro-batch is one snapshot. In the same commit, the number of the batch is written to the table's properties,
-under the id of the query. A run that finds the number there skips the batch. A commit names the snapshot that it
-follows, and the catalog rejects it if another one came in between. So of two attempts at one batch, whenever they
-arrive, one is rejected: the batch is looked for again before each attempt.
+under the id of the query. A run that finds the number there skips the batch. A commit names its parent snapshot, and
+the catalog rejects it if another commit came in between. Before each attempt, the number is looked up again. So a batch
+is committed once, even if two attempts overlap.
 
-The library's own retries would not look for the batch. They are turned off for the tables that are opened here.
+The library's own retries would not look up the number. They are disabled for the tables that are opened here.
 """
 
 from __future__ import annotations
@@ -43,8 +43,7 @@ DEFAULT_PARTS = ("day(timestamp)", "identity(partition)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableName:
-    """A table of a catalog. `properties` are those of pyiceberg's configuration, beside what its files say of
-    `catalog`."""
+    """A table of a catalog. `properties` are added to those that pyiceberg's configuration files have for `catalog`."""
 
     table: str
     catalog: str | None = None
@@ -56,7 +55,7 @@ class TableName:
 
 
 class Part(NamedTuple):
-    """A field of a partition spec: the transform as Iceberg writes it, its column, and the field's name."""
+    """A field of a partition spec: the transform in Iceberg's notation, its column, and the field's name."""
 
     transform: str
     column: str
@@ -95,7 +94,7 @@ def partition_parts(texts: Sequence[str]) -> tuple[Part, ...]:
 
 
 def time_unit(parts: Sequence[Part]) -> str:
-    """Return the longest unit of time whose records are in one partition: `hour`, `day`, `month`; empty for any."""
+    """Return the finest unit of time by which the table is partitioned: `hour`, `day`, `month`; empty if none."""
     units = {TIMES[each.transform] for each in parts if each.transform in TIMES}
     return next((each for each in ("hour", "day", "month") if each in units), "")
 
@@ -125,7 +124,7 @@ def find_table(name: TableName) -> Table | None:
 
 
 def require_table(name: TableName) -> Table:
-    """Raises JobNotFound, JobFailed."""
+    """Return the table. Raises JobNotFound if it does not exist, JobFailed."""
     require_library()
     found = find_table(name)
     if found is None:
@@ -134,7 +133,7 @@ def require_table(name: TableName) -> Table:
 
 
 def opened(table: Table) -> Table:
-    """Return the table without the library's own retries. Only this process sees the changed property."""
+    """Return the table without the library's own retries. The changed property is not written to the table."""
     table.metadata.properties[RETRIES] = "0"
     return table
 
@@ -144,7 +143,7 @@ def reloaded(table: Table) -> Table:
 
 
 def told(problem: Exception) -> str:
-    """Return an error of a catalog in one line."""
+    """Format an error of a catalog as one line."""
     return " ".join(str(problem).split()) or type(problem).__name__
 
 
@@ -170,7 +169,7 @@ def ensure_table(name: TableName, columns: pa.Schema, parts: Sequence[Part]) -> 
 
 
 def check_table(name: TableName, table: Table, columns: pa.Schema, parts: Sequence[Part]) -> None:
-    """Raise JobFailed if the table has other columns or partitions than an archive would write."""
+    """Raise JobFailed if the table's columns or partitions differ from those of an archive."""
     has = [(str(each.transform), table.schema().find_column_name(each.source_id)) for each in table.spec().fields]
     if has != [(each.transform, each.column) for each in parts]:
         shown = ", ".join(Part(kind, str(column), "").text for kind, column in has) or "nothing"
@@ -182,7 +181,7 @@ def check_table(name: TableName, table: Table, columns: pa.Schema, parts: Sequen
 
 
 def check_columns(name: TableName, table: Table, columns: pa.Schema) -> None:
-    """Raise JobFailed if the columns are not those of the table."""
+    """Raise JobFailed if the columns differ from those of the table."""
     from pyiceberg.io.pyarrow import schema_to_pyarrow
 
     wanted, has = plain(columns), plain(schema_to_pyarrow(table.schema(), include_field_ids=False))
@@ -202,7 +201,7 @@ OTHER_TABLE = "the columns of a table are not changed, so give another table"
 
 
 def plain(schema: pa.Schema) -> pa.Schema:
-    """Return the columns as Iceberg has them, in Arrow types that can be compared."""
+    """Return the columns in the Arrow types that Iceberg stores, so that they can be compared."""
     import pyarrow as pa
 
     return pa.schema([pa.field(each.name, plain_type(each.type)) for each in schema])
@@ -227,8 +226,8 @@ def shown_type(kind: pa.DataType) -> str:
 
 
 def last_batch(table: Table, query: str) -> int | None:
-    """Return the number of the last micro-batch of a query in the table. Raises JobFailed if the table was set back
-    before it."""
+    """Return the number of the last micro-batch of a query in the table. Raises JobFailed if the table was rolled back
+    to an earlier snapshot."""
     from pyiceberg.table.snapshots import ancestors_of
 
     kept = table.metadata.properties.get(f"{BATCH}.{query}")
@@ -245,8 +244,8 @@ def last_batch(table: Table, query: str) -> int | None:
 
 
 def is_next(table: Table, query: str, number: int) -> bool:
-    """Whether the micro-batch is the next one; False if the table has it. Raises JobFailed if earlier ones are not in
-    the table."""
+    """Whether the micro-batch is the next one; False if the table already has it. Raises JobFailed if the table lacks
+    earlier micro-batches."""
     last = last_batch(table, query)
     if last is not None and last >= number:
         return False
@@ -259,7 +258,8 @@ def is_next(table: Table, query: str, number: int) -> bool:
 
 
 def commit_batch(table: Table, query: str, number: int, files: Sequence[DataFile]) -> bool:
-    """Commit a micro-batch. Returns whether this call has committed it; False if the table has it. Raises JobFailed."""
+    """Commit a micro-batch. Returns True if this call has committed it, False if the table already has it. Raises
+    JobFailed."""
 
     def stage(transaction: Transaction) -> bool:
         if not is_next(table, query, number):
@@ -276,7 +276,7 @@ def commit_batch(table: Table, query: str, number: int, files: Sequence[DataFile
 
 
 def committed(table: Table, what: str, stage: Callable[[Transaction], bool]) -> bool:
-    """Stage changes and commit them. If another writer has committed in between, or the catalog did not answer, the
+    """Stage changes and commit them. If another writer has committed in between, or the catalog did not respond, the
     table is read again and the changes are staged again. `stage` returns whether there is anything to commit. Raises
     JobFailed."""
     from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException, RESTError

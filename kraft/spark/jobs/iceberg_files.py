@@ -1,8 +1,9 @@
-"""Data files of an Iceberg table: tasks write them where they stay, and the driver describes them for a commit.
+"""Data files of an Iceberg table: tasks write the files in their final place, and the driver describes them for a
+commit.
 
-A run has a directory of its own below the table's data. Object stores cannot rename, so a file has its final name from
-the start, and becomes part of the table by the commit alone. What a failed or late task wrote is in no commit. The run
-removes it at its end, and a later run removes what a killed one left.
+Each run has its own directory below the table's data. Object stores cannot rename, so a file has its final name from
+the start, and becomes part of the table only by the commit. Files of a failed or late task are in no commit. The run
+removes them at its end. A later run removes the files of a killed run.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ SECRETS = ("uri", "token", "credential", "oauth2-server-uri", "scope")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableLayout:
-    """How a run writes files. `place` is its directory, `columns` is the serialized schema with Iceberg's ids, `unit`
-    the time whose records may share a file: `hour`, `day`, `month`, or empty. `access`: how the storage is reached."""
+    """How a run writes files. `place` is its directory. `columns` is the serialized schema with Iceberg's ids. `unit`
+    is the period of the records in one file: `hour`, `day`, `month`, or empty for any. `access` has the properties for
+    the storage."""
 
     place: str
     columns: str
@@ -77,7 +79,7 @@ def arrow_columns(table: Table) -> pa.Schema:
 
 
 def access_of(table: Table) -> dict[str, str]:
-    """Return the properties by which tasks reach the storage."""
+    """Return the properties with which tasks access the storage."""
     return {name: str(value) for name, value in table.io.properties.items() if name not in SECRETS}
 
 
@@ -113,7 +115,7 @@ class TableFiles(TaskFiles):
         return found // {"hour": HOUR_US, "day": DAY_US}[self.table.unit] if self.table.unit else np.zeros_like(found)
 
     def shown(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows as the table has them."""
+        """Return the rows with the table's columns."""
         known = [self.columns.field(name) for name in self.columns.names if name in rows.schema.names]
         arrays = [rows.column(each.name).cast(each.type) for each in known]
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(known))
@@ -153,7 +155,7 @@ class TableFiles(TaskFiles):
 
 
 def begun_at(number: int, unit: str) -> int:
-    """Return when an hour, day or month since 1970 begins, in microseconds."""
+    """Return the start of an hour, day or month counted since 1970, in microseconds."""
     if unit == "month":
         return int(np.datetime64(number, "M").astype("M8[D]").astype(np.int64)) * DAY_US
     return number * {"hour": HOUR_US, "day": DAY_US}.get(unit, 0)
@@ -162,8 +164,9 @@ def begun_at(number: int, unit: str) -> int:
 def data_files(
     table: Table, layout: TableLayout, rows: Iterable[Any], partitions: Sequence[Record] | None = None
 ) -> list[DataFile]:
-    """Describe the files of tasks, given by their rows, for a commit. `partitions` are those of the table, if they do
-    not follow from the rows. Raises JobFailed for a file that is not here as its task left it."""
+    """Describe the files of tasks, given by their rows, for a commit. `partitions` are the table's partitions, needed
+    if they cannot be derived from the rows. Raises JobFailed for a file that is missing or was changed since its task
+    wrote it."""
     given = list(rows)
     check_whole(layout, {each["name"]: each["bytes"] for each in given})
     known = partitions if partitions is not None else [partition_of(table, each) for each in given]
@@ -184,7 +187,7 @@ def check_whole(layout: TableLayout, sizes: Mapping[str, int]) -> None:
 
 
 def partition_of(table: Table, row: Any) -> Record:
-    """Return the partition of the table that the records of a file belong to."""
+    """Return the table partition of a file's records."""
     from pyiceberg.typedef import Record
 
     source = {"topic": row["topic"], "partition": row["partition"], "timestamp": row["time"]}
@@ -215,8 +218,8 @@ def data_file(table: Table, layout: TableLayout, row: Any, partition: Record) ->
 
 
 def statistics(table: Table, footer: Any) -> dict[str, Any]:
-    """Return what Iceberg keeps of a file. A column has none where its file has none (a value is too long), or where
-    Python has no such times (years beyond 9999)."""
+    """Return the statistics that Iceberg keeps of a file. A column is left out if the file has no statistics for it (a
+    value is too long), or if Python cannot represent its times (years beyond 9999)."""
     from pyiceberg.io.pyarrow import (
         MetricModeTypes,
         MetricsMode,
@@ -258,8 +261,9 @@ def files_in(table: Table, run: str) -> Iterator[str]:
 
 
 def remove_orphans(table: Table, run: str, kept: set[str] | None = None) -> int:
-    """Remove the files of a run that are in no snapshot of the table, and return how many. `kept` are the locations of
-    the files in a snapshot, if the caller knows them. The run must be unable to commit the files any more."""
+    """Remove the files of a run that are in no snapshot of the table. Returns how many were removed. `kept` are the
+    locations of the files in a snapshot, if the caller knows them. The run must no longer be able to commit the files.
+    """
     found = set(files_in(table, run))
     known = kept if kept is not None else (referenced(table) if found else set())
     access = storage(access_of(table))

@@ -1,9 +1,9 @@
-"""The records of an Iceberg table as one side of a comparison: as a reader of the table sees them, with deletes and
-changes of its schema applied.
+"""The records of an Iceberg table as one side of a comparison. They are the records that a reader of the table gets,
+with deletes and schema changes applied.
 
-pyiceberg reads a list that is null as an empty one, and writes it so when it rewrites a file. Files are read by pyarrow
-for that reason, and only which rows are deleted is asked of pyiceberg. An empty list of headers is read as null: a
-record has no headers either way.
+pyiceberg reads a null list as an empty list, and writes it so when it rewrites a file. So pyarrow reads the files, and
+pyiceberg only determines which rows are deleted. An empty list of headers is read as null: both mean a record without
+headers.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class TablePart:
             yield without_empty(batch.filter(wanted)).select(list(columns))
 
     def left(self, table: Table, task: FileScanTask) -> Counter[int]:
-        """Return how many rows of each offset are not deleted."""
+        """Return the number of rows of each offset that are not deleted."""
         from pyiceberg.expressions.parser import parse
         from pyiceberg.io.pyarrow import ArrowScan
 
@@ -99,7 +99,7 @@ def without_empty(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def taken(left: Counter[int], offset: int) -> bool:
-    """Take one row of an offset, if there is one left."""
+    """Whether a row of this offset is left. Counts the row as used."""
     is_left = left[offset] > 0
     left[offset] -= is_left
     return is_left
@@ -120,7 +120,8 @@ def batches_of(access: PyArrowFileIO, path: str, table: Schema, types: pa.Schema
 
 
 def name_in_file(file: pa.Schema, column: NestedField) -> str | None:
-    """Return under what name a file has a column of the table: by its id, or by name in a file without ids."""
+    """Return the name that a column of the table has in a file. It is found by its id, or by its name in a file without
+    ids."""
     ids = {each.name: (each.metadata or {}).get(b"PARQUET:field_id") for each in file}
     if not any(ids.values()):
         return column.name if column.name in ids else None
@@ -128,7 +129,7 @@ def name_in_file(file: pa.Schema, column: NestedField) -> str | None:
 
 
 def require_archive(name: TableName) -> Table:
-    """Return a table that can be compared with a topic. Raises JobNotFound, JobFailed."""
+    """Return the table, which must have the columns of an archive. Raises JobNotFound, JobFailed."""
     from pyiceberg.io.pyarrow import schema_to_pyarrow
 
     table = require_table(name)
@@ -166,7 +167,8 @@ def table_parts(name: TableName, topic: str) -> list[TablePart]:
 
 
 def partitions_in(table: Table, file: DataFile) -> range:
-    """Return the partitions that a file may have records of. Raises JobFailed if its statistics do not tell."""
+    """Return the partitions of which a file may hold records. Raises JobFailed if the file's statistics do not show
+    them."""
     found = bounds(table, file, "partition")
     if found is None:
         raise JobFailed(f"{file.file_path} has no statistics of the column partition: rewrite the table's files")

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingest:
     """The parameters of an ingest job. `key` names a column. `partitions` is for a topic that does not exist yet. CSV
-    files have a header line. A micro-batch has at most `bytes_per_batch` and `files_per_batch`, but for a file that is
-    larger by itself. `every_seconds`: run without end, and look for files at this interval. `dead_letter`: a
-    topic for lines that are not JSON objects; without it such a line fails the job. Only for JSON."""
+    files have a header line. A micro-batch has at most `bytes_per_batch` and `files_per_batch`, except that a larger
+    file is a micro-batch by itself. `every_seconds`: run endlessly, and look for files at this interval. `dead_letter`,
+    only for JSON: a topic for lines that are not JSON objects; without it such a line fails the job."""
 
     path: str
     topic: str
@@ -57,7 +57,8 @@ class Ingest:
 
 
 def check_ingest(wanted: Ingest, settings: Mapping[str, str]) -> None:
-    """Check what can be known without Spark, which gets `settings`. Writes nothing. Raises JobNotFound, JobFailed."""
+    """Check all that can be checked before Spark starts. `settings` are those for Spark. Writes nothing. Raises
+    JobNotFound, JobFailed."""
     given = Path(wanted.path).absolute()
     check_readable(given)
     files = source_files(wanted.format, given)
@@ -155,8 +156,8 @@ def ingest_alone(
 
 
 def share_of(wanted: Ingest, memory: Memory, present: Sequence[FileSize]) -> Share | None:
-    """Return how many bytes of the files of this run are done, and of how many. Not known for a run without end, and
-    for a checkpoint that is not in this machine's file systems."""
+    """Return the bytes of this run's files that are done, and their total. None for an endless run, and for a
+    checkpoint outside this machine's file systems."""
     directory = memory.local
     if wanted.every_seconds is not None or directory is None:
         return None

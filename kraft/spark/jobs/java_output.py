@@ -45,10 +45,10 @@ class JavaOutput:
             self.tell(line)
 
     def close_writer(self) -> None:
-        """Leave the writing end to the JVM, so that reading ends with it."""
+        """Close this process's copy of the writing end, so that reading ends when the JVM ends."""
         os.close(self.writer)
 
     @property
     def last(self) -> str:
-        """The last lines, for a JVM that did not start."""
+        """The last lines, which explain why a JVM did not start."""
         return "; ".join(line.strip() for line in list(self.kept)[-3:] if line.strip())

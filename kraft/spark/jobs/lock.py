@@ -76,7 +76,7 @@ def locked(file: IO[str], directory: Path, say: Say) -> bool:
 
 
 def refusal(directory: Path, holder: dict[str, Any]) -> str:
-    """Return what to say if `holder` has the lock."""
+    """Return the error text that names `holder` as the lock's owner."""
     who = shown(holder)
     return f"{directory} is in use by another run ({who}): wait until it has ended, or stop it; it goes on from there"
 
@@ -119,7 +119,7 @@ def wait_for_java(before: dict[str, Any], directory: Path, say: Say) -> None:
 
 
 def is_alive(process: int, since: int | None) -> bool:
-    """Whether the process is still that process, not another one with the same id."""
+    """Whether the process still runs. Another process with the same id does not count."""
     return since is not None and began(process) == since
 
 

@@ -1,10 +1,10 @@
-"""Look after an Iceberg table: merge its small files, and expire its old snapshots.
+"""Maintain an Iceberg table: merge its small files, and expire its old snapshots.
 
 Files are merged if they belong to the same partition of the table and of the topic, have the table's present columns,
-and no row of them is deleted. Tasks read them and write files of a run (iceberg_files.py). All of them replace the
-merged ones in one commit, or none. Others may append in between. If they do more, nothing is committed.
+and have no deleted rows. Tasks read them and write the merged files into a run's directory (iceberg_files.py). One
+commit replaces all of them, or none. Other writers may append in between. After any other change nothing is committed.
 
-pyiceberg takes expired snapshots out of the table's metadata, and leaves their files. Those that no other snapshot has
+pyiceberg removes expired snapshots from the table's metadata, but keeps their files. Files that no other snapshot has
 are removed here.
 """
 
@@ -33,8 +33,8 @@ TASKS_MAX = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactTable:
-    """The parameters of a compaction. Files of `bytes_max` bytes or more stay; smaller ones become files of about so
-    many."""
+    """The parameters of a compaction. Files of `bytes_max` bytes or more are not changed. Smaller files are merged into
+    files of about that size."""
 
     table: TableName
     bytes_max: int = 1 << 30
@@ -42,14 +42,14 @@ class CompactTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Maintain:
-    """The parameters of an upkeep. Snapshots that are older than `keep` expire."""
+    """The parameters of maintenance. Snapshots that are older than `keep` expire."""
 
     table: TableName
     keep: timedelta
 
 
 class TableMerge(NamedTuple):
-    """Files that become one: the number of the group, where the records belong (the slot's number is not used), and
+    """Files to merge into one: the number of the group, the slot of the records (the slot's number is not used), and
     the locations of the files."""
 
     number: int
@@ -58,12 +58,12 @@ class TableMerge(NamedTuple):
 
 
 def check_compact_table(wanted: CompactTable, settings: Mapping[str, str]) -> None:
-    """Raises JobNotFound, JobFailed."""
+    """Check a compaction before it runs. Raises JobNotFound, JobFailed."""
     require_table(wanted.table)
 
 
 def plan_compact_table(wanted: CompactTable, settings: Mapping[str, str]) -> dict[str, Any]:
-    """Raises JobNotFound, JobFailed."""
+    """Return what a compaction would do. Raises JobNotFound, JobFailed."""
     groups = merge_groups(require_table(wanted.table), wanted.bytes_max)
     return {
         "job": "compact",
@@ -103,8 +103,8 @@ def planned(table: Table) -> list[FileScanTask]:
 
 
 def merge_groups(table: Table, bytes_max: int) -> list[list[FileScanTask]]:
-    """Return the groups of files to merge, in order of offsets: two or more files with together at most `bytes_max`
-    bytes. Left out are files whose statistics do not show a single topic and partition, files of other partition specs,
+    """Return the groups of files to merge, in order of offsets: two or more files with at most `bytes_max` bytes in
+    all. Left out are files whose statistics do not show a single topic and partition, files of other partition specs,
     and files with deleted rows."""
     found: dict[tuple[Any, ...], list[FileScanTask]] = {}
     for each in planned(table):
@@ -138,7 +138,7 @@ def in_size(table: Table, files: Sequence[FileScanTask], bytes_max: int) -> Iter
 
 
 def replace_files(session: SparkSession, table: Table, groups: Sequence[Sequence[FileScanTask]]) -> None:
-    """Write the merged files in tasks, and commit them in place of the others. Raises JobFailed."""
+    """Write the merged files in tasks, and replace the original files by them in one commit. Raises JobFailed."""
     run, base = uuid.uuid4().hex, table.metadata.current_snapshot_id
     layout = table_layout(table, run, "", codec_of(session))
     by_size = sorted(range(len(groups)), key=lambda at: -sum(each.file.file_size_in_bytes for each in groups[at]))
@@ -162,8 +162,8 @@ def merge_of(table: Table, number: int, group: Sequence[FileScanTask]) -> TableM
 
 
 def merged(wanted: TableMerge, layout: TableLayout) -> list[dict[str, Any]]:
-    """Write the records of files to one file, and return its row. Returns nothing if a file has other columns than the
-    table."""
+    """Merge the records of files into one file, and return its row. Returns nothing if a file's columns differ from the
+    table's."""
     from pyarrow.parquet import ParquetFile
 
     files = layout.files()
@@ -178,7 +178,7 @@ def merged(wanted: TableMerge, layout: TableLayout) -> list[dict[str, Any]]:
 
 
 def check_counts(groups: Sequence[Sequence[FileScanTask]], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Raise JobFailed if a merged file does not have the records of those that it is made of."""
+    """Raise JobFailed if a merged file has another number of records than its source files."""
     for each in rows:
         had = sum(one.file.record_count for one in groups[each["merge"]])
         if each["records"] != had:
@@ -191,7 +191,8 @@ def check_counts(groups: Sequence[Sequence[FileScanTask]], rows: Sequence[Mappin
 def stage(
     transaction: Transaction, table: Table, base: int | None, old: Sequence[DataFile], new: Sequence[DataFile]
 ) -> bool:
-    """Stage the replacement of files. Raises JobFailed if others did more than append since the snapshot `base`."""
+    """Stage the replacement of files. Raises JobFailed if another writer did anything but append since the snapshot
+    `base`."""
     from pyiceberg.table.snapshots import Operation, ancestors_of
 
     for each in ancestors_of(table.current_snapshot(), table.metadata):
@@ -239,7 +240,7 @@ def maintain(wanted: Maintain, now: datetime) -> dict[str, Any]:
 
 
 def plan_maintain(wanted: Maintain, now: datetime) -> dict[str, Any]:
-    """Raises JobNotFound, JobFailed."""
+    """Return what maintenance would do. Raises JobNotFound, JobFailed."""
     table = require_table(wanted.table)
     return {
         "job": "maintain",
@@ -251,7 +252,8 @@ def plan_maintain(wanted: Maintain, now: datetime) -> dict[str, Any]:
 
 
 def expired_in(table: Table, wanted: Maintain, now: datetime) -> list[int]:
-    """Return the snapshots that are too old, except those that a branch or tag refers to, as the current one."""
+    """Return the snapshots that are too old. The current snapshot, and snapshots that a branch or tag refers to, are
+    left out."""
     protected = {each.snapshot_id for each in table.refs().values()}
     limit_ms = int((now - wanted.keep).timestamp() * 1000)
     old = [each.snapshot_id for each in table.snapshots() if each.timestamp_ms < limit_ms]

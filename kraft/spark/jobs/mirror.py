@@ -47,7 +47,8 @@ class Mirror:
 
 
 def check_mirror(wanted: Mirror, settings: Mapping[str, str]) -> None:
-    """Check what can be known without Spark, which gets `settings`. Writes nothing. Raises JobNotFound, JobFailed."""
+    """Check all that can be checked before Spark starts. `settings` are those for Spark. Writes nothing. Raises
+    JobNotFound, JobFailed."""
     source = early(wanted.source, lambda cluster: cluster.existing(wanted.topic, Operation.READ))
     ours = describe(wanted.source, wanted.topic)
     configs = carried(ours) if wanted.configs else {}
@@ -70,7 +71,7 @@ def check_mirror(wanted: Mirror, settings: Mapping[str, str]) -> None:
 
 
 def check_apart(wanted: Mirror, source: SeenTopic, target: SeenTopic) -> None:
-    """Raise JobFailed if source and target are one topic."""
+    """Raise JobFailed if source and target are the same topic."""
     if (source.cluster, wanted.topic) == (target.cluster, wanted.target_topic):
         raise JobFailed(f"{wanted.topic} would be copied to itself: give --target-topic, or another cluster")
 
@@ -83,7 +84,7 @@ def check_partitions(wanted: Mirror, source: SeenTopic, target: SeenTopic) -> No
 
 
 def check_known(wanted: Mirror, source: SeenTopic, target: SeenTopic, known: Document | None, checkpoint: str) -> None:
-    """Raise JobFailed if both topics are not those of earlier runs."""
+    """Raise JobFailed if either topic is not that of earlier runs."""
     if known is not None:
         check_there(wanted.target_topic, target, checkpoint)
         check_same(known, wish_of(wanted, source, target), checkpoint)

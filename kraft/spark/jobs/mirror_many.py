@@ -1,4 +1,4 @@
-"""Copy many topics to another cluster in one query, which may run without end. New topics and partitions are created at
+"""Copy many topics to another cluster in one query, which may run endlessly. New topics and partitions are created at
 the target before their first record is written.
 
 A micro-batch is one transaction over all topics. The ids of the topics, and the mapping of source to target offsets
@@ -39,9 +39,9 @@ SOURCE_ID = "id of source topic "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorMany:
-    """The parameters of a mirror job of many topics. `every_seconds`: run without end, and look for records at this
-    interval. `groups`: a pattern of consumer groups whose offsets are copied to the target. The rest is as in `Mirror`.
-    """
+    """The parameters of a mirror job of many topics. `every_seconds`: run endlessly, and look for records at this
+    interval. `groups`: a pattern of consumer groups whose offsets are copied to the target. The other parameters are as
+    in `Mirror`."""
 
     selection: Selection
     source: Access
@@ -56,7 +56,8 @@ class MirrorMany:
 
 
 def check_mirror_many(wanted: MirrorMany, settings: Mapping[str, str]) -> None:
-    """Check what can be known without Spark, which gets `settings`. Writes nothing. Raises JobNotFound, JobFailed."""
+    """Check all that can be checked before Spark starts. `settings` are those for Spark. Writes nothing. Raises
+    JobNotFound, JobFailed."""
     source = early(wanted.source, lambda cluster: cluster.seen(OFFSETS)).cluster
 
     def ask(cluster: EarlyCluster) -> str:
@@ -78,7 +79,8 @@ def check_mirror_many(wanted: MirrorMany, settings: Mapping[str, str]) -> None:
 
 
 def check_rights(wanted: MirrorMany) -> None:
-    """Check that the topics that exist now may be read, and written or made at the target. Raises JobFailed."""
+    """Check the permissions to read the topics that exist now, and to write or create them at the target. Raises
+    JobFailed."""
     topics = wanted.selection.now(wanted.source)
     early(wanted.source, lambda cluster: [cluster.seen(each, Operation.READ) for each in topics])
     configs = {each: carried(describe(wanted.source, each)) if wanted.configs else {} for each in topics}
@@ -89,7 +91,7 @@ def check_rights(wanted: MirrorMany) -> None:
 
 
 def check_apart(wanted: MirrorMany, source: str, target: str) -> None:
-    """Raise JobNotFound if no topic matches, JobFailed if source and target are one cluster."""
+    """Raise JobNotFound if no topic matches. Raise JobFailed if source and target are the same cluster."""
     if wanted.every_seconds is None and not wanted.selection.topics and not wanted.selection.now(wanted.source):
         raise JobNotFound(f"no topic at {wanted.source.bootstrap} matches {wanted.selection.pattern}")
     if source == target:
@@ -97,7 +99,7 @@ def check_apart(wanted: MirrorMany, source: str, target: str) -> None:
 
 
 def check_known(wanted: MirrorMany, known: Document | None, source: str, target: str, checkpoint: str) -> None:
-    """Raise JobFailed if the checkpoint is not that of this job."""
+    """Raise JobFailed if the checkpoint belongs to another job."""
     if known is not None:
         if "topics" not in known:
             raise JobFailed(f"{checkpoint} belongs to a mirror of one topic: give another checkpoint")
@@ -239,7 +241,7 @@ class Copies:
         check_same(self.ids, ids, self.memory.checkpoint)
 
     def note(self, ends: Mapping[TopicPartition, int]) -> None:
-        """Record that exactly the records before `ends` of the source are at the target now."""
+        """Record that the target now has exactly the source's records before `ends`."""
         moved = [each for each, end in ends.items() if end > last_of(self.points.get(each, ())).source]
         if not moved:
             return
@@ -279,8 +281,8 @@ class BatchCopy:
 
 
 def ends_of(planned: str) -> dict[TopicPartition, int]:
-    """Return the end offsets of a micro-batch from Spark's plan of it: version, settings, and one line for the source.
-    An entry whose partition number has a leading zero gives where the query started, and is ignored."""
+    """Return the end offsets of a micro-batch from Spark's plan of it. The plan's lines are: version, settings, and the
+    source's offsets. A partition number with a leading zero marks the query's start, and is ignored."""
     found = json.loads(planned.splitlines()[2])
     return {
         TopicPartition(topic, int(partition)): offset

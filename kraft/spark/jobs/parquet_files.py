@@ -1,8 +1,8 @@
-"""Write Parquet files in a task by pyarrow, and put them where readers see them.
+"""Write Parquet files in tasks by pyarrow, and move them to where readers find them.
 
-A task writes to names that nobody else uses, in a hidden directory of the run, and returns what it wrote. Only the
-files that the driver is told of are moved on. What a task wrote that failed, or whose result came too late, stays in
-the hidden directory, and is removed with it. Nothing is written any more below a hidden directory that is gone.
+A task writes to unique names in a hidden directory of the run, and returns the files that it wrote. The driver moves
+only the files that it receives from Spark. Files of a failed or late task stay in the hidden directory, and are removed
+with it. Once the hidden directory is removed, no task can write to it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ file of a table has its Parquet footer here, too."""
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
     """How a run writes files. `staging` is its hidden directory. `by` are the columns that name directories, outermost
-    first. `int96`: times are written as plain archives always had them."""
+    first. `int96`: times are written as INT96, as plain archives always had them."""
 
     staging: str
     by: tuple[str, ...]
@@ -87,7 +87,7 @@ class Layout:
 
 
 class AnyLayout(Protocol):
-    """How a run writes files, as its driver and its tasks see it."""
+    """The interface of a layout for the driver and the tasks of a run."""
 
     @property
     def by(self) -> tuple[str, ...]: ...
@@ -98,13 +98,13 @@ class AnyLayout(Protocol):
 
 
 def codec_of(session: SparkSession) -> str:
-    """Return pyarrow's name of the codec with which Spark would write Parquet."""
+    """Return pyarrow's name of the codec that Spark is configured to use for Parquet."""
     name = (session.conf.get(CODEC, "snappy") or "snappy").lower()
     return CODECS.get(name, name)
 
 
 class Slot(NamedTuple):
-    """A directory: records of a partition in one day, or hour. `number` counts them since 1970."""
+    """The directory of one partition's records of one day, or hour. `number` counts days or hours since 1970."""
 
     topic: str
     partition: int
@@ -122,7 +122,7 @@ class File:
 
 
 class TaskFiles(ABC):
-    """Writes the rows of one task. Memory is bounded by HELD_BYTES_MAX and the rows of one fetch."""
+    """Writes the rows of one task. Memory is bounded by HELD_BYTES_MAX plus the rows of one fetch."""
 
     def __init__(self, layout: AnyLayout) -> None:
         self.by = layout.by
@@ -133,7 +133,7 @@ class TaskFiles(ABC):
         self.closed: list[dict[str, Any]] = []
 
     def add(self, rows: pa.RecordBatch, shown: pa.RecordBatch) -> None:
-        """Add rows of one partition in order of offsets. `shown` are the same rows with the columns to write."""
+        """Add rows of one partition in order of offsets. `shown` are the same rows with the columns of the files."""
         if not rows.num_rows:
             return
         topic, partition = rows.column("topic")[0].as_py(), rows.column("partition")[0].as_py()
@@ -152,7 +152,7 @@ class TaskFiles(ABC):
             self.flush()
 
     def hold(self, slot: Slot, rows: pa.RecordBatch) -> None:
-        """Add rows that are as files have them, and belong to this slot."""
+        """Buffer rows of this slot. The rows have the columns of the files."""
         if rows.num_rows:
             self.firsts.setdefault(slot, rows.column("offset")[0].as_py())
             self.held.setdefault(slot, []).append(rows)
@@ -161,7 +161,7 @@ class TaskFiles(ABC):
                 self.flush()
 
     def flush(self) -> None:
-        """Write what is held. Beyond OPEN_MAX, the file that was not written to for longest is closed."""
+        """Write the buffered rows. Beyond OPEN_MAX open files, the least recently written one is closed."""
         for slot, batches in self.held.items():
             file = self.open.pop(slot, None)
             if file is None:
@@ -190,7 +190,7 @@ class TaskFiles(ABC):
 
     @abstractmethod
     def numbers(self, times: pa.Array) -> Numbers:
-        """Return which directory, or partition, each time belongs to."""
+        """Return the number of the directory, or partition, of each time."""
 
     @abstractmethod
     def shown(self, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -198,11 +198,11 @@ class TaskFiles(ABC):
 
     @abstractmethod
     def begun(self, first: int, schema: pa.Schema) -> File:
-        """Open a file whose first record has this offset."""
+        """Open a file that starts with this offset."""
 
     @abstractmethod
     def told(self, slot: Slot, file: File) -> dict[str, Any]:
-        """Return the row of a file that was closed."""
+        """Return the row that describes a closed file."""
 
 
 class PlainFiles(TaskFiles):
@@ -237,7 +237,7 @@ class PlainFiles(TaskFiles):
 
 
 def parquet_writer(path: Path, schema: pa.Schema, *, codec: str, int96: bool) -> ParquetWriter:
-    """Open a file for writing. Readers see in it what they see in a file of Spark: no schema of Arrow."""
+    """Open a file for writing. Like a file of Spark, it has no Arrow schema in its metadata."""
     from pyarrow.parquet import ParquetWriter
 
     return ParquetWriter(
@@ -246,7 +246,7 @@ def parquet_writer(path: Path, schema: pa.Schema, *, codec: str, int96: bool) ->
 
 
 def day_of(number: int) -> str:
-    """Return a day since 1970 as Spark writes it: years beyond 9999 have a sign."""
+    """Format a day since 1970 as Spark does: years beyond 9999 have a sign."""
     if datetime.date.min.toordinal() <= number + EPOCH <= datetime.date.max.toordinal():
         return datetime.date.fromordinal(number + EPOCH).isoformat()
     found = str(np.datetime64(number, "D"))
@@ -274,8 +274,8 @@ def staging(place: Path) -> Iterator[Path]:
 
 
 def put(found: Iterable[Any], layout: Layout, place: Path) -> None:
-    """Move the files of tasks, given by their rows, to their directories below `place`, which is made anew. Raises
-    JobFailed for a file that is not here as its task left it."""
+    """Move the files of tasks, given by their rows, to their directories below `place`, which is recreated. Raises
+    JobFailed for a file that is missing or was changed since its task wrote it."""
     if place.exists():
         shutil.rmtree(place)
     place.mkdir()
@@ -288,7 +288,7 @@ def put(found: Iterable[Any], layout: Layout, place: Path) -> None:
 
 
 def check_whole(path: Path, size: int) -> None:
-    """Raise JobFailed if the file does not have the size that its task has told."""
+    """Raise JobFailed if the file does not have the size that its task reported."""
     has = path.stat().st_size if path.is_file() else None
     if has != size:
         what = "is not there" if has is None else f"has {has} bytes"
@@ -299,7 +299,7 @@ def check_whole(path: Path, size: int) -> None:
 
 
 class Merge(NamedTuple):
-    """Files that become one, or several of at most `records_max` records. `name` says which merge it is."""
+    """Files to merge into one, or into several of at most `records_max` records. `name` identifies the merge."""
 
     name: str
     paths: Sequence[str]
@@ -308,8 +308,8 @@ class Merge(NamedTuple):
 
 def merged(wanted: Merge, layout: Layout) -> list[dict[str, Any]]:
     """Write the rows of files in order of offsets. Returns name, merge, records, bytes and first offset of each file.
-    Memory is bounded by row groups, where these do not overlap; those that do are sorted together. Times are written
-    as they were."""
+    Row groups that overlap are sorted together; otherwise memory is bounded by one row group. Times are written
+    unchanged."""
     schemas, groups = seen(wanted.paths)
     int96 = any(schema.field("timestamp").type == INT96 for schema in schemas)
     schema = pa.unify_schemas([read_plain(each) for each in schemas])
@@ -338,7 +338,7 @@ def merged(wanted: Merge, layout: Layout) -> list[dict[str, Any]]:
 
 
 def read_plain(schema: pa.Schema) -> pa.Schema:
-    """Return the schema with times as the source has them."""
+    """Return the schema with the source's types of times."""
     return pa.schema([each.with_type(pa.timestamp("us", tz="UTC")) if each.type == INT96 else each for each in schema])
 
 
@@ -358,7 +358,8 @@ class RowGroup(NamedTuple):
 
 
 def seen(paths: Sequence[str]) -> tuple[list[pa.Schema], list[RowGroup]]:
-    """Return the schema of each file, and all row groups in order. A group may have more files than can be open."""
+    """Return the schema of each file, and all row groups in order. The files are not kept open: there may be more than
+    the limit of open files."""
     from pyarrow.parquet import ParquetFile
 
     schemas, groups = [], []
@@ -386,7 +387,7 @@ def in_order(groups: Sequence[RowGroup], schema: pa.Schema) -> Iterator[pa.Table
 
 
 def bounds(file: ParquetFile, index: int) -> tuple[int, int]:
-    """Return the first and last offset of a row group: by its statistics, or by its column without them."""
+    """Return the first and last offset of a row group, from its statistics, or from its column if it has none."""
     from pyarrow.compute import min_max
 
     group = file.metadata.row_group(index)
@@ -399,7 +400,7 @@ def bounds(file: ParquetFile, index: int) -> tuple[int, int]:
 
 
 def fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return the rows with the columns of the schema; a column that they do not have is null."""
+    """Return the rows with the columns of the schema. A column that the rows lack is null."""
     columns = [
         rows.column(field.name).cast(field.type) if field.name in rows.schema.names else pa.nulls(len(rows), field.type)
         for field in schema

@@ -1,8 +1,8 @@
-"""What a job would do (`--dry-run`): its checks, and how much it would read. Without Spark, and without writing.
+"""What a job would do (`--dry-run`): run its checks, and count what it would read. Spark is not started, and nothing is
+written.
 
-Records of topics are counted by offsets, which is the most that there can be: markers of transactions and what
-compaction removed have offsets, too. A checkpoint outside this machine's file systems is not looked into; the plan is
-that of a first run then.
+Records of topics are counted by offsets. This is an upper bound: transaction markers and compacted records have
+offsets, too. A checkpoint outside this machine's file systems is not read; the plan is then that of a first run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Settings = Mapping[str, str]
 
 
 def plan_ingest(wanted: Ingest, settings: Settings) -> Plan:
-    """Raises JobNotFound, JobFailed."""
+    """Return what an ingest would do. Raises JobNotFound, JobFailed."""
     check_ingest(wanted, settings)
     given, found = Path(wanted.path).absolute(), look_up(wanted.at, wanted.topic)
     checkpoint = checkpoint_of(wanted, given, found)
@@ -60,7 +60,7 @@ def plan_ingest(wanted: Ingest, settings: Settings) -> Plan:
 
 
 def plan_archive(wanted: Archive, selection: Selection, settings: Settings) -> Plan:
-    """Raises JobNotFound, JobFailed."""
+    """Return what an archive job would do. Raises JobNotFound, JobFailed."""
     check_archive(wanted, selection, settings)
     place, records, batches = Path(wanted.directory).absolute(), 0, 0
     topics = selection.require(wanted.at)
@@ -79,7 +79,7 @@ def plan_archive(wanted: Archive, selection: Selection, settings: Settings) -> P
 
 
 def plan_archive_table(wanted: TableArchive, selection: Selection, settings: Settings) -> Plan:
-    """Raises JobNotFound, JobFailed."""
+    """Return what an archive job to a table would do. Raises JobNotFound, JobFailed."""
     check_archive_table(wanted, selection, settings)
     topics, records, batches = selection.require(wanted.at), 0, 0
     for topic, found in topics.items():
@@ -98,7 +98,7 @@ def plan_archive_table(wanted: TableArchive, selection: Selection, settings: Set
 
 
 def plan_mirror(wanted: Mirror, settings: Settings) -> Plan:
-    """Raises JobNotFound, JobFailed."""
+    """Return what a mirror job would do. Raises JobNotFound, JobFailed."""
     check_mirror(wanted, settings)
     source, target = look_up(wanted.source, wanted.topic), look_up(wanted.target, wanted.target_topic)
     checkpoint = mirror_checkpoint_of(wanted, source, target)
@@ -108,7 +108,7 @@ def plan_mirror(wanted: Mirror, settings: Settings) -> Plan:
 
 
 def plan_mirror_many(wanted: MirrorMany, settings: Settings) -> Plan:
-    """Raises JobNotFound, JobFailed."""
+    """Return what a mirror job of many topics would do. Raises JobNotFound, JobFailed."""
     check_mirror_many(wanted, settings)
     topics = wanted.selection.now(wanted.source)
     checkpoint = many_checkpoint_of(wanted, cluster_of(wanted.source), cluster_of(wanted.target))
@@ -130,7 +130,8 @@ def copied(topics: list[str], creates: list[str], records: int, records_per_batc
 
 
 def plan_compact(wanted: Compact, settings: Settings) -> Plan:
-    """Raises JobNotFound, JobFailed. How a Delta table is compacted is up to its library."""
+    """Return what a compaction would do. The library decides how a Delta table is compacted. Raises JobNotFound,
+    JobFailed."""
     check_compact(wanted, settings)
     archives = archives_in(Path(wanted.directory).absolute())
     merged = [
@@ -154,7 +155,7 @@ def plan_compact(wanted: Compact, settings: Settings) -> Plan:
 
 
 def records_left(at: Access, topics: Mapping[str, SeenTopic], checkpoint: str, settings: Settings) -> int:
-    """Return how many offsets the topics have beyond the checkpoint. Raises JobFailed."""
+    """Return the number of offsets of the topics after the checkpoint. Raises JobFailed."""
     partitions = [
         TopicPartition(topic, each) for topic, found in topics.items() for each in range(found.partitions or 0)
     ]
@@ -169,6 +170,6 @@ def total(offsets: Iterable[int]) -> int:
 
 
 def done_offsets(directory: Path) -> dict[TopicPartition, int]:
-    """Return where the last micro-batch ended that is done; empty before the first."""
+    """Return the end offsets of the last completed micro-batch; empty before the first."""
     done = numbers(directory / "commits")
     return ends_of((directory / "offsets" / str(max(done))).read_text(encoding="utf-8")) if done else {}

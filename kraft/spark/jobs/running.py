@@ -36,7 +36,8 @@ CAUSE = re.compile(r"^Caused by: [\w.$]+: ")
 
 class Progress(NamedTuple):
     """A job's progress: micro-batches and rows so far, rows per second in the last batch, and the lag in offsets behind
-    the topics' ends (None if the job reads no topic). `share` is known for jobs of files: bytes done, and in all."""
+    the topics' ends (None if the job reads no topic). `share` is known for jobs of files: bytes done and bytes in
+    total."""
 
     batches: int
     rows: int
@@ -46,7 +47,7 @@ class Progress(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What Spark does now, and how many of its tasks are done (of 0: not known)."""
+    """What Spark does now, the number of completed tasks, and the number of all tasks (0 if unknown)."""
 
     what: str
     done: int = 0
@@ -65,7 +66,7 @@ Share = Callable[[], tuple[int, int]]
 
 
 class JobFailed(KraftError):
-    """Raised when the query ended with an error. The message is the line that gives the reason."""
+    """Raised when a job cannot run, or its query ended with an error. The message gives the reason in one line."""
 
 
 class JobNotFound(KraftError):
@@ -86,8 +87,8 @@ def run_to_the_end(
     share: Share | None = None,
 ) -> Progress:
     """Start the query and wait until all present records are processed. With `every_seconds` it runs until SIGINT or
-    SIGTERM, and looks for new records at this interval. `beside` is called now and then, and at the end. `share` tells
-    how much of the files is done. Returns the progress of this run. Raises JobFailed."""
+    SIGTERM, and looks for new records at this interval. `beside` is called at intervals, and at the end. `share`
+    returns the bytes of files that are done, and the total. Returns the progress of this run. Raises JobFailed."""
     from kraft.spark.jobs.watching import tasks
 
     when: Any = {"availableNow": True} if every_seconds is None else {"processingTime": f"{every_seconds} seconds"}

@@ -1,4 +1,5 @@
-"""The files that a checkpoint of an ingest has taken, from the logs that Spark writes there: local checkpoints only."""
+"""Find the files that an ingest has already processed, from the logs that Spark writes to the checkpoint. Only for
+local checkpoints."""
 
 from __future__ import annotations
 
@@ -20,19 +21,20 @@ class TakenFiles:
         self.directory = directory
 
     def last(self) -> int:
-        """Return the number, in the log of files, of the last micro-batch that is done; -1 if none is."""
+        """Return the number of the last completed micro-batch, as the file source's log counts them; -1 if there is
+        none."""
         done = numbers(self.directory / "commits")
         if not done:
             return -1
         return offset_in((self.directory / "offsets" / str(max(done))).read_text(encoding="utf-8"))
 
     def paths(self) -> set[Path]:
-        """Return the files of micro-batches that are done."""
+        """Return the files of completed micro-batches."""
         last = self.last()
         return {path for path, number in self.entries() if number <= last}
 
     def entries(self) -> Iterator[tuple[Path, int]]:
-        """Yield each file that is planned, with the number of its micro-batch in the log of files."""
+        """Yield each planned file, with the number of its micro-batch in the file source's log."""
         place = self.directory / SOURCE
         for log in sorted(place.iterdir()) if place.is_dir() else ():
             if not log.name.startswith(".") and log.stem.isdigit():
@@ -41,7 +43,7 @@ class TakenFiles:
                     yield Path(unquote(urlsplit(entry["path"]).path)), int(entry["batchId"])
 
     def left(self, present: Sequence[FileSize]) -> list[FileSize]:
-        """Return those of the files that are not taken yet."""
+        """Return the files of `present` that are not processed yet."""
         taken = self.paths()
         return [each for each in present if each.path not in taken]
 
@@ -51,7 +53,7 @@ def numbers(directory: Path) -> list[int]:
 
 
 def offset_in(planned: str) -> int:
-    """Return the number in the log of files up to which Spark's plan of a micro-batch goes."""
+    """Return the last number in the file source's log that a planned micro-batch covers."""
     for line in planned.splitlines()[1:]:
         if line.startswith("{") and OFFSET in (found := json.loads(line)):
             return int(found[OFFSET])

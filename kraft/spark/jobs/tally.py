@@ -18,9 +18,9 @@ LISTED_MAX = 20
 
 
 class Kind(StrEnum):
-    """The kind of a case. `GONE_*`: retention deleted it on this side, so only the other side holds it. `COMPACTED`:
-    compaction removed it from the topic. `KEYLESS_*`: a record without a key on this side, which compaction does not
-    keep."""
+    """The kind of a case. `GONE_*`: this side lacks the record because of retention, and the other side holds it.
+    `COMPACTED`: compaction removed the record from the topic. `KEYLESS_*`: a record without a key on this side, which
+    compaction removes."""
 
     SAME = "same"
     UNEQUAL = "unequal"
@@ -134,7 +134,7 @@ def left_out_of(tally: Tally) -> dict[str, Any]:
 
 
 def why(left_out: dict[str, Any]) -> str:
-    """Return the reason, for a message, why one side lacks what the other holds."""
+    """Return the reason, for a message, why one side lacks a record that the other side holds."""
     if left_out["reason"] == "no key":
         return "it has no key"
     return f"{left_out['reason']} of the {OTHER if left_out['held_by'] == TOPIC else TOPIC}"

@@ -1,4 +1,4 @@
-"""A cluster's configurations of a topic, and those of its brokers that a job has to know."""
+"""The configurations of a topic, and the broker configurations that a job needs."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def describe(at: Access, topic: str) -> Configs:
 
 
 def transaction_max_ms(at: Access) -> int:
-    """Return the longest transaction that brokers grant in ms: what one of them says, or the default if this user may
-    not know. Raises JobFailed if no broker answers."""
+    """Return the longest transaction timeout in ms that brokers permit. It is one broker's configuration, or the
+    default if this user may not read that. Raises JobFailed if no broker responds."""
 
     def ask(cluster: WireCluster) -> int:
         cluster.view.learn_all(cluster.any_call(MetadataRequest(topics=[])))

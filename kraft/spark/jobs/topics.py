@@ -120,7 +120,7 @@ def identity_of(topic: str, found: SeenTopic, side: str = "") -> dict[str, str |
 
 
 def check_there(topic: str, found: SeenTopic, checkpoint: str) -> None:
-    """Raise JobFailed if a topic that an earlier run has written to does not exist any more."""
+    """Raise JobFailed if a topic to which an earlier run has written does not exist any more."""
     if found.partitions is None:
         what = f"topic {topic} does not exist any more, and {checkpoint} says what was written to it"
         raise JobFailed(f"{what}: to write all again, give another checkpoint, or remove this one")

@@ -68,7 +68,7 @@ class Verify:
 
 
 def check_verify(wanted: Verify) -> None:
-    """Check what can be known without Spark. Raises JobNotFound, JobFailed."""
+    """Check all that can be checked before Spark starts. Raises JobNotFound, JobFailed."""
     sides = [(wanted.at, wanted.topic)]
     if wanted.archive is not None:
         check_readable(Path(wanted.archive))
@@ -173,8 +173,8 @@ def with_topic(session: SparkSession, wanted: Verify, topic: LogSide, other: Log
 
 
 def copied(session: SparkSession, wanted: Verify, topic: LogSide, other: LogSide) -> list[Tally]:
-    """Compare two topics by place. If a log no longer starts at 0, the sides can agree only under the shift under which
-    they end together, so they are compared again under that shift. Partitions that still do not agree are compared as
+    """Compare two topics by place. If a log no longer starts at 0, the sides can agree only under the shift that aligns
+    their last records, so they are compared again under that shift. Partitions that still do not agree are compared as
     frames, under every plausible shift."""
     how = compare_of(wanted)
     sides = [topic_parts(each, by_place=True, tasks=0) for each in (topic, other)]

@@ -1,4 +1,4 @@
-"""How far the tasks are that Spark runs now."""
+"""Report the progress of Spark's running tasks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ POLL_SECONDS = 1.0
 
 
 def tasks(session: SparkSession) -> tuple[int, int]:
-    """Return how many tasks of the stages that run now are done, and how many there are."""
+    """Return the number of completed tasks, and of all tasks, in the stages that run now."""
     tracker: Any = session.sparkContext.statusTracker()
     stages = [tracker.getStageInfo(each) for each in tracker.getActiveStageIds()]
     found = [each for each in stages if each is not None]
@@ -25,7 +25,7 @@ def tasks(session: SparkSession) -> tuple[int, int]:
 
 @contextmanager
 def watched(session: SparkSession, say: Say, what: str) -> Iterator[None]:
-    """Tell of the tasks while the body runs. `what` names what they do."""
+    """Report the progress of tasks every second while the body runs. `what` names their work."""
     is_over = threading.Event()
 
     def watch() -> None:

@@ -2,9 +2,9 @@
 batch's number.
 
 The order matters. First, starting the transaction aborts any open transaction of another run of the query, and fences
-that run. Then the batch's own number is written. Last, the previously committed number is read from the log below it.
-No other run can commit in between: it would have to start a transaction first, and then this one could not be committed
-any more. So a committed batch is never committed again, no matter when a driver was killed.
+that run. Then the batch's own number is written. Last, the previously committed number is read from the log before that
+record. No other run can commit in between: it would have to start a transaction first, and that would fence this run.
+So a committed batch is never committed again, no matter when a driver was killed.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class CommitRules(NamedTuple):
 def commit_batch(
     cluster: WireCluster, sink: SinkIdentity, origin: BatchOrigin, parcels: Sequence[StagedBatch], rules: CommitRules
 ) -> bool:
-    """Commit the batch unless it is already committed; return whether its rows were written now. Raises SourceError,
+    """Commit the batch unless it is already committed. Returns whether its rows were written now. Raises SourceError,
     WireError, OSError: then the batch is not committed or the outcome is unknown, and the next attempt finds out."""
     key, staging = sink.transactional_id, Staging(cluster, sink.staging_topic)
     deadline = time.monotonic() + WAIT_SECONDS_MAX

@@ -1,5 +1,5 @@
-"""Sends record batches to their partition leaders with acks=all, under one producer id. A batch that is sent again
-after a broken connection is in the log once."""
+"""Send record batches to their partition leaders with acks=all, under one producer id. A batch that is sent again after
+a broken connection is appended only once."""
 
 from __future__ import annotations
 

@@ -147,8 +147,8 @@ def check_columns(types: Mapping[str, str], topic: str | None, keep_timestamp: b
 
 
 def check_exactly_once(kafka: Mapping[str, str]) -> None:
-    """Raise ValueError for a property that the built-in producer cannot honour. It is neither ignored nor a reason to
-    write at least once instead."""
+    """Raise ValueError for a property that the built-in producer cannot honour. The property is not ignored, and the
+    sink does not fall back to at-least-once."""
     if strange := [name for name in sorted(kafka.keys() - ONCE_KEYS) if is_known(name)]:
         raise ValueError(
             f"kafka.{strange[0]} cannot be honoured while the sink writes exactly once; set the option "

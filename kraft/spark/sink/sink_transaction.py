@@ -1,8 +1,8 @@
 """The transaction in which the driver writes a micro-batch.
 
 Starting a transaction under a transactional id aborts the open one before it and fences its producer: the coordinator
-assigns a new epoch. So each (producer id, epoch) is used by one process only. A leader's response that it already has a
-sequence is then always about this process's own rows.
+assigns a new epoch. So each (producer id, epoch) is used by one process only. If a leader responds that it already has
+a sequence, the sequence is of this process's own rows.
 
 The requests are those of producers before transaction.version 2. Kafka accepts them at every feature level, and each
 batch still gets its own epoch. Late writes of such a producer are rejected by leaders, which ask the coordinator

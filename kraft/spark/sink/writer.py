@@ -340,8 +340,8 @@ class KafkaStreamWriter(ForWorkers, DataSourceStreamArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Commit the micro-batch. Raises SourceError, WireError, OSError.
 
-        In continuous mode Spark's JVM hands no row to Python, and has no message from any task. It logs the error and
-        commits no epoch any more.
+        In continuous mode Spark's JVM passes no rows to Python, and no task returns a message. Spark then logs the
+        error and commits no further epoch.
         """
         if None in messages:
             raise not_continuous()

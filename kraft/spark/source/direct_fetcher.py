@@ -206,8 +206,8 @@ class DirectFetcher:
             self.seen = str(self.gone)
 
     def look(self, cluster: WireCluster) -> None:
-        """Handle an offset out of range: ask the current leader for its log start and end. If it confirms that the
-        position is missing and the options allow it, skip to the next offset that exists."""
+        """Handle an offset out of range: ask the current leader for its log start and end. If the leader confirms that
+        the position is missing and the options allow it, skip to the next offset that exists."""
         topic, partition, _, end, _ = self.offsets
         cluster.stale(topic)
         deadline = time.monotonic() + LOOKUP_SECONDS_MAX

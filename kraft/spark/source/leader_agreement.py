@@ -1,8 +1,8 @@
-"""When a leader's report that data is gone is believed. Pure.
+"""Decide when to believe a leader's report that data is gone. Pure.
 
 A deposed leader that is cut off does not know that it is behind, and a node that has just started may have old
 metadata. Committed data is at the leader of the newest epoch. So a majority of the cluster's nodes must agree on that
-leader, and keep agreeing for a while. Unreachable nodes may have newer metadata. If they are the majority, nothing is
+leader, and keep agreeing for a while. Unreachable nodes may have newer metadata. If they are the majority, no report is
 believed: the reader gives up in the end without reporting data loss.
 """
 

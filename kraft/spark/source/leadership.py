@@ -46,8 +46,8 @@ def leaders_of(topic: Any) -> TopicLeaders:
 
 
 def merged(known: TopicLeaders | None, told: TopicLeaders) -> TopicLeaders:
-    """Merge a Metadata response into the known leaders: the newer epoch of each partition. A recreated topic replaces
-    all."""
+    """Merge a Metadata response into the known leaders: keep the newer epoch of each partition. A recreated topic
+    replaces all known leaders."""
     if known is None or known.topic_id != told.topic_id:
         return told
     newest = {

@@ -192,7 +192,7 @@ class KafkaOffsetReader:
 
     def settled(self, known: Mapping[TopicPartition, int], ask: Callable[[], Offsets]) -> Offsets:
         """Return the result of `ask`. A missing partition, or an offset below `known`, may come from a node that lags
-        or was deposed, so it is asked again before it is believed."""
+        or was deposed. So the query is repeated for a while before such a result is returned."""
         until = time.monotonic() + min(SETTLE_SECONDS, self.options.poll_timeout_ms / 1000)
         attempts = self.options.offset_fetch_attempts_max
         while True:
@@ -246,8 +246,8 @@ class KafkaOffsetReader:
         return {partition: offset if offset >= 0 else LATEST for partition, offset in found.items()}
 
     def with_retries(self, ask: Callable[[], T]) -> T:
-        """Run `ask`, at most `fetchOffset.numRetries` times in all. After an error that may pass, another broker is
-        asked."""
+        """Run `ask`, at most `fetchOffset.numRetries` times in all. After a retriable error, the next attempt goes to
+        another broker."""
         for attempt in range(1, self.options.offset_fetch_attempts_max):
             try:
                 return ask()
@@ -338,8 +338,8 @@ def whole_topic(described: SeenTopic) -> SeenTopic:
 
 
 def checked_offsets(specs: Mapping[TopicPartition, int], told: Mapping[TopicPartition, int]) -> Offsets:
-    """Return the offsets of `told` for all of `specs`. Raises OffsetNotKnown for the first partition without a valid
-    offset."""
+    """Return the offsets of `told` for all partitions of `specs`. Raises OffsetNotKnown for the first partition without
+    a valid offset."""
     for partition in sorted(specs):
         offset = told.get(partition)
         if offset is None or not is_offset_answer(offset, specs[partition]):

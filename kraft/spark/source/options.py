@@ -283,7 +283,7 @@ def parse(given: Mapping[str, str], starting: Limit, ending: Limit | None) -> So
 
 
 def direct_of(given: Mapping[str, str], kafka: Mapping[str, str]) -> bool:
-    """Whether kraft's own client reads. With `auto` it reads unless an option needs librdkafka. Raises ValueError."""
+    """Whether kraft's own client reads. With `auto`, librdkafka reads only if an option needs it. Raises ValueError."""
     chosen = choice(given, "fetcher", ("auto", "direct", "librdkafka"), "auto")
     needed = librdkafka_for(kafka)
     if chosen == "direct" and needed is not None:
@@ -372,8 +372,8 @@ def selection_of(given: Mapping[str, str]) -> Selection:
 
 
 def limit_of(given: Mapping[str, str], side: str, default: Limit) -> Limit:
-    """Parse where a read starts or ends. One time for all takes precedence over a time per partition, and that over
-    offsets."""
+    """Parse where a read starts or ends. One time for all partitions takes precedence over a time per partition, and a
+    time per partition over offsets."""
     if (text := given.get(f"{side}timestamp")) is not None:
         try:
             timestamp = int(text.strip())

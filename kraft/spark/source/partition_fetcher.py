@@ -175,8 +175,8 @@ class PartitionFetcher:
             self.lose(self.position, self.offsets.end, available)
 
     def gone(self, consumer: Consumer, problem: KafkaError) -> None:
-        """Handle an unknown partition. It is lost unless another node knows it: a response may come from a node that is
-        behind."""
+        """Handle an unknown partition. The partition is lost unless another node knows it: the response may come from a
+        node that is behind."""
 
         def is_there() -> bool:
             found = consumer.list_topics(self.offsets.topic, LOOKUP_TIMEOUT_S).topics.get(self.offsets.topic)

@@ -1,8 +1,8 @@
 """Narrow a batch read by filters on topic, partition, offset or timestamp. Pure.
 
-Spark still applies every filter. So the bounds here may be coarser than the filter, but never finer. An upper bound on
-timestamps narrows nothing, because timestamps need not rise with offsets. A lower bound does, because a broker finds
-the first record at or after a time.
+Spark still applies every filter. So the bounds here may admit more rows than the filter, but never fewer. An upper
+bound on timestamps narrows nothing, because timestamps need not rise with offsets. A lower bound does, because a broker
+finds the first record at or after a time.
 """
 
 from __future__ import annotations

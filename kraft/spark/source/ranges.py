@@ -105,7 +105,8 @@ def divide(whole: OffsetRange, count: int) -> list[OffsetRange]:
 
 
 def gone_back(known: Mapping[TopicPartition, int], told: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """Return the reported offset of each partition where it is below the known one; -1 if missing."""
+    """Return the partitions whose reported offset is below the known one, with the reported offset; -1 if the partition
+    is missing."""
     return {
         partition: told.get(partition, -1) for partition, offset in known.items() if told.get(partition, -1) < offset
     }

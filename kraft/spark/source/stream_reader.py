@@ -101,7 +101,7 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
 
     def notice_anew(self, begin: Offsets, latest: Offsets) -> Offsets:
         """Return the offsets at which the batch from `begin` really starts. A topic that was deleted and recreated is
-        read from its log start. Raises DataLoss."""
+        read from its log start. Raises DataLoss with failOnDataLoss."""
         if begin != self.anew_from:
             self.anew, self.anew_from = {}, begin
         if topics := self.offsets.made_anew():
@@ -204,8 +204,8 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
             )
 
     def report(self, condition: str, message: str) -> None:
-        """Raise an error with failOnDataLoss, otherwise log a warning. The task that reads the range reports each
-        missing offset range again."""
+        """Raise an error with failOnDataLoss, otherwise log a warning. The task that reads a missing offset range
+        reports it again."""
         if self.options.fail_on_data_loss:
             raise SourceError(condition, f"{message} {CONTINUE}")
         log.warning("[%s] %s", condition, message)
@@ -222,7 +222,7 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
 
 
 class RefusedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The reader of a query whose options were rejected: whatever Spark asks first raises why."""
+    """The reader of a query whose options were rejected. Each method that Spark may call first raises the reason."""
 
     def __init__(self, problem: ValueError) -> None:
         self.problem = problem

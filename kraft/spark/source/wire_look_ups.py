@@ -158,7 +158,8 @@ class WireLookUps:
         return str(problems[0]) if problems else ""
 
     def seen(self, told: Any) -> SeenTopic:
-        """Return the topic with all partitions that any broker has reported: this response may be older than others."""
+        """Return the topic with all partitions that any broker has reported, because this response may be older than an
+        earlier one."""
         partitions = tuple(sorted(self.cluster.view.topics[told.name].partitions))
         topic_id = bytes(told.topic_id)
         return SeenTopic(told.name, partitions, told.is_internal, topic_id if any(topic_id) else None)
