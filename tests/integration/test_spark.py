@@ -120,7 +120,9 @@ def plain_rows(cluster: Cluster, topic: str, partitions: int) -> list[tuple[Any,
     return sorted(rows, key=lambda row: row[2:5])
 
 
-def test_every_way_to_read_sees_the_same_rows_for_every_codec(spark: SparkSession, cluster: Cluster) -> None:
+def test_every_read_method_returns_the_rows_of_the_official_connector_for_every_codec(
+    spark: SparkSession, cluster: Cluster
+) -> None:
     codecs = ("none", "gzip", "snappy", "lz4", "zstd")
     for codec in codecs:
         write(cluster, cluster.create(f"codec-{codec}", 2), odd_records(codec), **{"compression.type": codec})
@@ -148,7 +150,7 @@ def test_every_way_to_read_sees_the_same_rows_for_every_codec(spark: SparkSessio
         ({"startingOffsets": "earliest", "endingOffsets": "latest"}, 20),
     ],
 )
-def test_ranges_named_by_options_are_the_official_ones(
+def test_ranges_given_by_options_equal_those_of_the_official_connector(
     spark: SparkSession, cluster: Cluster, options: dict[str, str], expected: int, numbers: str
 ) -> None:
     given = {name: value.replace("T", numbers) for name, value in options.items()}
@@ -165,7 +167,7 @@ def numbers(cluster: Cluster) -> str:
 
 
 @pytest.mark.parametrize("options", [{}, {"minPartitions": "5"}, {"assign": '{"numbers":[1]}'}])
-def test_work_is_split_into_as_many_tasks_as_the_official_connector_makes(
+def test_a_read_is_split_into_as_many_tasks_as_by_the_official_connector(
     spark: SparkSession, cluster: Cluster, numbers: str, options: dict[str, str]
 ) -> None:
     chosen = options if "assign" in options else {"subscribe": numbers, **options}
@@ -182,7 +184,7 @@ def test_sql_reads_a_topic_through_a_view(spark: SparkSession, cluster: Cluster,
     assert spark.sql("SELECT count(*), max(offset) FROM numbers_by_sql").collect() == [(20, 9)]
 
 
-def test_a_frame_or_view_with_a_filter_that_is_handed_over_is_planned_anew_at_each_action(
+def test_a_frame_or_view_with_a_pushed_filter_is_planned_again_at_each_action(
     spark: SparkSession, cluster: Cluster
 ) -> None:
     """Without one it is frozen at its first action, unlike with the official connector. Where that fails, Spark plans
@@ -204,7 +206,7 @@ def test_a_frame_or_view_with_a_filter_that_is_handed_over_is_planned_anew_at_ea
     assert [late.union(late).count(), late.alias("a").join(late.alias("b"), "value").count()] == [60, 30]
 
 
-def test_no_task_reads_more_records_than_it_may(spark: SparkSession, cluster: Cluster, numbers: str) -> None:
+def test_no_task_reads_more_records_than_its_limit(spark: SparkSession, cluster: Cluster, numbers: str) -> None:
     frame = read(spark, cluster, "kraft", subscribe=numbers, maxRecordsPerPartition="3")
     sizes = [row["count"] for row in frame.groupBy(spark_partition_id()).count().collect()]
     assert sorted(sizes) == [2, 2, 2, 2, 3, 3, 3, 3]
@@ -224,7 +226,7 @@ def test_deleted_offsets_fail_a_read_or_are_skipped_as_configured(spark: SparkSe
     assert [row[4] for row in ours] == [4, 5, 6, 7, 8, 9]
 
 
-def test_a_range_that_ends_in_records_nobody_gets_ends_all_the_same(spark: SparkSession, cluster: Cluster) -> None:
+def test_a_read_ends_although_its_range_ends_in_aborted_records(spark: SparkSession, cluster: Cluster) -> None:
     topic = cluster.create("transactions", 1)
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": "t"})
     producer.init_transactions()
@@ -241,7 +243,7 @@ def test_a_range_that_ends_in_records_nobody_gets_ends_all_the_same(spark: Spark
         assert len(ours) == expected
 
 
-def test_mistaken_options_are_refused_before_anything_runs(spark: SparkSession, cluster: Cluster, numbers: str) -> None:
+def test_invalid_options_are_rejected_before_anything_runs(spark: SparkSession, cluster: Cluster, numbers: str) -> None:
     for options, text in (
         ({}, "One of the following options must be specified"),
         ({"subscribe": numbers, "assign": "{}"}, "Only one of the following options"),
@@ -312,7 +314,7 @@ def last_offsets(place: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_a_stream_goes_on_where_its_checkpoint_ends(
+def test_a_stream_resumes_where_its_checkpoint_ends(
     spark: SparkSession, cluster: Cluster, tmp_path: Path, source: str
 ) -> None:
     topic = cluster.create(f"stream-{source}", 2)
@@ -327,7 +329,7 @@ def test_a_stream_goes_on_where_its_checkpoint_ends(
     assert second.all == [(0, 10), (0, 11), (1, 10), (1, 11)]
 
 
-def test_a_stream_from_the_end_keeps_its_start_though_its_first_batch_fails(
+def test_a_stream_from_latest_keeps_its_start_although_its_first_batch_fails(
     spark: SparkSession, cluster: Cluster, tmp_path: Path
 ) -> None:
     """Also the official connector goes on from a checkpoint that has the first batch alone."""
@@ -347,9 +349,7 @@ def test_a_stream_from_the_end_keeps_its_start_though_its_first_batch_fails(
         assert seen.all == [(0, 5), (0, 6), (1, 5), (1, 6)], source
 
 
-def test_a_partition_that_is_added_is_read_from_its_start(
-    spark: SparkSession, cluster: Cluster, tmp_path: Path
-) -> None:
+def test_an_added_partition_is_read_from_its_start(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> None:
     from confluent_kafka.admin import NewPartitions
 
     topic = cluster.create("grown", 1)
@@ -444,7 +444,7 @@ def wait_until_gone(cluster: Cluster, topic: str) -> None:
         ("official", "kafka", {}),
     ],
 )
-def test_a_frame_becomes_records_with_keys_headers_and_partitions(
+def test_a_frame_is_written_with_keys_headers_and_partitions(
     spark: SparkSession, cluster: Cluster, name: str, source: str, options: dict[str, str]
 ) -> None:
     topic = cluster.create(f"sink-{name}", 3)
@@ -465,7 +465,7 @@ def test_a_frame_becomes_records_with_keys_headers_and_partitions(
     assert [row[3] for row in rows[:2]] == [0, 2]
 
 
-def test_keys_land_in_the_partitions_where_the_official_sink_puts_them(spark: SparkSession, cluster: Cluster) -> None:
+def test_keys_are_written_to_the_same_partitions_as_by_the_official_sink(spark: SparkSession, cluster: Cluster) -> None:
     placed = {}
     for source in SOURCES:
         topic = cluster.create(f"placed-{source}", 5)
@@ -495,7 +495,7 @@ def test_a_stream_writes_into_a_topic(
     assert sorted(int(row[1]) for row in plain_rows(cluster, topic, 1)) == list(range(20))
 
 
-def test_a_sink_refuses_what_it_cannot_write(spark: SparkSession, cluster: Cluster) -> None:
+def test_a_sink_rejects_rows_that_it_cannot_write(spark: SparkSession, cluster: Cluster) -> None:
     def save(sql: str, **options: str) -> None:
         writer = spark.sql(sql).write.format("kraft").option("kafka.bootstrap.servers", cluster.bootstrap)
         for name, value in options.items():
@@ -527,7 +527,7 @@ def test_a_sink_refuses_what_it_cannot_write(spark: SparkSession, cluster: Clust
         ("CAST(value AS STRING) LIKE '1%'", 11, 2),
     ],
 )
-def test_filters_narrow_what_a_batch_reads(
+def test_pushed_filters_narrow_the_offsets_that_a_batch_reads(
     spark: SparkSession, cluster: Cluster, numbers: str, condition: str, expected: int, tasks: int
 ) -> None:
     spark.conf.set(PUSHDOWN, "false")
@@ -539,7 +539,7 @@ def test_filters_narrow_what_a_batch_reads(
     assert (len(whole), frame.rdd.getNumPartitions()) == (expected, max(1, tasks))
 
 
-def test_a_group_is_told_how_far_a_stream_has_come(
+def test_the_progress_of_a_stream_is_committed_to_the_configured_group(
     spark: SparkSession, cluster: Cluster, tmp_path: Path, numbers: str
 ) -> None:
     from confluent_kafka import ConsumerGroupTopicPartitions
@@ -551,7 +551,7 @@ def test_a_group_is_told_how_far_a_stream_has_come(
 
 
 @pytest.mark.parametrize("fetcher", ["direct", "librdkafka"])
-def test_both_ways_to_fetch_see_the_same(spark: SparkSession, cluster: Cluster, numbers: str, fetcher: str) -> None:
+def test_both_fetchers_return_the_same_rows(spark: SparkSession, cluster: Cluster, numbers: str, fetcher: str) -> None:
     chosen = read(spark, cluster, "kraft", subscribe=numbers, fetcher=fetcher, includeHeaders="true")
     assert rows_of(chosen) == rows_of(read(spark, cluster, "kafka", subscribe=numbers, includeHeaders="true"))
 
@@ -579,7 +579,7 @@ spark.dataSource.register(Foreign)
 
 
 @pytest.mark.parametrize("has_interpreter_of_its_own", [False, True])
-def test_registering_the_source_that_spark_found_by_itself_logs_no_warning(
+def test_registering_the_source_that_spark_discovered_logs_no_warning(
     tmp_path: Path, has_interpreter_of_its_own: bool
 ) -> None:
     program = tmp_path / "registering.py"
@@ -600,13 +600,13 @@ def test_registering_the_source_that_spark_found_by_itself_logs_no_warning(
     assert warnings == [*replaced, "foreign replaced a previously registered data source."]
 
 
-def test_the_format_is_found_without_being_registered(cluster: Cluster) -> None:
+def test_the_format_is_found_without_registration(cluster: Cluster) -> None:
     import pyspark_kraft
 
     assert pyspark_kraft.DefaultSource.name() == "kraft"
 
 
-def test_what_foreach_batch_writes_is_in_the_topic_once_though_the_batch_is_tried_again(
+def test_foreach_batch_writes_its_rows_once_although_the_batch_is_retried(
     spark: SparkSession, cluster: Cluster, tmp_path: Path, numbers: str
 ) -> None:
     topic, tried = cluster.create("foreach-once", 2), []

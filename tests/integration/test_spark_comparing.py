@@ -57,7 +57,7 @@ def met(tallies: Sequence[Tally]) -> dict[tuple[int, int, str], tuple[int, int |
     }
 
 
-def test_a_topic_and_its_archive_are_compared_from_the_log_start_on(frames: Frames) -> None:
+def test_a_topic_and_its_archive_are_compared_from_the_log_start(frames: Frames) -> None:
     left = frames.side([*plain(range(5, 10)), *plain([0], partition=1)])
     right = frames.side(plain([0, 1, 2, 3, 4, 5, 7, 8, 20]))
     starts = frames.small([(0, 5), (1, 0)], "partition int, left_start long")
@@ -70,7 +70,7 @@ def test_a_topic_and_its_archive_are_compared_from_the_log_start_on(frames: Fram
     }
 
 
-def test_a_record_that_an_archive_has_twice_is_a_difference(frames: Frames) -> None:
+def test_a_duplicate_record_in_an_archive_is_a_difference(frames: Frames) -> None:
     left, right = frames.side(plain([3, 4])), frames.side(plain([0, 3, 4, 4, 1, 1]))
     starts = frames.small([(0, 0)], "partition int, left_start long")
     assert met(by_offset(left, right, starts, compacted=False)) == {
@@ -84,7 +84,7 @@ def test_a_record_that_an_archive_has_twice_is_a_difference(frames: Frames) -> N
     }
 
 
-def test_what_compaction_may_remove_is_left_out_and_nothing_else(frames: Frames) -> None:
+def test_only_records_that_compaction_may_remove_are_left_out_of_a_comparison(frames: Frames) -> None:
     left = frames.side([(0, 3, "a", False), (0, 7, "b", False)])
     archived: list[Record] = [
         (0, 1, "a", False),
@@ -104,7 +104,7 @@ def test_what_compaction_may_remove_is_left_out_and_nothing_else(frames: Frames)
     assert met(by_offset(left, frames.side(archived), starts, compacted=False))[0, 0, Kind.RIGHT_ONLY] == (5, None, 1)
 
 
-def test_a_copy_is_compared_under_each_shift(frames: Frames) -> None:
+def test_a_copy_is_compared_under_each_offset_shift(frames: Frames) -> None:
     left, right = placed(frames.side(plain(range(10)))), placed(frames.side(plain(range(4, 9)), offset=100))
     assert firsts(right) == {0: (5, "print 4")}
     assert found_at(left, frames.small([(0, "print 4"), (1, "print 4")], "partition int, print string")) == {0: 5}
@@ -124,7 +124,7 @@ def test_a_copy_is_compared_under_each_shift(frames: Frames) -> None:
     }
 
 
-def test_of_compacted_topics_the_last_values_of_keys_are_compared(frames: Frames) -> None:
+def test_compacted_topics_are_compared_by_the_last_value_of_each_key(frames: Frames) -> None:
     records: list[Record] = [
         (0, 1, "a", False),
         (0, 2, "old", False),

@@ -88,7 +88,7 @@ def test_a_batch_that_is_written_again_is_in_the_log_once(cluster: Cluster, wire
 
 
 @pytest.mark.parametrize("size", [0, 20_000])
-def test_attempts_that_overlap_with_other_orders_leave_the_rows_of_the_chosen_one(
+def test_overlapping_attempts_with_other_row_orders_leave_only_the_rows_of_the_chosen_attempt(
     cluster: Cluster, wires: WireCluster, size: int
 ) -> None:
     """A zombie hands on a part of the rows while its successor, whose rows come in another order, is at work."""
@@ -133,7 +133,7 @@ def test_records_a_killed_driver_has_committed_are_not_written_again(cluster: Cl
     assert values(cluster, topic) == list(range(90))
 
 
-def test_a_driver_that_was_replaced_commits_nothing_more(cluster: Cluster, wires: WireCluster) -> None:
+def test_a_fenced_driver_commits_no_more_batches(cluster: Cluster, wires: WireCluster) -> None:
     topic, old = cluster.create("replaced", 1), WireCluster(cluster.bootstrap)
     transaction = left_open(old, topic, attempt(old, topic, rows_of(topic, range(10))).finish())
     assert commit(wires, topic, attempt(wires, topic, rows_of(topic, range(10))).finish())
@@ -178,7 +178,7 @@ def test_a_run_that_writes_a_batch_twice_under_one_name_is_refused(cluster: Clus
     assert not commit_batch(wires, sink_of(topic), other_run, parcels, rules)
 
 
-def test_sinks_and_queries_do_not_hinder_each_other(
+def test_sinks_and_queries_do_not_block_each_other(
     cluster: Cluster, wires: WireCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where all keep their numbers in one partition, and one of them has a transaction open."""
@@ -194,7 +194,7 @@ def test_sinks_and_queries_do_not_hinder_each_other(
     assert values(cluster, topic) == sorted(list(range(5)) * 4)
 
 
-def test_a_number_that_many_others_came_after_is_found(
+def test_a_batch_number_is_found_behind_many_numbers_of_other_topics(
     cluster: Cluster, wires: WireCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(committed_batches, "TAIL_OFFSETS", 2)
@@ -206,9 +206,7 @@ def test_a_number_that_many_others_came_after_is_found(
     assert not commit(wires, topic, attempt(wires, topic, rows_of(topic, range(5))).finish())
 
 
-def test_rows_of_a_large_batch_are_staged_and_deleted_once_they_are_committed(
-    cluster: Cluster, wires: WireCluster
-) -> None:
+def test_rows_of_a_large_batch_are_staged_and_deleted_after_their_commit(cluster: Cluster, wires: WireCluster) -> None:
     topic = cluster.create("large", 2)
     staged = sink_of(topic).staging_topic
     for batch in range(2):
@@ -230,7 +228,7 @@ def test_missing_staged_rows_fail_the_attempt(cluster: Cluster, wires: WireClust
     assert read_to_the_end(cluster.bootstrap, topic) == []
 
 
-def test_rows_of_one_batch_go_to_any_number_of_topics(cluster: Cluster, wires: WireCluster) -> None:
+def test_one_batch_writes_rows_to_several_topics(cluster: Cluster, wires: WireCluster) -> None:
     names = [cluster.create(f"several-{index}", 2) for index in range(3)]
     rows = [row for number in range(90) for row in rows_of(names[number % 3], range(number, number + 1))]
     for _ in range(2):
@@ -238,7 +236,7 @@ def test_rows_of_one_batch_go_to_any_number_of_topics(cluster: Cluster, wires: W
     assert [values(cluster, name) for name in names] == [list(range(index, 90, 3)) for index in range(3)]
 
 
-def test_records_arrive_whole(cluster: Cluster, wires: WireCluster) -> None:
+def test_records_arrive_complete(cluster: Cluster, wires: WireCluster) -> None:
     topic = cluster.create("whole", 4)
     headers = [("a", b"1"), ("ü", None), ("a", b"")]
     odd = [
@@ -258,7 +256,7 @@ def test_records_arrive_whole(cluster: Cluster, wires: WireCluster) -> None:
         attempt(wires, topic, [(topic, None, b"", 4, None, None)])
 
 
-def test_a_topic_that_takes_only_small_batches_gets_them(cluster: Cluster, wires: WireCluster) -> None:
+def test_a_topic_with_a_small_batch_limit_gets_small_batches(cluster: Cluster, wires: WireCluster) -> None:
     topic = cluster.create("small", 2, max_message_bytes="3000")
     assert commit(wires, topic, attempt(wires, topic, rows_of(topic, range(2000))).finish())
     assert values(cluster, topic) == list(range(2000))
@@ -267,7 +265,9 @@ def test_a_topic_that_takes_only_small_batches_gets_them(cluster: Cluster, wires
     assert values(cluster, topic) == list(range(2000))
 
 
-def test_rows_without_a_key_are_spread(cluster: Cluster, wires: WireCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_without_a_key_are_spread_over_partitions(
+    cluster: Cluster, wires: WireCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(row_packer.Placement, "BLOCK", 10)
     topic = cluster.create("spread", 4)
     rows = [(topic, None, b"%d" % number, None, None, None) for number in range(40)]
@@ -275,7 +275,7 @@ def test_rows_without_a_key_are_spread(cluster: Cluster, wires: WireCluster, mon
     assert sorted((each.partition, each.rows) for each in parcels) == [(index, 10) for index in range(4)]
 
 
-def test_readers_of_uncommitted_records_see_what_was_aborted(cluster: Cluster, wires: WireCluster) -> None:
+def test_read_uncommitted_consumers_see_aborted_records_of_the_sink(cluster: Cluster, wires: WireCluster) -> None:
     """Which is why the manual asks for read_committed."""
     topic = cluster.create("uncommitted", 1)
     left_open(wires, topic, attempt(wires, topic, rows_of(topic, range(5))).finish()).abort()

@@ -26,7 +26,7 @@ def spark_is_there() -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(400)
-def test_an_unclean_election_below_a_checkpoint_is_told_with_partition_and_offsets(tmp_path: Path) -> None:
+def test_an_unclean_election_below_a_checkpoint_is_reported_with_partition_and_offsets(tmp_path: Path) -> None:
     with ThreeNodes(tmp_path / "nodes", *SETTINGS) as cluster:
         verdict = LossRound(cluster, tmp_path, 1, "kraft").run(("election",))
     assert verdict.ok, verdict
@@ -36,7 +36,9 @@ def test_an_unclean_election_below_a_checkpoint_is_told_with_partition_and_offse
 @pytest.mark.soak
 @pytest.mark.timeout(800)
 @pytest.mark.parametrize(("source", "options"), [("kraft", {}), ("kraft", {"fetcher": "librdkafka"}), ("kafka", {})])
-def test_a_loss_is_told_and_the_rest_arrives_once(tmp_path: Path, source: str, options: dict[str, str]) -> None:
+def test_a_loss_is_reported_and_the_remaining_records_arrive_once(
+    tmp_path: Path, source: str, options: dict[str, str]
+) -> None:
     with ThreeNodes(tmp_path / "nodes", *SETTINGS) as cluster:
         verdict = LossRound(cluster, tmp_path, 2, source, options).run()
     assert verdict.ok, verdict
@@ -46,7 +48,7 @@ def test_a_loss_is_told_and_the_rest_arrives_once(tmp_path: Path, source: str, o
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("source", ["kraft", "kafka"])
-def test_spark_gets_every_record_once_while_all_is_killed(tmp_path: Path, source: str) -> None:
+def test_spark_delivers_each_record_once_while_everything_is_killed(tmp_path: Path, source: str) -> None:
     with ThreeNodes(tmp_path / "nodes") as cluster:
         for verdict in Round(cluster, tmp_path, 1, [source], FAULTS, "local[2,8]").run():
             assert verdict.ok, verdict
@@ -55,7 +57,7 @@ def test_spark_gets_every_record_once_while_all_is_killed(tmp_path: Path, source
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-def test_old_records_are_written_once_while_the_driver_is_killed_and_tasks_run_twice(tmp_path: Path) -> None:
+def test_archived_records_are_written_once_while_the_driver_is_killed_and_tasks_run_twice(tmp_path: Path) -> None:
     with ThreeNodes(tmp_path / "nodes") as cluster, SparkCluster(tmp_path / "spark") as spark:
         one = OnceRound(cluster.bootstrap, cluster.restart, spark, tmp_path, "foreach", 30_000, 1000, replicas=3)
         for verdict in one.run():

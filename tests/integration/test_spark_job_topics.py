@@ -16,7 +16,7 @@ from kraft.spark.jobs.topics import ensure_topic
 from tests.integration.clusters import Cluster
 
 
-def test_a_topic_is_created_with_what_was_set_for_another(cluster: Cluster) -> None:
+def test_a_topic_is_created_with_the_settings_of_another(cluster: Cluster) -> None:
     cluster.create(
         "source",
         2,
@@ -43,14 +43,14 @@ def test_a_topic_is_created_with_what_was_set_for_another(cluster: Cluster) -> N
     ]
 
 
-def test_a_configuration_that_is_refused_is_named(cluster: Cluster) -> None:
+def test_a_rejected_configuration_is_named(cluster: Cluster) -> None:
     with pytest.raises(JobFailed, match=r"topic odd cannot be created with strange\.setting=1: .*strange\.setting"):
         ensure_topic(Access(cluster.bootstrap), "odd", 1, {"strange.setting": "1"})
     with pytest.raises(JobFailed, match=r"topic odd cannot be created with retention\.ms=soon: .*retention\.ms"):
         ensure_topic(Access(cluster.bootstrap), "odd", 1, {"retention.ms": "soon"})
 
 
-def test_a_side_knows_where_its_logs_begin_and_end(cluster: Cluster) -> None:
+def test_a_side_of_a_comparison_has_the_log_start_and_end_offsets(cluster: Cluster) -> None:
     cluster.create("begun", 2, cleanup_policy="delete")
     producer = Producer({"bootstrap.servers": cluster.bootstrap})
     for number in range(6):

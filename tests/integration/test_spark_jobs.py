@@ -33,7 +33,7 @@ def flights(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return flights if ROWS is None else flights.iloc[:ROWS]
 
 
-def test_flights_go_from_files_to_a_topic_to_an_archive_to_another_topic_and_agree(
+def test_flights_match_after_ingest_archive_restore_and_mirror(
     cluster: Cluster, kraft: Kraft, spark: SparkSession, flights: Any, tmp_path: Path
 ) -> None:
     files, store = tmp_path / "files", tmp_path / "archive"
@@ -123,7 +123,7 @@ def numbered_records(cluster: Cluster, topic: str, numbers: range) -> None:
 
 
 @pytest.mark.timeout(240)
-def test_a_mirror_that_was_killed_goes_on_and_two_clusters_agree(
+def test_a_killed_mirror_resumes_and_both_clusters_match(
     cluster: Cluster, elsewhere: Cluster, kraft: Kraft, tmp_path: Path
 ) -> None:
     cluster.create("orders", 3)
@@ -163,13 +163,13 @@ def write_alone(cluster: Cluster, topic: str, partition: int) -> int:
     return int(offsets[0])
 
 
-def test_lines_of_one_file_become_records_as_they_are(cluster: Cluster, kraft: Kraft, tmp_path: Path) -> None:
+def test_lines_of_a_file_become_unchanged_records(cluster: Cluster, kraft: Kraft, tmp_path: Path) -> None:
     (tmp_path / "lines.txt").write_text("a\nb,c\n")
     assert kraft("ingest", str(tmp_path / "lines.txt"), "--topic", "lines").code == 0
     assert sorted(message.value() or b"" for message in read_to_the_end(cluster.bootstrap, "lines")) == [b"a", b"b,c"]
 
 
-def test_what_is_not_there_and_what_makes_no_sense_leave_with_their_codes(kraft: Kraft, tmp_path: Path) -> None:
+def test_missing_things_and_invalid_arguments_exit_with_their_codes(kraft: Kraft, tmp_path: Path) -> None:
     (tmp_path / "rows.json").write_text('{"a": 1}\n')
     for code, arguments in (
         (3, ("archive", "nowhere", str(tmp_path / "a"))),

@@ -30,7 +30,7 @@ def produce(cluster: Cluster, topic: str, numbers: range) -> None:
 
 
 @pytest.mark.timeout(240)
-def test_topics_are_archived_by_hour_each_record_once_across_a_kill(
+def test_topics_are_archived_by_hour_with_each_record_once_across_a_kill(
     cluster: Cluster, kraft: Kraft, spark: SparkSession, tmp_path: Path
 ) -> None:
     place = tmp_path / "store"
@@ -68,7 +68,7 @@ def archived_files(place: Path) -> int:
     return sum(1 for _ in place.glob("topic=*/batch=*/**/*.parquet"))
 
 
-def test_small_files_become_large_ones_and_hold_the_same(
+def test_compacting_an_archive_merges_small_files_and_keeps_its_records(
     cluster: Cluster, kraft: Kraft, spark: SparkSession, tmp_path: Path
 ) -> None:
     place = tmp_path / "of {a,b} [x]"
@@ -115,7 +115,7 @@ def rows_of(spark: SparkSession, place: Path) -> list[tuple[str, ...]]:
     return sorted(tuple(map(str, row)) for row in spark.read.parquet(str(place)).drop("batch").collect())
 
 
-def test_an_archive_that_spark_began_goes_on_and_reads_as_before(
+def test_an_archive_started_by_spark_is_continued_and_reads_as_before(
     cluster: Cluster, kraft: Kraft, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tmp_path / "old"
@@ -150,7 +150,7 @@ def stream(session: SparkSession, options: dict[str, str]) -> DataFrame:
     return session.readStream.format("kraft").options(**options).load()
 
 
-def test_typed_values_are_archived_once_and_compacted(
+def test_typed_values_are_archived_once_and_their_files_are_compacted(
     cluster: Cluster, kraft: Kraft, spark: SparkSession, tmp_path: Path
 ) -> None:
     cluster.create("typed", 2)

@@ -45,7 +45,7 @@ def transactions(place: Path) -> list[int]:
 
 
 @pytest.mark.timeout(400)
-def test_each_record_is_once_in_the_table_wherever_runs_are_killed(
+def test_a_delta_table_has_each_record_once_wherever_runs_are_killed(
     cluster: Cluster, kraft: Kraft, tmp_path: Path
 ) -> None:
     place = tmp_path / "of {a,b} [x]"
@@ -74,7 +74,9 @@ def test_each_record_is_once_in_the_table_wherever_runs_are_killed(
     assert (same.code, same.document["records"]) == (0, 1000), same
 
 
-def test_a_table_by_hour_goes_on_and_refuses_what_it_is_not(cluster: Cluster, kraft: Kraft, tmp_path: Path) -> None:
+def test_a_delta_table_by_hour_is_continued_and_rejects_a_mismatched_run(
+    cluster: Cluster, kraft: Kraft, tmp_path: Path
+) -> None:
     place = tmp_path / "table"
     cluster.create("farm-by-hour", 2)
     produce(cluster, "farm-by-hour", range(500))

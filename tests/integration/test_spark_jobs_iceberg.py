@@ -69,7 +69,7 @@ def data_files(home: Path) -> set[str]:
 
 
 @pytest.mark.timeout(400)
-def test_each_record_is_once_in_the_table_wherever_runs_are_killed(
+def test_an_iceberg_table_has_each_record_once_wherever_runs_are_killed(
     cluster: Cluster, kraft: Kraft, tmp_path: Path
 ) -> None:
     cluster.create("ice", 2)
@@ -100,7 +100,7 @@ def test_each_record_is_once_in_the_table_wherever_runs_are_killed(
     )
 
 
-def test_a_table_is_read_by_its_statistics_and_by_another_reader(
+def test_an_iceberg_table_is_pruned_by_statistics_and_read_by_another_reader(
     cluster: Cluster, kraft: Kraft, tmp_path: Path
 ) -> None:
     cluster.create("ice-read", 2)
@@ -114,7 +114,9 @@ def test_a_table_is_read_by_its_statistics_and_by_another_reader(
     assert duckdb.connect().execute(query, [files]).fetchall() == [(1000, b"0", 1000)]
 
 
-def test_a_table_goes_on_and_refuses_what_it_is_not(cluster: Cluster, kraft: Kraft, tmp_path: Path) -> None:
+def test_an_iceberg_table_is_continued_and_rejects_a_mismatched_run(
+    cluster: Cluster, kraft: Kraft, tmp_path: Path
+) -> None:
     cluster.create("ice-more", 2)
     produce(cluster, "ice-more", range(500))
     arguments = archive_of(tmp_path, "ice-more", "shop.more", "-o", "json")
@@ -161,7 +163,9 @@ def test_a_table_goes_on_and_refuses_what_it_is_not(cluster: Cluster, kraft: Kra
     assert (lost.code, "lacks micro-batches" in lost.err) == (1, True), lost
 
 
-def test_typed_values_and_chosen_partitions_of_several_topics(cluster: Cluster, kraft: Kraft, tmp_path: Path) -> None:
+def test_an_iceberg_table_holds_typed_values_and_chosen_partitions_of_several_topics(
+    cluster: Cluster, kraft: Kraft, tmp_path: Path
+) -> None:
     for topic in ("ice-typed-a", "ice-typed-b"):
         cluster.create(topic, 5)
         sent = [b'{"id": %d, "small": %d, "tags": ["x"], "at": {"x": 0.5}}' % (each, each % 100) for each in range(20)]
@@ -201,7 +205,9 @@ def test_typed_values_and_chosen_partitions_of_several_topics(cluster: Cluster, 
         assert kraft(*given, *wrong).code == 2, wrong
 
 
-def test_a_table_in_an_object_store_has_each_record_once(cluster: Cluster, kraft: Kraft, tmp_path: Path) -> None:
+def test_an_iceberg_table_in_an_object_store_has_each_record_once(
+    cluster: Cluster, kraft: Kraft, tmp_path: Path
+) -> None:
     cluster.create("ice-s3", 2)
     produce(cluster, "ice-s3", range(1000))
     with running_s3() as store:

@@ -59,7 +59,7 @@ def read_up_to(cluster: Cluster, topic: str, partition: int, offset: int) -> Non
 
 
 @pytest.mark.timeout(300)
-def test_what_comes_while_topics_are_mirrored_is_mirrored_across_a_kill_and_groups_move(
+def test_records_produced_during_a_mirror_are_mirrored_across_a_kill_and_groups_are_moved(
     cluster: Cluster, elsewhere: Cluster, kraft: Kraft, tmp_path: Path
 ) -> None:
     cluster.create("shop.orders", 2, max_message_bytes="2000000")
@@ -114,7 +114,7 @@ def delete(cluster: Cluster, topic: str) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_a_topic_that_was_deleted_is_told_and_left_out_where_losses_may_be_skipped(
+def test_a_deleted_topic_is_reported_and_left_out_by_a_mirror_that_may_skip_losses(
     cluster: Cluster, elsewhere: Cluster, kraft: Kraft, tmp_path: Path
 ) -> None:
     for topic in ("stays", "goes"):

@@ -38,7 +38,7 @@ def refused(outcome: Outcome, *words: str) -> None:
         assert word in outcome.err, outcome.err
 
 
-def test_a_file_that_is_older_than_those_before_is_taken(cluster: Cluster, kraft: Kraft, tmp_path: Path) -> None:
+def test_a_new_file_older_than_earlier_files_is_ingested(cluster: Cluster, kraft: Kraft, tmp_path: Path) -> None:
     files = tmp_path / "files"
     files.mkdir()
     (files / "new").write_text("new\n")
@@ -51,7 +51,9 @@ def test_a_file_that_is_older_than_those_before_is_taken(cluster: Cluster, kraft
     assert values(cluster, "aged") == [b"new", b"old"]
 
 
-def test_names_that_read_as_patterns_are_names(cluster: Cluster, kraft: Kraft, tmp_path: Path) -> None:
+def test_file_names_that_look_like_glob_patterns_are_taken_literally(
+    cluster: Cluster, kraft: Kraft, tmp_path: Path
+) -> None:
     place = tmp_path / "of {a,b} [x]"
     (place / "below").mkdir(parents=True)
     names = ["a,b", "a", "b", "p{q}[r]*?!^.txt", "back\\slash", "below/deep [1]"]
@@ -66,7 +68,7 @@ def test_names_that_read_as_patterns_are_names(cluster: Cluster, kraft: Kraft, t
     refused(kraft("ingest", str(tmp_path / "_hidden"), "--topic", "hidden"), "_hidden", "another name")
 
 
-def test_csv_whose_columns_or_values_do_not_fit_is_refused_by_name_before_anything_is_written(
+def test_csv_with_misfit_columns_or_values_is_rejected_by_file_name_before_a_write(
     cluster: Cluster, kraft: Kraft, tmp_path: Path
 ) -> None:
     files = tmp_path / "files"
@@ -87,7 +89,7 @@ def test_csv_whose_columns_or_values_do_not_fit_is_refused_by_name_before_anythi
     assert values(cluster, "columns") == [b'{"a":1,"b":2}', b'{"a":3,"b":4}']
 
 
-def test_directories_that_name_columns_do_so_and_bear_no_files_beside_them(
+def test_partition_directories_add_columns_and_allow_no_files_beside_them(
     cluster: Cluster, kraft: Kraft, tmp_path: Path
 ) -> None:
     arguments = ("ingest", str(tmp_path / "files"), "--topic", "named", "--format", "csv", "-o", "json")
@@ -105,7 +107,7 @@ def test_directories_that_name_columns_do_so_and_bear_no_files_beside_them(
     refused(kraft(*arguments), "layout by columns")
 
 
-def test_lines_of_json_stay_what_they_are(cluster: Cluster, kraft: Kraft, tmp_path: Path) -> None:
+def test_json_lines_are_written_unchanged(cluster: Cluster, kraft: Kraft, tmp_path: Path) -> None:
     files = tmp_path / "files"
     files.mkdir()
     (files / "1.json").write_text('{"id": 1, "n": 12345678901234567890123}\n\n{"id": 2}\n')
@@ -124,7 +126,7 @@ def test_lines_of_json_stay_what_they_are(cluster: Cluster, kraft: Kraft, tmp_pa
     assert len(values(cluster, "json")) == 3
 
 
-def test_parquet_with_a_column_that_the_first_run_did_not_know_is_refused_by_name(
+def test_parquet_with_a_column_missing_in_the_first_run_is_rejected_by_file_name(
     cluster: Cluster, kraft: Kraft, spark: SparkSession, tmp_path: Path
 ) -> None:
     files = tmp_path / "files"
@@ -148,7 +150,7 @@ def forget_the_end(checkpoint: Path) -> None:
         (checkpoint / "commits" / name).unlink()
 
 
-def test_a_batch_is_replayed_as_it_was_with_another_parallelism_and_more_files(
+def test_a_batch_is_replayed_unchanged_with_another_parallelism_and_more_files(
     cluster: Cluster, kraft: Kraft, spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     request.addfinalizer(lambda: spark.conf.unset(PARALLELISM))
@@ -192,7 +194,7 @@ def batches_of(state: Path) -> list[list[str]]:
 
 
 @pytest.mark.timeout(240)
-def test_a_kill_loses_at_most_the_batch_under_way_and_a_larger_file_is_a_batch_of_its_own(
+def test_a_kill_repeats_at_most_the_running_batch_and_a_larger_file_is_its_own_batch(
     cluster: Cluster, kraft: Kraft, tmp_path: Path
 ) -> None:
     files, state = tmp_path / "files", tmp_path / "state"
@@ -216,7 +218,7 @@ def test_a_kill_loses_at_most_the_batch_under_way_and_a_larger_file_is_a_batch_o
     assert {len(each) for each in batches if each != ["large"]} <= {1, 2}
 
 
-def test_a_batch_that_was_planned_with_another_limit_is_replayed_as_it_was(
+def test_a_batch_planned_with_another_limit_is_replayed_unchanged(
     cluster: Cluster, kraft: Kraft, tmp_path: Path
 ) -> None:
     files, state = tmp_path / "files", tmp_path / "state"
@@ -233,7 +235,7 @@ def test_a_batch_that_was_planned_with_another_limit_is_replayed_as_it_was(
     assert [len(each) for each in batches_of(state)] == [4, 1, 1]
 
 
-def test_the_same_files_are_known_from_another_directory_and_by_another_address(
+def test_ingested_files_are_recognized_from_another_directory_and_by_another_bootstrap_address(
     cluster: Cluster, kraft: Kraft, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = tmp_path / "files"
@@ -251,7 +253,7 @@ def test_the_same_files_are_known_from_another_directory_and_by_another_address(
     refused(kraft("ingest", ".", "--topic", "known", "--format", "csv"), "format text", "csv")
 
 
-def test_a_checkpoint_of_an_earlier_version_goes_on(cluster: Cluster, kraft: Kraft, tmp_path: Path) -> None:
+def test_a_checkpoint_of_an_earlier_version_is_continued(cluster: Cluster, kraft: Kraft, tmp_path: Path) -> None:
     (tmp_path / "lines").write_text("one\n")
     arguments = (
         "ingest",
@@ -301,7 +303,7 @@ def test_recreated_topics_are_distinguished(cluster: Cluster, kraft: Kraft, tmp_
     refused(kraft(*archive), "_checkpoint is gone")
 
 
-def test_an_archive_in_a_directory_that_reads_as_a_pattern_is_compared(
+def test_an_archive_in_a_directory_named_like_a_glob_pattern_is_compared(
     cluster: Cluster, kraft: Kraft, tmp_path: Path
 ) -> None:
     cluster.create("patterned", 1)

@@ -36,7 +36,7 @@ def let_begin(cluster: Cluster, topic: str, *offsets: int) -> None:
         future.result(30)
 
 
-def test_what_retention_has_deleted_is_left_out_and_what_is_missing_is_found(
+def test_verify_leaves_out_records_deleted_by_retention_and_finds_missing_ones(
     cluster: Cluster, kraft: Kraft, tmp_path: Path
 ) -> None:
     cluster.create("aging", 2)
@@ -74,7 +74,7 @@ def test_what_retention_has_deleted_is_left_out_and_what_is_missing_is_found(
         assert (behind.document["only_in_topic"], behind.document["left_out_count"]) == (1, 13)
 
 
-def test_topics_that_share_no_record_any_more_are_not_said_to_agree(
+def test_topics_that_share_no_record_any_more_are_not_reported_as_equal(
     cluster: Cluster, kraft: Kraft, tmp_path: Path
 ) -> None:
     cluster.create("emptied", 1)
@@ -89,7 +89,7 @@ def test_topics_that_share_no_record_any_more_are_not_said_to_agree(
     assert (archived.code, archived.document["compared"], archived.document["left_out_count"]) == (0, 0, 4), archived
 
 
-def test_an_archive_of_nothing_agrees_with_an_empty_topic_and_no_archive_is_none(
+def test_an_empty_archive_agrees_with_an_empty_topic_and_a_missing_archive_is_an_error(
     cluster: Cluster, kraft: Kraft, tmp_path: Path
 ) -> None:
     cluster.create("nothing", 1)
@@ -107,7 +107,7 @@ def test_an_archive_of_nothing_agrees_with_an_empty_topic_and_no_archive_is_none
     assert kraft(*verify).document["differences"] == [{"partition": 0, "count": 1, "offset": 0, "other_offset": None}]
 
 
-def test_a_compacted_topic_is_compared_by_the_last_values_of_its_keys(cluster: Cluster, kraft: Kraft) -> None:
+def test_a_compacted_topic_is_verified_by_the_last_value_of_each_key(cluster: Cluster, kraft: Kraft) -> None:
     cluster.create("history", 1)
     cluster.create("latest", 1, cleanup_policy="compact")
     verify = ("verify", "history", "--with-topic", "latest", "-o", "json")
@@ -138,7 +138,7 @@ def set_for(cluster: Cluster, topic: str) -> dict[str, str | None]:
     }
 
 
-def test_a_mirrored_topic_is_created_as_its_source_is_and_one_that_is_there_stays(
+def test_a_mirrored_topic_is_created_like_its_source_and_an_existing_topic_is_not_changed(
     cluster: Cluster, kraft: Kraft
 ) -> None:
     cluster.create("settings", 1, max_message_bytes="2000000", min_insync_replicas="1")

@@ -30,7 +30,7 @@ def add(files: Path, name: str, text: str) -> None:
 
 
 @pytest.mark.timeout(240)
-def test_files_that_come_are_taken_once_across_a_kill_and_what_is_no_json_goes_to_its_topic(
+def test_arriving_files_are_ingested_once_across_a_kill_and_invalid_json_goes_to_the_dead_letter_topic(
     cluster: Cluster, kraft: Kraft, tmp_path: Path
 ) -> None:
     files = tmp_path / "files"
@@ -61,7 +61,7 @@ def test_files_that_come_are_taken_once_across_a_kill_and_what_is_no_json_goes_t
 
 
 @pytest.mark.timeout(240)
-def test_a_job_that_goes_on_ends_in_order_when_it_is_told_to_and_is_gone_on_with(
+def test_a_continuous_job_stops_cleanly_on_a_signal_and_is_continued(
     cluster: Cluster, kraft: Kraft, tmp_path: Path
 ) -> None:
     files = tmp_path / "files"
@@ -82,7 +82,7 @@ def test_a_job_that_goes_on_ends_in_order_when_it_is_told_to_and_is_gone_on_with
     assert values(cluster, "ended") == [b"one", b"two"]
 
 
-def test_orc_has_columns_and_other_columns_are_refused_by_name(
+def test_orc_is_ingested_by_columns_and_other_columns_are_rejected_by_file_name(
     cluster: Cluster, kraft: Kraft, spark: SparkSession, tmp_path: Path
 ) -> None:
     files = tmp_path / "rows"
@@ -106,7 +106,7 @@ def put_avro(path: Path, fields: list[dict[str, Any]], rows: list[dict[str, Any]
         fastavro.writer(file, {"type": "record", "name": "Row", "fields": fields}, rows, codec="deflate")
 
 
-def test_avro_has_columns_each_row_is_taken_once_and_what_does_not_fit_is_refused_by_name(
+def test_avro_rows_are_ingested_once_and_misfits_are_rejected_by_file_name(
     cluster: Cluster, kraft: Kraft, tmp_path: Path
 ) -> None:
     files = tmp_path / "of {a,b} [x]"
@@ -140,7 +140,7 @@ def test_avro_has_columns_each_row_is_taken_once_and_what_does_not_fit_is_refuse
     assert len(values(cluster, "avro")) == 5
 
 
-def test_a_dead_letter_topic_is_for_json_and_not_the_topic_itself(kraft: Kraft, tmp_path: Path) -> None:
+def test_a_dead_letter_topic_needs_json_and_differs_from_the_target_topic(kraft: Kraft, tmp_path: Path) -> None:
     for more in (("--format", "csv"), ("--format", "json", "--topic", "dead")):
         found = kraft("ingest", str(tmp_path), "--topic", "t", "--dead-letter", "dead", *more)
         assert (found.code, "--dead-letter is for" in found.err) == (2, True), found

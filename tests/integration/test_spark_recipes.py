@@ -20,7 +20,7 @@ pytestmark = [
 RUNS = ("kafka", "kraft", "kraft", "kafka", "kraft")
 
 
-def test_a_query_moves_between_the_connectors_by_its_checkpoint_and_back(
+def test_a_query_moves_between_the_connectors_and_back_with_its_checkpoint(
     cluster: Cluster, spark: SparkSession, tmp_path: Path
 ) -> None:
     cluster.create("orders", 2)
@@ -46,7 +46,7 @@ def test_a_query_moves_between_the_connectors_by_its_checkpoint_and_back(
         assert sorted(row.number for row in rows) == list(range((run + 1) * 10)), source
 
 
-def test_real_time_mode_passes_records_on_before_its_batch_ends(
+def test_real_time_mode_delivers_records_before_its_batch_ends(
     cluster: Cluster, spark: SparkSession, tmp_path: Path
 ) -> None:
     cluster.create("hurried", 2)

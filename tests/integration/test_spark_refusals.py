@@ -145,7 +145,7 @@ MODES = {
 
 
 @pytest.mark.parametrize(("formats", "trigger", "options", "sentence"), MODES.values(), ids=MODES)
-def test_a_mode_that_python_sources_do_not_have_is_refused_by_name(
+def test_a_trigger_that_python_sources_do_not_support_is_rejected_by_name(
     spark: SparkSession,
     topics: Cluster,
     tmp_path: Path,

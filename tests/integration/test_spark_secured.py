@@ -152,7 +152,7 @@ def values(found: list[tuple[Any, ...]]) -> list[int]:
     return sorted(int(row[3]) for row in found)
 
 
-def test_every_way_to_read_and_to_log_in_sees_the_same_rows(spark: SparkSession, secured: Secured) -> None:
+def test_every_read_and_login_method_returns_the_same_rows(spark: SparkSession, secured: Secured) -> None:
     official = rows(spark, "kafka", secured.options(secured.keys(), subscribe="numbers"))
     assert values(official) == list(range(ROWS))
     for fetcher in ("auto", "direct", "librdkafka"):
@@ -163,7 +163,7 @@ def test_every_way_to_read_and_to_log_in_sees_the_same_rows(spark: SparkSession,
         assert rows(spark, "kraft", secured.options(keys, subscribe="numbers", fetcher="direct")) == official
 
 
-def test_a_reader_goes_on_when_its_login_is_over(spark: SparkSession, secured: Secured) -> None:
+def test_a_reader_continues_after_its_session_expired(spark: SparkSession, secured: Secured) -> None:
     """The worker's connections are those of the read before, which the node has closed since."""
     options = secured.options(secured.keys(), subscribe="numbers", fetcher="direct")
     first = rows(spark, "kraft", options)
@@ -171,7 +171,9 @@ def test_a_reader_goes_on_when_its_login_is_over(spark: SparkSession, secured: S
     assert rows(spark, "kraft", options) == first
 
 
-def test_a_stream_writes_once_and_a_batch_at_least_once(spark: SparkSession, secured: Secured, tmp_path: Path) -> None:
+def test_a_secured_stream_writes_exactly_once_and_a_batch_at_least_once(
+    spark: SparkSession, secured: Secured, tmp_path: Path
+) -> None:
     for topic, once in (("out", "true"), ("out-again", "false")):
         frame = spark.readStream.format("kraft").options(
             **secured.options(secured.keys(), subscribe="numbers", startingOffsets="earliest")
@@ -188,7 +190,7 @@ def test_a_stream_writes_once_and_a_batch_at_least_once(spark: SparkSession, sec
         assert values(ours) == list(range(ROWS))
 
 
-def test_jobs_take_the_keys_from_a_file(
+def test_jobs_read_client_properties_from_a_file(
     spark: SparkSession,
     secured: Secured,
     monkeypatch: pytest.MonkeyPatch,
@@ -237,7 +239,7 @@ def test_a_missing_permission_is_reported_immediately_and_no_secret_is_shown(
     assert not [each for each in told if "p-" + "alice" in each or "p-nobody" in each or "p-wrong" in each]
 
 
-def test_a_stream_without_the_rights_of_its_transactions_ends_at_once_and_names_what_it_lacks(
+def test_a_stream_without_transaction_permissions_fails_immediately_and_names_the_missing_one(
     spark: SparkSession, secured: Secured, tmp_path: Path
 ) -> None:
     secured.allow("--operation", "Read", "--topic", "numbers", user="half")

@@ -55,7 +55,7 @@ def uneven(cluster: Cluster) -> str:
     return topic
 
 
-def test_a_limit_is_shared_by_partitions_as_the_official_connector_shares_it(
+def test_a_limit_is_shared_among_partitions_as_by_the_official_connector(
     spark: SparkSession, cluster: Cluster, uneven: str, tmp_path: Path
 ) -> None:
     seen = {source: Batches() for source in SOURCES}
@@ -66,15 +66,13 @@ def test_a_limit_is_shared_by_partitions_as_the_official_connector_shares_it(
     assert {partition for partition, _ in ours[0]} == {0, 1, 2}
 
 
-def test_the_largest_limit_of_all_takes_everything(
-    spark: SparkSession, cluster: Cluster, uneven: str, tmp_path: Path
-) -> None:
+def test_the_largest_limit_reads_everything(spark: SparkSession, cluster: Cluster, uneven: str, tmp_path: Path) -> None:
     seen = Batches()
     run_stream(spark, cluster, "kraft", uneven, tmp_path, seen, maxOffsetsPerTrigger=str(2**63 - 1))
     assert seen.sizes == [113]
 
 
-def test_a_trigger_that_runs_once_knows_no_limits(
+def test_a_trigger_that_runs_once_ignores_limits(
     spark: SparkSession, cluster: Cluster, uneven: str, tmp_path: Path
 ) -> None:
     limits = {"maxOffsetsPerTrigger": "20", "minOffsetsPerTrigger": "15", "maxTriggerDelay": "5s"}
@@ -86,7 +84,7 @@ def test_a_trigger_that_runs_once_knows_no_limits(
         assert seen.sizes == [113], source
 
 
-def test_a_trigger_waits_for_enough_records_or_for_its_longest_delay(
+def test_a_trigger_waits_for_min_offsets_or_its_max_delay(
     spark: SparkSession, cluster: Cluster, tmp_path: Path
 ) -> None:
     topic, seen = cluster.create("awaited", 2), Batches()
@@ -107,7 +105,7 @@ def test_a_trigger_waits_for_enough_records_or_for_its_longest_delay(
 
 
 @pytest.mark.parametrize(("partitions", "records"), [(1, 8), (2, 4)])
-def test_under_available_now_a_topic_that_loses_partitions_or_records_ends_the_query(
+def test_a_topic_that_loses_partitions_or_records_fails_an_available_now_query(
     spark: SparkSession, cluster: Cluster, tmp_path: Path, partitions: int, records: int
 ) -> None:
     topic = cluster.create(f"shrinking-{partitions}", 2)
@@ -138,7 +136,7 @@ def test_under_available_now_a_topic_that_loses_partitions_or_records_ends_the_q
         },
     ],
 )
-def test_a_stream_starts_where_the_official_one_does_and_resumes(
+def test_a_stream_starts_like_the_official_one_and_resumes(
     spark: SparkSession, cluster: Cluster, tmp_path: Path, options: dict[str, str]
 ) -> None:
     kind = next(iter(options)).lower()
@@ -160,7 +158,7 @@ def test_a_stream_starts_where_the_official_one_does_and_resumes(
     assert found["kraft"][1], "the second run goes on with what came meanwhile"
 
 
-def test_a_stream_of_committed_records_has_the_batches_of_the_official_one(
+def test_a_read_committed_stream_has_the_batches_of_the_official_one(
     spark: SparkSession, cluster: Cluster, tmp_path: Path
 ) -> None:
     """Batches without a record that is read, with its first or last record left out, and with a gap."""
@@ -184,7 +182,7 @@ def test_a_stream_of_committed_records_has_the_batches_of_the_official_one(
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_a_stream_that_is_joined_with_itself_has_the_rows_of_the_official_one(
+def test_a_stream_joined_with_itself_has_the_rows_of_the_official_one(
     spark: SparkSession, cluster: Cluster, numbered: str, tmp_path: Path, source: str
 ) -> None:
     values = stream_of(spark, cluster, source, numbered).selectExpr("CAST(CAST(value AS STRING) AS INT) AS value")
@@ -203,7 +201,7 @@ def test_a_stream_that_is_joined_with_itself_has_the_rows_of_the_official_one(
 
 
 @pytest.mark.soak
-def test_each_topic_of_a_union_has_the_limit_for_itself(
+def test_the_limit_applies_to_each_stream_of_a_union_separately(
     spark: SparkSession, cluster: Cluster, tmp_path: Path, uneven: str
 ) -> None:
     few, seen = cluster.create("few", 1), Batches()
@@ -221,7 +219,9 @@ def test_each_topic_of_a_union_has_the_limit_for_itself(
 
 
 @pytest.mark.soak
-def test_a_pattern_follows_topics_that_come_and_go(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> None:
+def test_a_pattern_stream_follows_created_and_deleted_topics(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
     number_rows(cluster, cluster.create("passing-first", 2), 6, 2)
     admin, counted = AdminClient({"bootstrap.servers": cluster.bootstrap}), Batches()
     options = {"kafka.bootstrap.servers": cluster.bootstrap, "subscribePattern": "passing-.*"}
@@ -242,7 +242,7 @@ def test_a_pattern_follows_topics_that_come_and_go(spark: SparkSession, cluster:
         assert json.loads(path.read_text().splitlines()[-1]) != {}
 
 
-def test_times_of_records_make_windows_and_watermarks(spark: SparkSession, cluster: Cluster, numbered: str) -> None:
+def test_record_timestamps_define_windows_and_watermarks(spark: SparkSession, cluster: Cluster, numbered: str) -> None:
     counted = (
         stream_of(spark, cluster, "kraft", numbered)
         .withWatermark("timestamp", "10 seconds")
@@ -289,7 +289,7 @@ def test_headers_of_a_written_frame_are_read_back_by_either_source(
     assert found[0] == found[1] == [(b"1", [("a", b"b")]), (b"2", [("g", b"\1"), ("g", b"\2")]), (b"3", None)]
 
 
-def test_the_option_topic_is_stronger_than_the_column(spark: SparkSession, cluster: Cluster) -> None:
+def test_the_topic_option_overrides_the_topic_column(spark: SparkSession, cluster: Cluster) -> None:
     topic = cluster.create("by-option", 1)
     rows = spark.sql("SELECT 'v' AS value, 'elsewhere' AS topic")
     writer = rows.write.format("kraft").option("kafka.bootstrap.servers", cluster.bootstrap).option("topic", topic)
@@ -297,7 +297,7 @@ def test_the_option_topic_is_stronger_than_the_column(spark: SparkSession, clust
     assert [row[1] for row in plain_rows(cluster, topic, 1)] == [b"v"]
 
 
-def test_rows_that_are_made_by_functions_are_written(spark: SparkSession, cluster: Cluster) -> None:
+def test_rows_made_by_functions_are_written(spark: SparkSession, cluster: Cluster) -> None:
     topic = cluster.create("made", 1)
     rows = spark.range(1, 1000).select(f.to_json(f.struct("*")).alias("value"))
     writer = rows.write.format("kraft").option("kafka.bootstrap.servers", cluster.bootstrap).option("topic", topic)
@@ -314,21 +314,19 @@ def test_records_larger_than_the_producers_memory_are_written(spark: SparkSessio
 
 
 @pytest.mark.parametrize("mode", ["overwrite", "ignore", "error"])
-def test_a_topic_is_only_appended_to(spark: SparkSession, cluster: Cluster, mode: str) -> None:
+def test_only_the_append_mode_writes_to_a_topic(spark: SparkSession, cluster: Cluster, mode: str) -> None:
     rows = spark.sql("SELECT 'v' AS value")
     writer = rows.write.format("kraft").option("kafka.bootstrap.servers", cluster.bootstrap).option("topic", "t")
     with pytest.raises(Exception, match=r"Save mode Overwrite not allowed for Kafka|UNSUPPORTED_DATA_SOURCE_SAVE_MODE"):
         writer.mode(mode).save()
 
 
-def test_a_frame_that_is_used_twice_in_a_query_is_read_twice(
-    spark: SparkSession, cluster: Cluster, numbered: str
-) -> None:
+def test_a_frame_used_twice_in_a_query_is_read_twice(spark: SparkSession, cluster: Cluster, numbered: str) -> None:
     ours, official = (read(spark, cluster, source, subscribe=numbered) for source in SOURCES)
     assert numbers_of(ours.union(ours)) == numbers_of(official.union(official)) == sorted([*range(20), *range(20)])
 
 
-def test_a_start_behind_the_end_is_refused_as_by_the_official_connector(
+def test_a_start_offset_beyond_the_end_is_rejected_as_by_the_official_connector(
     spark: SparkSession, cluster: Cluster, numbered: str
 ) -> None:
     options = {"startingOffsets": '{"numbered":{"0":11,"1":11}}'}
@@ -337,6 +335,6 @@ def test_a_start_behind_the_end_is_refused_as_by_the_official_connector(
             read(spark, cluster, source, subscribe=numbered, **options).collect()
 
 
-def test_an_unknown_isolation_level_is_refused(spark: SparkSession, cluster: Cluster, numbered: str) -> None:
+def test_an_unknown_isolation_level_is_rejected(spark: SparkSession, cluster: Cluster, numbered: str) -> None:
     with pytest.raises(Exception, match=r"isolation\.level"):
         read(spark, cluster, "kraft", subscribe=numbered, kafka__isolation__level="intentionally_invalid").collect()

@@ -113,7 +113,7 @@ def once() -> Counter[bytes]:
 
 @pytest.mark.parametrize("where", ["option", "session"])
 @pytest.mark.parametrize("names_topic", ["option", "column"])
-def test_a_batch_that_was_committed_before_its_driver_died_is_not_written_again(
+def test_a_batch_committed_before_its_driver_died_is_not_written_again(
     spark: SparkSession, cluster: Cluster, tmp_path: Path, numbers: str, where: str, names_topic: str
 ) -> None:
     target, name = cluster.create(f"{where}-{names_topic}", 2), f"{where}_{names_topic}"
@@ -133,7 +133,7 @@ def test_a_batch_that_was_committed_before_its_driver_died_is_not_written_again(
     assert committed(cluster, target) == once()
 
 
-def test_rows_that_come_in_another_order_after_a_failure_are_there_once(
+def test_rows_that_return_in_another_order_after_a_failure_are_written_once(
     spark: SparkSession, cluster: Cluster, tmp_path: Path, numbers: str
 ) -> None:
     target, failed = cluster.create("shuffled", 1), tmp_path / "failed"

@@ -65,7 +65,7 @@ def sorted_rows(frame: DataFrame) -> list[Any]:
 
 
 @pytest.mark.parametrize("fetcher", ["direct", "librdkafka"])
-def test_typed_rows_are_those_of_the_official_connector_with_from_json(
+def test_typed_rows_equal_those_of_the_official_connector_with_from_json(
     cluster: Cluster, spark: SparkSession, topic: str, fetcher: str
 ) -> None:
     spark.conf.set("spark.sql.session.timeZone", "UTC")
@@ -125,7 +125,7 @@ UNFIT = (
 """Fields that from_json makes null, each by itself."""
 
 
-def test_odd_values_are_what_from_json_makes_of_them(cluster: Cluster, spark: SparkSession) -> None:
+def test_odd_json_values_are_parsed_as_by_from_json(cluster: Cluster, spark: SparkSession) -> None:
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     name = cluster.create("typed-odd", 1)
     write(cluster, name, [{"value": text.encode()} for text in (*ALIKE, *UNFIT)])
@@ -139,7 +139,7 @@ def test_odd_values_are_what_from_json_makes_of_them(cluster: Cluster, spark: Sp
     assert all(each is None for row in typed[alike:] for each in row.value)
 
 
-def test_columns_are_read_to_a_group_by(cluster: Cluster, spark: SparkSession, topic: str) -> None:
+def test_only_the_columns_up_to_a_group_by_are_read(cluster: Cluster, spark: SparkSession, topic: str) -> None:
     ours = read(spark, cluster, "kraft", subscribe=topic, **JSON, columns="value.carrier,value.dep_delay,offset")
     assert ours.columns == ["carrier", "dep_delay", "offset"]
     theirs = read(spark, cluster, "kafka", subscribe=topic)
@@ -154,7 +154,7 @@ def test_columns_are_read_to_a_group_by(cluster: Cluster, spark: SparkSession, t
     assert answer(ours, "") == answer(flights, "value.")
 
 
-def test_a_field_called_as_a_column_of_the_row_narrows_nothing(
+def test_a_value_field_named_like_a_row_column_narrows_no_offsets(
     cluster: Cluster, spark: SparkSession, topic: str
 ) -> None:
     """Filters are handed over by name."""
@@ -181,7 +181,7 @@ def test_a_stream_writes_typed_rows_to_parquet(
     assert sorted_rows(spark.read.parquet(str(tmp_path / "flights"))) == sorted_rows(batch)
 
 
-def test_bad_records_end_the_read_are_null_or_stand_in_a_column(
+def test_bad_records_fail_the_read_or_become_null_or_fill_a_column(
     cluster: Cluster, spark: SparkSession, bad_topic: str
 ) -> None:
     told = "KAFKA_BAD_RECORD.*The value of the record at topic typed-bad partition 0 offset 1 .*not a year.*not int32"
@@ -193,7 +193,7 @@ def test_bad_records_end_the_read_are_null_or_stand_in_a_column(
     assert [None if row._bad is None else bytes(row._bad.value) for row in rows] == [None, BAD, None]
 
 
-def test_wrong_options_are_refused_at_load(cluster: Cluster, spark: SparkSession, topic: str) -> None:
+def test_invalid_options_are_rejected_at_load(cluster: Cluster, spark: SparkSession, topic: str) -> None:
     with pytest.raises(Exception, match="Option 'columns': valueSchema has no field carier"):
         read(spark, cluster, "kraft", subscribe=topic, **JSON, columns="value.carier")
     with pytest.raises(Exception, match="did you mean 'valueFormat'"):
@@ -246,7 +246,7 @@ def registry() -> Iterator[str]:
             thread.join()
 
 
-def test_avro_is_read_by_a_schema_and_by_a_registry(
+def test_avro_is_read_with_a_schema_and_with_a_registry(
     cluster: Cluster, spark: SparkSession, registry: str, tmp_path: Path
 ) -> None:
     spark.conf.set("spark.sql.session.timeZone", "UTC")

@@ -28,7 +28,7 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory / "data"
 
 
-def test_a_second_node_on_the_same_directory_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+def test_a_second_node_on_the_same_directory_is_rejected_and_the_first_keeps_running(tmp_path: Path) -> None:
     with NodeProcess(tmp_path) as node:
         write_confluent(node.bootstrap, "t", [Record(b"k", b"before")], "none")
         refused = run_node(tmp_path / "data")
@@ -51,7 +51,7 @@ def test_a_second_node_on_the_same_directory_is_refused_and_the_first_goes_on(tm
         (("--node-id", "2"), "belongs to node 1, not 2"),
     ],
 )
-def test_a_directory_of_another_cluster_or_node_is_refused_and_untouched(
+def test_a_directory_of_another_cluster_or_node_is_rejected_and_not_changed(
     stopped: Path, arguments: tuple[str, ...], told: str
 ) -> None:
     before = fingerprint(stopped)
@@ -61,7 +61,7 @@ def test_a_directory_of_another_cluster_or_node_is_refused_and_untouched(
     assert fingerprint(stopped) == before
 
 
-def test_a_directory_that_is_not_ours_is_refused_and_untouched(tmp_path: Path) -> None:
+def test_a_directory_with_foreign_files_is_rejected_and_not_changed(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
     refused = run_node(tmp_path)
     assert refused.returncode == 2
@@ -74,7 +74,7 @@ def test_a_directory_that_is_not_ours_is_refused_and_untouched(tmp_path: Path) -
     assert "is a file" in refused.stderr
 
 
-def test_a_damaged_meta_properties_is_refused_and_untouched(tmp_path: Path) -> None:
+def test_a_damaged_meta_properties_file_is_rejected_and_not_changed(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("version=1\nnode.id=one\ncluster.id=x\n")
     before = fingerprint(tmp_path)
     refused = run_node(tmp_path)
@@ -84,7 +84,7 @@ def test_a_damaged_meta_properties_is_refused_and_untouched(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("option", ["--listen", "--controller-listen", "--admin"])
-def test_a_taken_port_names_its_option(tmp_path: Path, option: str) -> None:
+def test_a_port_in_use_is_reported_with_its_option(tmp_path: Path, option: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         refused = run_node(tmp_path / "data", option, address)
@@ -95,7 +95,7 @@ def test_a_taken_port_names_its_option(tmp_path: Path, option: str) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_one_signal_ends_a_node_in_good_order(tmp_path: Path, number: signal.Signals) -> None:
+def test_one_signal_stops_a_node_cleanly(tmp_path: Path, number: signal.Signals) -> None:
     with NodeProcess(tmp_path) as node:
         write_confluent(node.bootstrap, "t", [Record(b"k", b"v")], "none")
         assert node.process is not None

@@ -143,7 +143,9 @@ def assert_each_is_counted_once(cluster: ThreeNodes, written: int) -> None:
     assert found == expected
 
 
-def test_each_record_is_counted_once_while_an_instance_and_a_leader_die(cluster: ThreeNodes, tmp_path: Path) -> None:
+def test_kafka_streams_counts_each_record_once_while_an_instance_and_a_leader_die(
+    cluster: ThreeNodes, tmp_path: Path
+) -> None:
     instances = [Instance(cluster, tmp_path / f"instance-{number}") for number in range(2)]
     with Writer(cluster) as writer:
         for instance in instances:
@@ -159,7 +161,7 @@ def test_each_record_is_counted_once_while_an_instance_and_a_leader_die(cluster:
 
 
 @pytest.mark.soak
-def test_each_record_is_counted_once_while_all_die_by_turns_and_nodes_are_restarted(
+def test_kafka_streams_counts_each_record_once_while_all_instances_die_in_turn_and_nodes_restart(
     cluster: ThreeNodes, tmp_path: Path
 ) -> None:
     instances = [Instance(cluster, tmp_path / f"instance-{number}") for number in range(2)]

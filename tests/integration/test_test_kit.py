@@ -84,13 +84,13 @@ def test_records_are_read_as_they_were_written(cluster: ClusterThread) -> None:
     cluster.delete_topic("kinds")
 
 
-def test_as_many_records_as_there_are_not_are_told(cluster: ClusterThread, topic: str) -> None:
+def test_a_missing_number_of_records_is_reported(cluster: ClusterThread, topic: str) -> None:
     cluster.produce(topic, "one")
     with pytest.raises(TimeoutError, match=rf"1 records of {topic} were read in 0\.5 s, not 2"):
         cluster.consume(topic, 2, seconds=0.5)
 
 
-def test_whoever_leads_coordinates_or_controls_is_followed_by_another(cluster: ClusterThread, topic: str) -> None:
+def test_a_killed_leader_coordinator_or_controller_is_replaced(cluster: ClusterThread, topic: str) -> None:
     for find in (
         lambda **other: cluster.leader(topic, **other),
         cluster.controller,
@@ -108,7 +108,7 @@ def test_whoever_leads_coordinates_or_controls_is_followed_by_another(cluster: C
 
 
 @pytest.mark.parametrize("with_clients", [False, True])
-def test_a_cut_leader_is_replaced_and_what_it_had_in_hand_is_not_acknowledged(
+def test_an_isolated_leader_is_replaced_and_its_pending_records_are_not_acknowledged(
     cluster: ClusterThread, topic: str, with_clients: bool
 ) -> None:
     cluster.produce(topic, "before")
@@ -122,7 +122,7 @@ def test_a_cut_leader_is_replaced_and_what_it_had_in_hand_is_not_acknowledged(
     assert texts(cluster, topic) == ["before", "during", "after"]
 
 
-def test_an_established_connection_carries_nothing_over_a_cut_and_goes_on_when_it_is_healed() -> None:
+def test_an_open_connection_stalls_during_a_partition_and_continues_after_healing() -> None:
     async def main() -> None:
         async with LocalCluster(1) as cluster:
             host, _, port = cluster.bootstrap.rpartition(":")
@@ -154,7 +154,7 @@ async def assert_silent_while(connection: Any, cut: Callable[[], None], mend: Ca
     assert len(answers) == 1
 
 
-def test_one_way_a_follower_is_not_heard_and_hears(cluster: ClusterThread, topic: str) -> None:
+def test_a_follower_in_a_one_way_partition_leaves_the_in_sync_set(cluster: ClusterThread, topic: str) -> None:
     """The leader takes it out of the in-sync set, since no Fetch comes."""
     leader = cluster.leader(topic)
     deaf, other = (node for node in cluster.node_ids if node != leader)
@@ -168,7 +168,7 @@ def test_one_way_a_follower_is_not_heard_and_hears(cluster: ClusterThread, topic
     assert texts(cluster, topic)[-1] == "in sync"
 
 
-def test_a_paused_node_loses_its_leaderships_and_comes_back(cluster: ClusterThread, topic: str) -> None:
+def test_a_paused_node_loses_its_leaderships_and_returns(cluster: ClusterThread, topic: str) -> None:
     paused = cluster.leader(topic)
     cluster.pause(paused)
     cluster.produce(topic, "during")
@@ -181,7 +181,7 @@ def test_a_paused_node_loses_its_leaderships_and_comes_back(cluster: ClusterThre
     assert texts(cluster, topic) == ["during", "with it"]
 
 
-def test_no_timer_of_a_paused_node_strikes_and_all_that_were_due_strike_when_it_goes_on() -> None:
+def test_timers_of_a_paused_node_fire_only_after_it_resumes() -> None:
     async def main() -> None:
         async with LocalCluster(1) as cluster:
             clock = cluster.node(1).world.clock
@@ -211,7 +211,7 @@ def test_no_timer_of_a_paused_node_strikes_and_all_that_were_due_strike_when_it_
     trio.run(main)
 
 
-def test_a_node_may_be_killed_while_it_is_paused(cluster: ClusterThread, topic: str) -> None:
+def test_a_paused_node_can_be_killed(cluster: ClusterThread, topic: str) -> None:
     cluster.pause(1)
     cluster.kill(1)
     cluster.start(1)
@@ -219,7 +219,7 @@ def test_a_node_may_be_killed_while_it_is_paused(cluster: ClusterThread, topic: 
     assert texts(cluster, topic) == ["well"]
 
 
-def test_what_is_delayed_takes_so_much_longer() -> None:
+def test_a_delay_slows_each_response_by_its_length() -> None:
     async def main() -> None:
         async with LocalCluster(1) as cluster:
             host, _, port = cluster.bootstrap.rpartition(":")
@@ -232,7 +232,7 @@ def test_what_is_delayed_takes_so_much_longer() -> None:
     trio.run(main)
 
 
-def test_a_full_disk_refuses_and_goes_on_once_there_is_room(kraft_cluster: StartCluster) -> None:
+def test_a_full_disk_rejects_writes_until_space_is_free(kraft_cluster: StartCluster) -> None:
     cluster = kraft_cluster(1)
     cluster.create_topic(TOPIC)
     cluster.produce(TOPIC, "before")
@@ -245,7 +245,7 @@ def test_a_full_disk_refuses_and_goes_on_once_there_is_room(kraft_cluster: Start
     assert texts(cluster, TOPIC) == ["before", "after"]
 
 
-def test_a_node_whose_disk_fails_ends_and_is_started_again(cluster: ClusterThread, topic: str) -> None:
+def test_a_node_whose_disk_fails_stops_and_is_started_again(cluster: ClusterThread, topic: str) -> None:
     failed = cluster.leader(topic)
     cluster.failing_disk(failed)
     cluster.produce(topic, "without it")
@@ -265,7 +265,9 @@ SECURED: tuple[Security, ...] = ("tls", "sasl_plaintext", "sasl_ssl")
 
 
 @pytest.mark.parametrize("security", SECURED)
-def test_clients_of_each_kind_get_in_and_faults_work(kraft_cluster: StartCluster, security: Security) -> None:
+def test_clients_of_each_language_log_in_and_faults_work_in_secured_clusters(
+    kraft_cluster: StartCluster, security: Security
+) -> None:
     cluster = kraft_cluster(3, security=security, settings=QUICK)
     cluster.create_topic(TOPIC, min_insync_replicas=2)
     assert send(cluster.client_settings("librdkafka", "alice"), "librdkafka") is None
@@ -286,7 +288,7 @@ def test_clients_of_each_kind_get_in_and_faults_work(kraft_cluster: StartCluster
 
 
 @pytest.mark.java
-def test_javas_tools_get_in(kraft_cluster: StartCluster, tmp_path: Path) -> None:
+def test_java_tools_log_in_with_the_client_settings(kraft_cluster: StartCluster, tmp_path: Path) -> None:
     require_capability("java17")
     require_capability("mvn")
     for security in SECURED:
@@ -298,7 +300,7 @@ def test_javas_tools_get_in(kraft_cluster: StartCluster, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("security", SECURED)
-def test_with_an_authorizer_a_user_needs_an_entry(kraft_cluster: StartCluster, security: Security) -> None:
+def test_with_an_authorizer_a_user_needs_an_acl(kraft_cluster: StartCluster, security: Security) -> None:
     cluster = kraft_cluster(1, security=security, users=["alice", "bob"], authorizer=True)
     assert cluster.users == ("admin", "alice", "bob")
     cluster.create_topic(TOPIC)
@@ -346,7 +348,7 @@ def send(settings: dict[str, str], value: str) -> int | None:
 # The HTTP admin
 
 
-def test_the_admin_serves_where_it_is_wanted_and_again_after_a_kill(kraft_cluster: StartCluster) -> None:
+def test_the_admin_is_served_on_request_and_again_after_a_kill(kraft_cluster: StartCluster) -> None:
     cluster = kraft_cluster(1, admin=True)
     url = cluster.admin_url
     for _ in range(2):
@@ -359,7 +361,7 @@ def test_the_admin_serves_where_it_is_wanted_and_again_after_a_kill(kraft_cluste
         assert cluster.admin_url == url
 
 
-def test_nothing_of_the_admin_is_loaded_where_it_is_not_wanted() -> None:
+def test_no_admin_module_is_loaded_without_the_admin() -> None:
     program = (
         "import sys\nfrom kraft.testing.cluster_thread import ClusterThread\n"
         "with ClusterThread(1) as cluster:\n    cluster.create_topic('t'); cluster.consume('t')\n"
@@ -372,7 +374,7 @@ def test_nothing_of_the_admin_is_loaded_where_it_is_not_wanted() -> None:
 # Loops
 
 
-def test_coroutines_of_asyncio_and_of_trio_use_the_same_methods(cluster: ClusterThread, topic: str) -> None:
+def test_asyncio_and_trio_coroutines_use_the_same_methods(cluster: ClusterThread, topic: str) -> None:
     async def with_asyncio() -> None:
         ours = cluster.asyncio
         leader = await ours.leader(topic)
@@ -419,7 +421,7 @@ def test_coroutines_of_asyncio_and_of_trio_use_the_same_methods(cluster: Cluster
         (lambda cluster: cluster.admin_url, RuntimeError, "this cluster has no HTTP admin: start it with admin=True"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_told_in_a_sentence(
+def test_a_misuse_of_the_cluster_is_reported_in_one_sentence(
     cluster: ClusterThread, mistake: Callable[[ClusterThread], object], kind: type[Exception], sentence: str
 ) -> None:
     with pytest.raises(kind) as caught:
@@ -440,7 +442,7 @@ def test_an_operation_invalid_in_a_nodes_state_is_refused(cluster: ClusterThread
     cluster.start(1)
 
 
-def test_use_before_and_after_the_block_is_told(tmp_path: Path) -> None:
+def test_use_before_and_after_the_with_block_is_reported(tmp_path: Path) -> None:
     cluster = ClusterThread(1, tmp_path)
     with pytest.raises(RuntimeError, match="the cluster does not serve yet: use it inside `with`"):
         cluster.kill(1)
@@ -451,7 +453,7 @@ def test_use_before_and_after_the_block_is_told(tmp_path: Path) -> None:
             late()
 
 
-def test_a_block_that_ends_while_everything_is_broken_leaves_in_order() -> None:
+def test_a_block_that_ends_during_faults_stops_cleanly() -> None:
     with ClusterThread(3) as cluster:
         cluster.create_topic(TOPIC)
         cluster.partition([1], [2], [3])
@@ -461,7 +463,7 @@ def test_a_block_that_ends_while_everything_is_broken_leaves_in_order() -> None:
 
 
 @pytest.mark.parametrize("round_", [1, 2])
-def test_a_cluster_of_the_session_is_one_for_all(
+def test_a_session_cluster_is_shared_by_all_tests(
     session_kraft_cluster: StartCluster, round_: int, shared: list[Any]
 ) -> None:
     if not shared:

@@ -42,7 +42,7 @@ def outcome_of(cluster: ClusterThread, topic: str, value: str, **settings: objec
     return outcomes[0]
 
 
-def test_an_error_is_answered_once_and_nothing_is_done(cluster: ClusterThread, topic: str) -> None:
+def test_an_injected_error_is_returned_once_and_the_request_is_not_executed(cluster: ClusterThread, topic: str) -> None:
     cluster.fail("Produce", "TOPIC_AUTHORIZATION_FAILED")
     assert outcome_of(cluster, topic, "refused") == KafkaError.TOPIC_AUTHORIZATION_FAILED
     assert outcome_of(cluster, topic, "taken") is None
@@ -50,7 +50,7 @@ def test_an_error_is_answered_once_and_nothing_is_done(cluster: ClusterThread, t
 
 
 @pytest.mark.parametrize(("is_idempotent", "stored"), [(True, ["x"]), (False, ["x", "x"])])
-def test_what_is_done_and_answered_with_an_error_is_sent_again(
+def test_an_executed_request_answered_with_an_error_is_retried(
     cluster: ClusterThread, topic: str, is_idempotent: bool, stored: list[str]
 ) -> None:
     """Exactly what `enable.idempotence` is for."""
@@ -60,7 +60,7 @@ def test_what_is_done_and_answered_with_an_error_is_sent_again(
     assert texts(cluster, topic) == stored
 
 
-def test_errors_last_as_often_as_was_said_or_until_the_cluster_is_healed(cluster: ClusterThread, topic: str) -> None:
+def test_injected_errors_occur_the_given_number_of_times_or_until_healing(cluster: ClusterThread, topic: str) -> None:
     settings = {"retries": 0, "enable.idempotence": False}
     cluster.fail("Produce", "NOT_ENOUGH_REPLICAS", 1, times=2)
     assert [outcome_of(cluster, topic, "a", **settings) for _ in range(3)] == [KafkaError.NOT_ENOUGH_REPLICAS] * 2 + [
@@ -72,7 +72,7 @@ def test_errors_last_as_often_as_was_said_or_until_the_cluster_is_healed(cluster
     assert outcome_of(cluster, topic, "c", **settings) is None
 
 
-def test_other_requests_and_those_of_nodes_are_answered_as_always(kraft_cluster: StartCluster) -> None:
+def test_other_requests_and_requests_of_nodes_get_normal_responses(kraft_cluster: StartCluster) -> None:
     three = kraft_cluster(3)
     three.create_topic(TOPIC, min_insync_replicas=3)
     three.fail("Fetch", "UNKNOWN_SERVER_ERROR", times=None)
@@ -95,12 +95,12 @@ def test_other_requests_and_those_of_nodes_are_answered_as_always(kraft_cluster:
         ("Produce", "NOT_LEADER", r"named 'NOT_LEADER'; did you mean NOT_LEADER_OR_FOLLOWER\?"),
     ],
 )
-def test_names_that_there_are_not_are_told(cluster: ClusterThread, api: str, error: str, said: str) -> None:
+def test_unknown_api_and_error_names_are_reported(cluster: ClusterThread, api: str, error: str, said: str) -> None:
     with pytest.raises(LookupError, match=said):
         cluster.fail(api, error)
 
 
-def test_sizes_that_make_no_sense_are_told(cluster: ClusterThread) -> None:
+def test_invalid_fault_sizes_are_reported(cluster: ClusterThread) -> None:
     with pytest.raises(ValueError, match="1 is no share of packets"):
         cluster.lose(1)
     with pytest.raises(ValueError, match="0 times is never"):
@@ -111,7 +111,7 @@ def test_sizes_that_make_no_sense_are_told(cluster: ClusterThread) -> None:
         cluster.move_clock(7, 1)
 
 
-def test_what_is_lost_comes_later(cluster: ClusterThread, topic: str) -> None:
+def test_lost_packets_are_delivered_later(cluster: ClusterThread, topic: str) -> None:
     cluster.lose(0.6)
     begun = time.monotonic()
     assert [outcome_of(cluster, topic, str(number)) for number in range(3)] == [None] * 3
@@ -120,7 +120,7 @@ def test_what_is_lost_comes_later(cluster: ClusterThread, topic: str) -> None:
     assert texts(cluster, topic) == ["0", "1", "2"]
 
 
-def test_a_slow_disk_holds_up_whoever_waits_for_it_and_nobody_else(kraft_cluster: StartCluster) -> None:
+def test_a_slow_disk_delays_only_requests_that_wait_for_it(kraft_cluster: StartCluster) -> None:
     slow = kraft_cluster(1)
     slow.create_topic("synced", flush_messages=1)
     slow.create_topic("cached")
@@ -133,7 +133,7 @@ def test_a_slow_disk_holds_up_whoever_waits_for_it_and_nobody_else(kraft_cluster
     assert texts(slow, "synced") == texts(slow, "cached") == ["x"]
 
 
-def test_a_clock_that_jumps_is_seen_in_records(kraft_cluster: StartCluster) -> None:
+def test_a_clock_jump_is_visible_in_record_timestamps(kraft_cluster: StartCluster) -> None:
     jumping = kraft_cluster(1)
     jumping.create_topic(TOPIC, message_timestamp_type="LogAppendTime")
 
@@ -151,7 +151,7 @@ def test_a_clock_that_jumps_is_seen_in_records(kraft_cluster: StartCluster) -> N
     assert abs(asyncio.run(stamp()) + 3600) < 60
 
 
-def test_coroutines_have_the_same_methods(cluster: ClusterThread, topic: str) -> None:
+def test_fault_methods_are_the_same_for_coroutines(cluster: ClusterThread, topic: str) -> None:
     async def body() -> None:
         ours = cluster.asyncio
         await ours.fail("Produce", "TOPIC_AUTHORIZATION_FAILED")

@@ -42,7 +42,7 @@ def test_a_killed_leader_is_replaced_and_returns(cluster: ThreeNodes) -> None:
     assert_nothing_lost(cluster, topic, writer)
 
 
-def test_every_node_dies_in_turn(cluster: ThreeNodes) -> None:
+def test_no_acknowledged_record_is_lost_while_every_node_dies_in_turn(cluster: ThreeNodes) -> None:
     topic = cluster.create("each-dies")
     with SteadyWriter(cluster.bootstrap, topic) as writer:
         for node in NODES:
@@ -65,7 +65,7 @@ def test_a_rolling_restart_fails_no_write(cluster: ThreeNodes) -> None:
     assert_nothing_lost(cluster, topic, writer)
 
 
-def test_a_group_goes_on_when_its_coordinator_dies(cluster: ThreeNodes) -> None:
+def test_a_group_continues_when_its_coordinator_dies(cluster: ThreeNodes) -> None:
     topic = cluster.create("group-goes-on")
     consumer = Consumer(
         cluster.servers(
@@ -108,7 +108,7 @@ def _coordinator_partition(group: str) -> int:
     return (hashed & 0x7FFFFFFF if hashed < 1 << 31 else abs(hashed - (1 << 32))) % 50
 
 
-def test_too_few_in_sync_replicas_refuse_writes_for_all(cluster: ThreeNodes) -> None:
+def test_writes_are_rejected_while_too_few_replicas_are_in_sync(cluster: ThreeNodes) -> None:
     topic = cluster.create("two-die")
     with SteadyWriter(cluster.bootstrap, topic) as writer:
         writer.more(50)
@@ -125,7 +125,7 @@ def test_too_few_in_sync_replicas_refuse_writes_for_all(cluster: ThreeNodes) -> 
     assert_nothing_lost(cluster, topic, writer)
 
 
-def test_a_replica_moves_to_a_broker_that_has_nothing_of_it(cluster: ThreeNodes) -> None:
+def test_a_replica_moves_to_a_broker_that_has_no_data_of_it(cluster: ThreeNodes) -> None:
     topic = cluster.create("moves", replicas=2)
     with SteadyWriter(cluster.bootstrap, topic) as writer:
         writer.more(100)
@@ -152,7 +152,7 @@ def test_a_replica_moves_to_a_broker_that_has_nothing_of_it(cluster: ThreeNodes)
     until(lambda: not gone.exists(), "the replica that was given up is still there")
 
 
-def test_preferred_leaders_come_back(cluster: ThreeNodes) -> None:
+def test_preferred_leaders_return_after_a_restart(cluster: ThreeNodes) -> None:
     topic = cluster.create("preferred", 3)
     preferred = {index: partition.replicas[0] for index, partition in cluster.partitions(topic).items()}
     cluster.nodes[1].kill()

@@ -51,7 +51,7 @@ def where(cluster: ThreeNodes, node: int, topic: str) -> dict[int, list[tuple[st
     return found
 
 
-def test_a_new_topic_is_spread_over_the_directories(cluster: ThreeNodes) -> None:
+def test_a_new_topic_is_spread_over_the_log_directories(cluster: ThreeNodes) -> None:
     topic = cluster.create("spread", partitions=6)
     cluster.until_in_sync(topic)
     for node in NODES:
@@ -192,7 +192,7 @@ def test_kafkas_own_consumer_reads_from_the_replica_in_its_rack(cluster: ThreeNo
     )
 
 
-def test_a_failed_directory_takes_only_its_own_replicas(cluster: ThreeNodes) -> None:
+def test_a_failed_log_directory_takes_only_its_own_replicas_offline(cluster: ThreeNodes) -> None:
     """The second disk of a node fails: what it led is led by others, what is on the first goes on there, and nothing
     that was acknowledged is lost."""
     topic = cluster.create("disk-fails", partitions=6)

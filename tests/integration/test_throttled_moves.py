@@ -29,7 +29,7 @@ def four(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AdminCluster]:
         yield cluster
 
 
-def test_a_decommissioning_is_seen_cancelled_and_finished_by_any_node(four: AdminCluster) -> None:
+def test_any_node_shows_cancels_and_finishes_a_decommissioning(four: AdminCluster) -> None:
     before = four.replicas(four.asked)
     other = next(node for node in four.nodes if node not in (four.asked, four.leaver))
     leave = f"/v1/brokers/{four.leaver}/decommission"
@@ -89,7 +89,7 @@ def test_a_rebalance_is_proposed_with_its_bytes_throttled_and_given_another_rate
     assert {index: four.replicas(four.asked)[index] for index in wanted} == wanted
 
 
-def test_moves_that_are_all_refused_leave_no_throttle(four: AdminCluster) -> None:
+def test_moves_that_are_all_rejected_leave_no_throttle(four: AdminCluster) -> None:
     file = {"partitions": [{"topic": TOPIC, "partition": 0, "replicas": [99]}]}
     assert four.call(four.asked, "POST", "/v1/reassignments?bytes_per_second=1000", file).status_code == 207
     until(lambda: four.progress(four.asked)["phase"] == "idle", "a throttle stays")
@@ -134,7 +134,7 @@ def test_the_command_line_starts_shows_and_cancels_throttled_moves(
     until(lambda: not four.throttled_keys(four.asked), "keys of the throttle stay")
 
 
-def test_a_move_whose_target_is_down_says_so(
+def test_a_move_to_a_stopped_broker_reports_that_trouble(
     four: AdminCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = four.replicas(four.asked)

@@ -110,7 +110,9 @@ def told_of(node: NodeProcess, capsys: pytest.CaptureFixture[str]) -> dict[str, 
     return tier | shown
 
 
-def test_what_lies_where_and_why_nothing_is_copied_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_size_of_each_tier_and_the_reason_for_a_missing_copy_are_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     store = tmp_path / "store"
     with NodeProcess(tmp_path / "node", *options(f"file://{store}"), admin=True) as node:
         create(node.bootstrap, "t")
@@ -139,7 +141,7 @@ def test_what_lies_where_and_why_nothing_is_copied_is_told(tmp_path: Path, capsy
         assert 0 < float(waited) < SECONDS_MAX
 
 
-def test_tiering_is_switched_off_with_the_deletion_of_what_is_in_the_store_or_not_at_all(
+def test_tiering_is_disabled_only_together_with_the_deletion_of_remote_data(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = tmp_path / "store"
@@ -164,7 +166,7 @@ def test_tiering_is_switched_off_with_the_deletion_of_what_is_in_the_store_or_no
         assert objects(store) == []
 
 
-def test_the_store_is_verified_against_what_the_cluster_knows(
+def test_kraft_verifies_the_object_store_against_the_remote_metadata(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = tmp_path / "store"
@@ -229,7 +231,7 @@ def test_a_leader_killed_while_it_copies_loses_no_records(tmp_path: Path) -> Non
         assert read(cluster.bootstrap, topic, RECORDS) == list(range(RECORDS))
 
 
-def test_a_new_follower_begins_behind_the_remote_tier(tmp_path: Path) -> None:
+def test_a_new_follower_starts_its_local_log_after_the_remote_tier(tmp_path: Path) -> None:
     store = tmp_path / "store"
     with ThreeNodes(tmp_path / "nodes", *options(f"file://{store}")) as cluster:
         topic = cluster.create("t", replicas=2, **TIERED)
@@ -268,7 +270,7 @@ def told(cluster: ThreeNodes) -> list[str]:
     return [line for node in cluster.nodes.values() for line in node.log_path.read_text().splitlines()]
 
 
-def test_tiering_is_switched_off_and_on_while_leaders_are_killed(tmp_path: Path) -> None:
+def test_tiering_is_disabled_and_enabled_while_leaders_are_killed(tmp_path: Path) -> None:
     store, written = tmp_path / "store", RECORDS // 2
     with ThreeNodes(tmp_path / "nodes", *options(f"file://{store}")) as cluster:
         topic = cluster.create("t", **TIERED)

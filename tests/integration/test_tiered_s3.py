@@ -96,7 +96,7 @@ BITES = {Fault.OUTAGE: 8, Fault.ERROR: 8, Fault.SLOW: 8, Fault.TRUNCATED: 8, Fau
 """The library tries a request again a few times by itself: so many reach the node as failures."""
 
 
-def test_nothing_is_lost_while_s3_fails(s3: S3Server, tmp_path: Path) -> None:
+def test_no_record_is_lost_while_s3_fails(s3: S3Server, tmp_path: Path) -> None:
     with NodeProcess(
         tmp_path / "node",
         *options(URI, "remote.log.manager.task.retry.backoff.max.ms=500"),
@@ -133,7 +133,7 @@ def test_nothing_is_lost_while_s3_fails(s3: S3Server, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", [Fault.OUTAGE, Fault.ERROR, Fault.TRUNCATED])
-def test_a_consumer_of_old_records_waits_until_s3_answers(s3: S3Server, tmp_path: Path, fault: Fault) -> None:
+def test_a_consumer_of_old_records_waits_until_s3_responds(s3: S3Server, tmp_path: Path, fault: Fault) -> None:
     with NodeProcess(tmp_path / "node", *options(URI), environment=s3.environment) as node:
         create(node.bootstrap, "t", **{"local.retention.bytes": str(LOCAL)})
         written = records_of(4000)

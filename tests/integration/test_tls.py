@@ -165,7 +165,7 @@ WRITERS: tuple[Callable[[Secured, str, list[bytes]], None], ...] = (
 READERS: tuple[Callable[[Secured, str, int], list[bytes]], ...] = (read_librdkafka, read_aiokafka, read_kafka_python)
 
 
-def test_every_client_writes_and_every_client_reads_what_three_nodes_replicate(secured: Secured) -> None:
+def test_every_client_reads_over_tls_what_every_client_wrote_to_three_nodes(secured: Secured) -> None:
     values = [b"%s %d" % (write.__name__.encode(), n) for write in WRITERS for n in range(5)]
     for write in WRITERS:
         write(secured, "mixed", [value for value in values if value.startswith(write.__name__.encode())])
@@ -173,13 +173,13 @@ def test_every_client_writes_and_every_client_reads_what_three_nodes_replicate(s
         assert read(secured, "mixed", len(values)) == values
 
 
-def test_large_records_pass_whole(secured: Secured) -> None:
+def test_large_records_pass_tls_unchanged(secured: Secured) -> None:
     values = [bytes([n]) * 900_000 for n in range(20)]
     write_librdkafka(secured, "large", values)
     assert read_librdkafka(secured, "large", len(values)) == values
 
 
-def test_a_client_without_a_certificate_or_without_tls_gets_nothing(secured: Secured) -> None:
+def test_a_client_without_a_certificate_or_without_tls_is_refused(secured: Secured) -> None:
     plain = {"bootstrap.servers": secured.bootstrap, "log_level": 0}
     nameless = {name: value for name, value in secured.librdkafka.items() if not name.startswith(("ssl.c", "ssl.k"))}
     unproven = {**nameless, "ssl.ca.location": secured.librdkafka["ssl.ca.location"]}
@@ -188,7 +188,9 @@ def test_a_client_without_a_certificate_or_without_tls_gets_nothing(secured: Sec
             AdminClient(settings).list_topics(timeout=2)
 
 
-def test_kraft_reaches_it_by_kafkas_client_keys(secured: Secured, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_kraft_cli_connects_over_tls_with_kafkas_client_properties(
+    secured: Secured, capsys: pytest.CaptureFixture[str]
+) -> None:
     arguments = ["topics", "list", "--bootstrap-server", secured.bootstrap]
     assert main([*arguments, "--command-config", secured.command_config]) == 0
     assert "mixed" in capsys.readouterr().out
@@ -204,7 +206,7 @@ def test_kraft_reaches_it_by_kafkas_client_keys(secured: Secured, capsys: pytest
 
 
 @pytest.mark.java
-def test_kafkas_own_tools_reach_it(secured: Secured) -> None:
+def test_kafkas_own_tools_connect_over_tls(secured: Secured) -> None:
     require_capability("java17")
     require_capability("mvn")
     address = ("--bootstrap-server", secured.bootstrap)
@@ -237,7 +239,7 @@ def test_kafkas_own_tools_reach_it(secured: Secured) -> None:
     assert consumed.stdout == lines, consumed
 
 
-def test_renewed_files_are_shown_without_a_restart(secured: Secured) -> None:
+def test_renewed_certificate_files_are_used_without_a_restart(secured: Secured) -> None:
     """Last, since it leaves other keys behind."""
     key, chain = certificates().renewed()
     host, _, port = secured.cluster.addresses[1].kafka.rpartition(":")

@@ -19,7 +19,7 @@ from tests.upgrade.make_fixture import FIXTURES, GROUP, TOPICS
 
 
 @pytest.mark.parametrize(("name", "nodes"), [("single", 1), ("quorum", 3)])
-def test_data_of_an_earlier_commit_is_kept_and_written_on(tmp_path: Path, name: str, nodes: int) -> None:
+def test_data_of_an_earlier_commit_is_kept_and_appended_to(tmp_path: Path, name: str, nodes: int) -> None:
     unpack(FIXTURES / f"{name}.tar.xz", tmp_path)
     acknowledged = json.loads((FIXTURES / f"{name}.json").read_text(encoding="utf-8"))
     del acknowledged["commit"]
@@ -36,7 +36,7 @@ def test_data_of_an_earlier_commit_is_kept_and_written_on(tmp_path: Path, name: 
         assert describe(cluster.bootstrap, TOPICS, GROUP) == acknowledged
 
 
-def test_a_quorum_rolls_to_todays_code_and_back_under_a_writer(tmp_path: Path) -> None:
+def test_a_quorum_rolls_to_the_current_code_and_back_under_a_writer(tmp_path: Path) -> None:
     require_capability("git")
     try:
         earlier = check_out_earlier(tmp_path / "earlier")

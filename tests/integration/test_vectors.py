@@ -65,7 +65,7 @@ def test_every_case_was_recorded() -> None:
         assert [case.name for case in cases] == list(recorded), module
 
 
-def test_every_api_that_is_served_was_recorded_in_every_version_at_every_door() -> None:
+def test_every_served_api_was_recorded_in_every_version_on_every_listener() -> None:
     asked = set()
     for module, cases in MODULES.items():
         recorded = from_text((RECORDED / f"{module}.json").read_text())
@@ -88,13 +88,13 @@ def test_every_api_that_is_served_was_recorded_in_every_version_at_every_door() 
     assert sorted(f"{listener}: {api_keys.name_of(key)} {version}" for listener, key, version in served - asked) == []
 
 
-def test_names_of_cases_are_unique() -> None:
+def test_case_names_are_unique() -> None:
     """Topics and groups are named after them."""
     names = [case.name for cases in MODULES.values() for case in cases]
     assert sorted(name for name in set(names) if names.count(name) > 1) == []
 
 
-def test_a_field_that_differs_is_found_wherever_it_is() -> None:
+def test_a_differing_field_is_found_at_any_depth() -> None:
     before = [{"topics": [{"name": "$topic", "error_code": 0}], "throttle_time_ms": 0}]
     after = [{"topics": [{"name": "$topic", "error_code": 3}]}, "connection closed"]
     assert [str(each) for each in differing("m/c/1", before, after)] == [
@@ -104,12 +104,12 @@ def test_a_field_that_differs_is_found_wherever_it_is() -> None:
     ]
 
 
-def test_a_deliberate_difference_covers_its_place_only() -> None:
+def test_a_deliberate_difference_covers_only_its_own_field() -> None:
     assert reason_for("produce/null-records/7/0/responses.0.name") is not None
     assert reason_for("produce/good/7/0/responses.0.name") is None
 
 
-def test_what_changed_between_two_recordings_is_told() -> None:
+def test_changes_between_two_recordings_are_reported() -> None:
     before = {"same": {0: [{"a": 1}]}, "gone": {0: [{"a": 1}]}, "other": {1: [{"a": 1}]}}
     after = {"same": {0: [{"a": 1}]}, "new": {2: [{"a": 1}]}, "other": {1: [{"a": 2}]}}
     assert [str(each) for each in changed("m", before, after)] == [
@@ -134,14 +134,14 @@ def test_apache_kafka_still_gives_the_recorded_responses(tmp_path: Path) -> None
     assert not found, "record-vectors, and explain:\n" + "\n".join(found[:40])
 
 
-def test_equal_outcomes_share_a_line_and_read_back_as_they_were() -> None:
+def test_equal_outcomes_share_a_line_and_are_read_back_unchanged() -> None:
     module = {"case": {0: [{"a": 1}], 1: [{"a": 1}], 2: [{"a": 2}]}}
     text = to_text(module)
     assert text.count("versions") == 2
     assert from_text(text) == module
 
 
-def test_masks_keep_what_matters() -> None:
+def test_masks_keep_significant_values() -> None:
     masks = Masks({"topic": "made-up-name", "topic.id": b"0123456789abcdef"}, ("moving",))
     answer = {
         "name": "made-up-name",
@@ -163,11 +163,11 @@ def test_masks_keep_what_matters() -> None:
     }
 
 
-def test_no_step_is_hidden_and_masked_away_at_once() -> None:
+def test_every_case_has_a_step_that_is_compared() -> None:
     for cases in MODULES.values():
         for case in cases:
             assert any(not (isinstance(step, Ask) and step.hidden) for step in case.steps), case.name
 
 
-def test_recordings_are_whole(tmp_path: Path) -> None:
+def test_every_module_has_a_recording(tmp_path: Path) -> None:
     assert sorted(path.stem for path in RECORDED.glob("*.json")) == sorted(MODULES)

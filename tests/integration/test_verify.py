@@ -35,7 +35,7 @@ def only(found: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
     ]
 
 
-def test_numbers_go_in_and_come_out_once(cluster: Cluster) -> None:
+def test_verify_reads_each_number_it_wrote_once(cluster: Cluster) -> None:
     topic = cluster.create("numbers", 3)
     sent = lines(cluster, "produce", topic, "-n", "2000", "--prefix", "a", "--keys", "5")
     assert [each["name"] for each in (sent[0], *sent[-2:])] == ["startup_complete", "shutdown_complete", "tool_data"]
@@ -75,7 +75,7 @@ def test_lost_and_duplicate_records_are_found(cluster: Cluster) -> None:
     assert only(read, "other_records") == [{"count": 1}]
 
 
-def test_a_signal_ends_it_in_order(cluster: Cluster) -> None:
+def test_a_signal_stops_produce_cleanly(cluster: Cluster) -> None:
     topic = cluster.create("stopped")
     command = [*KRAFT, "produce", topic, "--rate", "200", "-b", cluster.bootstrap]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

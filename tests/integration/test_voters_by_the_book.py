@@ -15,7 +15,7 @@ from tests.docs.blocks import find_block
 ROOT = Path(__file__).parents[2]
 
 
-def test_voters_are_replaced_removed_and_added_as_the_documents_say(tmp_path: Path) -> None:
+def test_voters_are_replaced_removed_and_added_as_documented(tmp_path: Path) -> None:
     require_capability("netns")
     replace = [
         re.sub(r"\bHOST:9093\b", "127.0.0.1:19093", line)

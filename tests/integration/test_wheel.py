@@ -47,7 +47,7 @@ def version_of(installed: Path) -> str:
     return told.stdout.strip()
 
 
-def test_the_wheel_has_our_packages_alone_with_their_types_and_pages(installed: Path) -> None:
+def test_the_wheel_contains_only_our_packages_with_their_types_and_pages(installed: Path) -> None:
     packages = sorted(path.name for path in installed.iterdir() if not path.name.endswith(".dist-info"))
     assert packages == ["kraft", "kraft_http", "pyspark_kraft"]
     for expected in (
@@ -77,7 +77,7 @@ def test_an_installed_command_prints_every_page_of_the_documentation(installed: 
     assert run("full-disk") == (ROOT / "docs/operations/full-disk.md").read_text()
 
 
-def test_a_wheel_has_machine_code_until_its_source_is_changed(installed: Path) -> None:
+def test_a_wheel_runs_machine_code_until_its_source_changes(installed: Path) -> None:
     require_capability("headers")
     assert version_of(installed) == f"kraft {VERSION}, records read by machine code"
     source = installed / "kraft/protocol/records/fast_path.py"
@@ -87,16 +87,14 @@ def test_a_wheel_has_machine_code_until_its_source_is_changed(installed: Path) -
     source.write_text(text)
 
 
-def test_a_pure_wheel_is_for_every_machine(tmp_path: Path) -> None:
+def test_a_pure_wheel_is_for_every_platform(tmp_path: Path) -> None:
     wheel = build_wheel(tmp_path, KRAFT_COMPILE="0")
     assert wheel.name.endswith("-py3-none-any.whl")
     with zipfile.ZipFile(wheel) as archive:
         assert [name for name in archive.namelist() if name.endswith(".so")] == []
 
 
-def test_a_node_starts_within_a_project_that_has_packages_called_api_and_models(
-    installed: Path, tmp_path: Path
-) -> None:
+def test_a_node_starts_in_a_project_with_packages_named_api_and_models(installed: Path, tmp_path: Path) -> None:
     for package in ("api", "models", "routers", "ui", "tests"):
         (tmp_path / package).mkdir()
         (tmp_path / package / "__init__.py").write_text("raise ImportError('the project of somebody else')\n")

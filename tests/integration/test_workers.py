@@ -96,7 +96,7 @@ def is_taken(port: int) -> bool:
     return False
 
 
-def test_workers_start_together_again_when_they_fail_and_end_together(tmp_path: Path) -> None:
+def test_workers_start_together_restart_after_a_failure_and_stop_together(tmp_path: Path) -> None:
     machine = Machine(tmp_path, consecutive_ports(5))
     try:
         ready = machine.start()
@@ -129,7 +129,7 @@ def test_workers_start_together_again_when_they_fail_and_end_together(tmp_path: 
             machine.end(signal.SIGKILL)
 
 
-def test_a_configuration_that_cannot_be_used_ends_all(tmp_path: Path) -> None:
+def test_an_unusable_configuration_stops_all_workers(tmp_path: Path) -> None:
     machine = Machine(tmp_path, consecutive_ports(3))
     assert machine.start(3, "--set", "num.partitions=none") == ""
     assert machine.end(None) == 2

@@ -43,7 +43,7 @@ def test_real_processes_catch_a_mutant(mutant: bank.Mutant) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("arguments", bank.control_runs(), ids=" ".join)
-def test_a_run_that_catches_mutants_is_green_upon_the_product(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_a_run_that_catches_mutants_passes_without_a_defect(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     for capability in MACHINE:
         require_capability(capability)
     done: subprocess.CompletedProcess[str] = bank.control(arguments, tmp_path)

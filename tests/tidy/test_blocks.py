@@ -26,12 +26,12 @@ def test_every_block_is_marked(document: str) -> None:
         "```json session=one\n{}\n```\n",
     ],
 )
-def test_a_block_that_nobody_runs_is_found(text: str) -> None:
+def test_a_block_that_no_test_runs_is_found(text: str) -> None:
     [block] = parse_blocks("docs/page.md", text)
     assert list(problems_of(block))
 
 
-def test_blocks_that_are_run_and_blocks_of_data_are_well() -> None:
+def test_executed_blocks_and_data_blocks_pass() -> None:
     text = (
         "```bash session=one background=ready\nkraft-node\n```\n\n```text output\nready ...\n```\n\n```json\n{}\n```\n"
     )

@@ -14,9 +14,9 @@ def test_a_documented_difference_names_tests_that_show_it(difference: Documented
     assert [problem for each in difference.tests if (problem := missing_test(each))] == []
 
 
-def test_a_test_that_is_not_there_is_missed() -> None:
+def test_a_named_test_that_does_not_exist_is_reported() -> None:
     here = "tests/tidy/test_differences.py"
-    assert missing_test(f"{here}::test_a_test_that_is_not_there_is_missed") is None
+    assert missing_test(f"{here}::test_a_named_test_that_does_not_exist_is_reported") is None
     assert missing_test("tests/tidy/test_nowhere.py::test_x") == "no file tests/tidy/test_nowhere.py"
     assert missing_test(f"{here}::test_nothing") == f"no test test_nothing in {here}"
     assert missing_test(f"{here}::Documented") == f"no test Documented in {here}"

@@ -8,16 +8,16 @@ from tests.tidy import hops
 
 
 @pytest.mark.parametrize("name", hops.REQUESTS)
-def test_a_request_costs_no_more_calls_and_files_than_it_did(name: str) -> None:
+def test_a_request_makes_no_more_calls_through_no_more_files_than_before(name: str) -> None:
     found = hops.complaints(name, hops.figures(hops.measure(name)), hops.table()[name])
     assert not found, "\n" + "\n".join(found)
 
 
-def test_the_table_names_the_requests_that_are_measured() -> None:
+def test_the_table_names_the_measured_requests() -> None:
     assert list(hops.table()) == list(hops.REQUESTS)
 
 
-def test_what_has_risen_and_what_has_fallen_unnoted_is_told() -> None:
+def test_a_risen_count_and_an_unrecorded_lower_count_are_reported() -> None:
     allowed = {"calls": 90, "files": 20}
     assert hops.complaints("Produce", {"calls": 90, "files": 20}, allowed) == []
     assert hops.complaints("Produce", {"calls": 91, "files": 20}, allowed) == [
@@ -28,5 +28,5 @@ def test_what_has_risen_and_what_has_fallen_unnoted_is_told() -> None:
     ]
 
 
-def test_lowering_never_raises() -> None:
+def test_lowering_the_table_never_raises_a_count() -> None:
     assert hops.lower({"calls": 90, "files": 20}, {"calls": 80, "files": 25}) == {"calls": 80, "files": 20}

@@ -27,7 +27,7 @@ def test_imports_run_down_the_layers() -> None:
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
 
 
-def test_an_import_that_runs_up_and_one_of_the_real_world_are_caught(tmp_path: Path) -> None:
+def test_an_upward_import_and_an_import_of_the_real_world_are_caught(tmp_path: Path) -> None:
     generated = shutil.ignore_patterns("__pycache__", "*_request.py", "*_response.py", "*_record.py")
     for folder, package in (("kraft", "kraft"), ("api/kraft_http", "kraft_http")):
         shutil.copytree(ROOT / folder, tmp_path / package, ignore=generated)

@@ -46,7 +46,7 @@ def violations(rule: str) -> tuple[Violation, ...]:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_the_product_keeps(rule: str) -> None:
+def test_the_product_obeys_each_rule(rule: str) -> None:
     broken = [found for found in violations(rule) if not is_allowed(found)]
     assert not broken, "\n" + "\n".join(map(str, broken))
 
@@ -257,7 +257,7 @@ def test_a_planted_violation_is_caught(rule: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(("rule", "text"), [(rule, text) for rule, texts in HARMLESS.items() for text in texts])
-def test_what_is_harmless_passes(rule: str, text: str) -> None:
+def test_harmless_code_passes(rule: str, text: str) -> None:
     assert [str(each) for each in RULES[rule](Module.of(text))] == []
 
 

@@ -41,12 +41,12 @@ def test_a_listed_size_may_shrink_but_not_grow() -> None:
     assert "has 81 lines, at most 80" in complaints(function(81), {"kraft/a.py::long": 80})[0]
 
 
-def test_an_entry_that_is_needed_no_longer_is_caught() -> None:
+def test_an_entry_that_is_no_longer_needed_is_caught() -> None:
     assert "run python -m tests.tidy.ratchet" in complaints(function(60), {"kraft/a.py::long": 80})[0]
     assert "run python -m tests.tidy.ratchet" in complaints("", {"kraft/a.py::gone": 80})[0]
 
 
-def test_lowering_never_raises_and_drops_what_is_needed_no_longer() -> None:
+def test_lowering_the_list_never_raises_a_size_and_drops_unneeded_entries() -> None:
     modules = [Module.of(function(70) + function(90, "grown") + function(10, "short"), "kraft/a.py")]
     table = {"kraft/a.py::long": 80, "kraft/a.py::grown": 85, "kraft/a.py::short": 100, "kraft/a.py::gone": 110}
     assert ratchet.lower(modules, table) == {"kraft/a.py::grown": 85, "kraft/a.py::long": 70}

@@ -62,7 +62,7 @@ def problems(steps: list[re.Match[str]]) -> list[str]:
 WAYS = ways(DOCUMENT.read_text(encoding="utf-8"))
 
 
-def test_there_are_ways() -> None:
+def test_the_page_describes_three_paths_through_the_code() -> None:
     assert set(WAYS) == {"a produce", "a fetch", "a partition change"}
     assert all(len(steps) >= 5 for steps in WAYS.values())
 
@@ -72,7 +72,7 @@ def test_each_function_exists_and_calls_the_next(way: str) -> None:
     assert not problems(WAYS[way])
 
 
-def test_what_is_said_of_where_things_are_is_true() -> None:
+def test_the_documented_places_of_things_are_right() -> None:
     found = places(DOCUMENT.read_text(encoding="utf-8"))
     assert len(found) >= 20
     for place in found:
@@ -81,7 +81,7 @@ def test_what_is_said_of_where_things_are_is_true() -> None:
             source_of(place["file"], place["name"])
 
 
-def test_a_call_that_is_not_made_and_a_function_that_is_gone_are_caught() -> None:
+def test_a_call_that_is_not_made_and_a_removed_function_are_caught() -> None:
     text = "### The way of nothing\n1. `handlers/produce.py:produce`\n2. `handlers/fetch/fetch.py:fetch`\n"
     assert problems(ways(text)["nothing"]) == ["handlers/produce.py:produce does not call fetch"]
     with pytest.raises(LookupError):
