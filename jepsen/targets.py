@@ -1,7 +1,7 @@
-"""What is put to the test: kraft, or Apache Kafka 4.4.0 in its place.
+"""The system under test: kraft, or Apache Kafka 4.4.0 in its place.
 
-Both are told the same by the same properties file, formatted with the same arguments, and asked by the same
-protocol. Apache Kafka is fetched by mvn as for the benchmarks.
+Both get the same properties file, are formatted with the same arguments, and are queried by the same protocol. Apache
+Kafka is fetched by mvn as for the benchmarks.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from jepsen.sandbox import ROOT
 
 
 def of_voters(voters: Sequence[str]) -> list[str]:
-    """The first voters of a new quorum; none: the node joins a quorum that there is already."""
+    """Return the arguments for the first voters of a new quorum. Without voters the node joins an existing quorum."""
     return ["-I", ",".join(voters)] if voters else ["-N"]
 
 
 class Target(Protocol):
     """How one node is formatted and run.
 
-    `format_is_durable`: whether what formatting wrote survives a power loss without a sync by others.
-    `monotonic_may_drift`: whether it waits by asking the clock that it is shown, and not the kernel for a moment of
-    its clock, which would be another one. `starts_at_once`: the deadlines after healing hold from when processes are
-    started, not only from when they serve. `admin` are the settings by which HTTP is served, where the target has
-    that.
+    - `format_is_durable`: whether formatting syncs its files, so that they survive a power loss.
+    - `monotonic_may_drift`: whether the target waits by reading the clock that the harness can change. Otherwise it
+      waits in the kernel, which uses another clock.
+    - `starts_at_once`: the deadlines after healing count from the start of the processes, not from when they serve.
+    - `admin`: the settings for HTTP, if the target has it.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Target(Protocol):
 
 
 class KraftTarget:
-    """A checkout of kraft: this one, or a copy with a defect planted in it."""
+    """A checkout of kraft: this one, or a copy with an injected defect."""
 
     name = "kraft"
     format_is_durable = True
@@ -79,7 +79,7 @@ class KraftTarget:
 
 
 class KafkaTarget:
-    """Apache Kafka 4.4.0. Raises JavaMissing where it cannot be had."""
+    """Apache Kafka 4.4.0. Raises JavaMissing if Java or its jars are missing."""
 
     name = "kafka"
     # Its bootstrap.checkpoint was seen to be empty after a power loss in the first minute: StorageTool does not sync
@@ -136,7 +136,8 @@ class KafkaTarget:
 
 
 def target_named(name: str, source: str | None = None) -> Target:
-    """`source` is the checkout of kraft to run (default: this one, or KRAFT_JEPSEN_SOURCE). Raises ValueError."""
+    """Return the target of that name. `source` is the checkout of kraft to run (default: this one, or
+    KRAFT_JEPSEN_SOURCE). Raises ValueError."""
     if name == "kraft":
         return KraftTarget(Path(source or os.environ.get("KRAFT_JEPSEN_SOURCE") or ROOT))
     if name == "kafka":

@@ -1,9 +1,9 @@
-"""A slow disk: the kernel hands on what a node's process writes to its block device so many bytes a second, and its
-syncs wait (blkio, cgroup version 1).
+"""A slow disk: the kernel limits the bytes per second that a node's process writes to its block device, and its syncs
+wait (blkio, cgroup version 1).
 
-A control group is made for it and the process moved there; ending moves it back and removes the group. Groups are
-not in any namespace, so the watchdog removes those that bear the scratch directory's name once no process is left
-(`sandbox`).
+A control group is created for the limit, and the process is moved there. `end` moves it back and removes the group.
+Control groups are in no namespace. So the watchdog removes the groups that have the scratch directory's name, once no
+process is left (`sandbox`).
 """
 
 from __future__ import annotations

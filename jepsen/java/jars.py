@@ -1,8 +1,8 @@
 """Jars from Maven Central in a user cache.
 
-A pom in this folder names what is wanted; `jars("kafka")` answers the directory that holds it all. The directory's
-name carries the pom's digest, so a changed pom is a new directory and a finished directory never changes.
-`KRAFT_CACHE` moves the cache (default `~/.cache/kraft`).
+A pom in this folder lists the jars; `jars("kafka")` returns the directory that holds all of them. The directory's name
+contains the pom's digest. So a changed pom gets a new directory, and a complete directory never changes. `KRAFT_CACHE`
+moves the cache (default `~/.cache/kraft`).
 """
 
 import fcntl

@@ -56,8 +56,8 @@ TOOLS = {
 def java(
     heap: str, log_level: str = "WARN", options: Sequence[str] | None = None, release: str = REFERENCE
 ) -> list[str]:
-    """The command line of a JVM with the class path of a release of Kafka, up to the main class. Without options it is
-    a short-lived one."""
+    """Return the command line of a JVM with the class path of a release of Kafka, up to the main class. Without options
+    the JVM is tuned for a short life."""
     log4j = POMS / "kafka" / "log4j2.xml"
     return [
         "java",
@@ -92,8 +92,8 @@ def tool(
 
 
 class ApacheKafka:
-    """One combined Kafka node in `directory`, formatted on first start as a quorum of one with dynamic voters, with
-    its release's features at their defaults except for `features`. Without options its JVM is one for a short life.
+    """One combined Kafka node in `directory`. On first start it is formatted as a quorum of one with dynamic voters.
+    Features are at the release's defaults, except for `features`. Without options its JVM is tuned for a short life.
     `kill` is SIGKILL; a later `start` serves the same data on the same ports."""
 
     def __init__(

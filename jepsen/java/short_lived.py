@@ -1,9 +1,9 @@
-"""Options for JVMs that live for seconds. Most of what such a process costs is loading classes and compiling them.
+"""Options for JVMs that live for seconds. Most of the cost of such a process is loading and compiling classes.
 
-`options("kafka")` answers them. An archive of loaded classes, if this machine has one, saves half of what is left; the
-JVM itself passes over one that does not fit. `python -m jepsen.java.short_lived` makes the archives that are missing,
-by a run of the program that loads what most runs load. They depend on the JVM and on where the jars are, and so do
-their names.
+`options("kafka")` returns the options. An archive of loaded classes, if this machine has one, saves half of the
+remaining cost. The JVM ignores an archive that does not fit. `python -m jepsen.java.short_lived` creates missing
+archives, by running a program that loads the classes of most runs. An archive depends on the JVM and on the place of
+the jars, and so does its name.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def record_kafka(path: Path, directory: Path) -> None:
 
 
 def record_spark(path: Path, directory: Path) -> None:
-    """Run a few queries in a process whose JVM is of its own, and wait for the JVM's end."""
+    """Run a few queries in a separate process with its own JVM, and wait for the JVM's end."""
     command = [sys.executable, "-m", "jepsen.spark.recorded_queries", str(directory)]
     environment = {**os.environ, "SPARK_SUBMIT_OPTS": " ".join(recording(path))}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False)

@@ -1,7 +1,7 @@
-"""`python -m jepsen.spark --rounds 20`: rounds one after another over one cluster, then losses that are real, then
-queries whose sink writes once; the last lines tell the counts.
+"""`python -m jepsen.spark --rounds 20`: run rounds one after another on one cluster, then rounds of real losses, then
+queries whose sink writes exactly once. The last lines print the counts.
 
-Exit 0 ok, 1 violation, 2 invalid.
+The exit code is 0 if all is well, 1 after a violation, 2 for an invalid run.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def rounds(options: argparse.Namespace, sources: Sequence[str], place: Path) -> 
 
 
 class Told:
-    """Runs rounds over the cluster and says what came of each."""
+    """Runs rounds on the cluster and prints the result of each."""
 
     def __init__(self, cluster: ThreeNodes) -> None:
         self.cluster = cluster

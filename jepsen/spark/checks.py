@@ -75,8 +75,9 @@ def judge_sink(
 
 
 def judge_order(verdict: Verdict, sink: str, found: Sequence[Seen], *, exactly_once: bool) -> None:
-    """`found` in the order of the target's partitions, each source partition wholly in one: offsets rise; at least
-    once, they rise but for repetitions."""
+    """Check the order of records in a sink. `found` has them in the order of the target's partitions; each source
+    partition is in one target partition. With `exactly_once` offsets must rise; otherwise any order passes, because
+    records may be repeated."""
     highest: dict[int, int] = {}
     for each in found:
         if exactly_once and each.offset <= highest.get(each.partition, -1):
@@ -112,8 +113,8 @@ def judge_checkpoint(verdict: Verdict, query: str, offsets: Sequence[Mapping[str
 
 
 def judge_batch_read(verdict: Verdict, counted: Mapping[int, tuple[int, int, int]], start: str) -> None:
-    """One batch read: by partition (records, distinct offsets, highest offset). The topic has no gaps, so they
-    agree."""
+    """Check one batch read: (records, distinct offsets, highest offset) by partition. The topic has no gaps, so the
+    three must agree."""
     for partition, (records, distinct, highest) in sorted(counted.items()):
         if not records == distinct == highest + 1:
             verdict.violations.append(
@@ -144,7 +145,7 @@ def judge_plans(verdict: Verdict, plans: Sequence[Plan]) -> None:
 
 
 def lacking(plan: Plan) -> list[str]:
-    """The parts of a plan that do not cover the records acknowledged before it began."""
+    """Return the parts of a plan that do not cover the records acknowledged before the plan began."""
     found = []
     for partition, end in sorted(plan.needed.items()):
         if partition not in plan.ranges:

@@ -1,9 +1,9 @@
-"""The Spark driver of the harness: `python -m jepsen.spark.job SPEC.json`. It goes on until it is killed, or told by
-the file `drain` to read to the end.
+"""The Spark driver of the harness: `python -m jepsen.spark.job SPEC.json`. It runs until it is killed, or until the
+file `drain` asks it to read to the end.
 
-It says what happens in `events.jsonl`: batches done, queries that failed and were started again, batch reads. With
-`drain` there it runs each query to the end of the topic, writes what each sink holds to `results/`, and leaves. With
-exit code STUCK it leaves where Spark cannot start Python workers any more.
+It reports events in `events.jsonl`: completed batches, queries that failed and were restarted, batch reads. Once
+`drain` exists, it runs each query to the end of the topic, writes the content of each sink to `results/`, and exits. It
+exits with STUCK if Spark cannot start Python workers any more.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Job:
         return (writer.trigger(availableNow=True) if to_the_end else writer.trigger(processingTime="2 seconds")).start()
 
     def run(self) -> None:
-        """Run all queries until drained."""
+        """Run all queries until `drain` exists and everything is read."""
         names = [(source, sink) for source in self.sources for sink in SINKS]
         queries = {name: self.started(*name) for name in names}
         restarts = 0
@@ -119,8 +119,8 @@ class Job:
         self.say(kind="drained")
 
     def started(self, source: str, sink: str) -> StreamingQuery:
-        """A query whose Python side has come up, or that has failed: one at a time, because Spark gives that side
-        ten seconds on a machine that may be busy."""
+        """Start a query, and wait until its Python side runs or the query has failed. Queries are started one at a
+        time, because Spark limits that start to ten seconds, and the machine may be busy."""
         query = self.start_again(source, sink, to_the_end=False)
         deadline = time.monotonic() + START_SECONDS_MAX
         while query.isActive and not query.recentProgress and time.monotonic() < deadline:
@@ -128,8 +128,8 @@ class Job:
         return query
 
     def start_again(self, source: str, sink: str, *, to_the_end: bool) -> StreamingQuery:
-        """Starts the query, again where the call itself fails: after its Python daemon died, Spark lets the next
-        calls fail before it starts another one."""
+        """Start the query; retry if the call fails. After Spark's Python daemon has died, the next calls fail before
+        Spark starts another daemon."""
         for _ in range(STARTS_MAX):
             try:
                 return self.start(source, sink, to_the_end=to_the_end)
@@ -159,7 +159,7 @@ class Job:
             assert time.monotonic() < deadline, f"{source}-{sink} does not come to the end: {problem}"
 
     def batch_read(self, source: str) -> None:
-        """Count all records by a batch read. Every error is reported: the harness knows which ones are excused."""
+        """Count all records by a batch read. Every error is reported; the harness decides which errors are permitted."""
         reader = (
             self.session.read.format(source)
             .option("kafka.bootstrap.servers", self.bootstrap)
@@ -179,7 +179,7 @@ class Job:
         self.say(kind="read", source=source, counted={row.partition: (row.n, row.d, row.m) for row in rows})
 
     def results(self) -> None:
-        """Write what the file sinks hold, as Spark reads it."""
+        """Write the content of the file sinks, as Spark reads it."""
         (self.place / "results").mkdir(exist_ok=True)
         for source in self.sources:
             for sink, path in (("parquet", f"{source}-parquet"), ("foreach", f"{source}-foreach/batch=*")):
@@ -193,7 +193,7 @@ class Job:
 
 
 def batch_files(place: Path) -> Callable[[DataFrame, int], None]:
-    """foreachBatch keyed by batch id: a replay writes the same directory anew."""
+    """The function for foreachBatch, keyed by batch id: a replay overwrites the same directory."""
 
     def write(frame: DataFrame, number: int) -> None:
         frame.write.mode("overwrite").parquet(str(place / f"batch={number}"))

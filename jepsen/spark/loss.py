@@ -1,9 +1,9 @@
-"""Losses that are real: retention overtakes a query that stands still, and an unclean election leaves a log that
-ends below a query's checkpoint.
+"""Real losses: retention overtakes a query that is stopped, and an unclean election leaves a log that ends below a
+query's checkpoint.
 
-Each is brought about under two queries, one that is to fail on data loss and one that is to say so and go on. What
-was lost is known from the log's ends before and after, asked for by an ordinary client; a report must name exactly
-that.
+Each loss happens under two queries: one must fail on data loss, the other must report it and continue. An ordinary
+client lists the log's start and end offsets before and after, which gives the lost offsets. A report must name exactly
+these.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class LossRound:
     # -- judgement
 
     def judge(self, lost: frozenset[Lost], kept: frozenset[Seen]) -> None:
-        """Judge both queries. `kept` is what the query that continues must have at the end."""
+        """Judge both queries. `kept` are the records that the query that continues must have at the end."""
         failed, _ = self.read(fail_on_data_loss=True)
         judge_failure(self.verdict, f"{self.topic} true", failed, lost)
         failed, warned = self.read(fail_on_data_loss=False)
@@ -159,7 +159,7 @@ class LossRound:
     # -- the cluster
 
     def create(self, replicas: Sequence[int], **config: str) -> None:
-        """A topic whose partitions have these replicas, the preferred leader first."""
+        """Create a topic whose partitions have these replicas, the preferred leader first."""
         admin = AdminClient(self.cluster.servers())
         wanted = NewTopic(
             self.topic, PARTITIONS, replica_assignment=[list(replicas) for _ in range(PARTITIONS)], config=config

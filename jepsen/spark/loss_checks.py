@@ -29,7 +29,7 @@ SET_BACK = re.compile(
 
 
 def reported(text: str) -> frozenset[Lost]:
-    """The ranges that an error or a warning names."""
+    """Return the ranges that an error or a warning names."""
     found = [match for pattern in (UNREADABLE, SET_BACK) for match in pattern.finditer(text)]
     return frozenset(
         Lost(each["topic"], int(each["partition"]), int(each["start"]), int(each["end"])) for each in found
@@ -37,10 +37,10 @@ def reported(text: str) -> frozenset[Lost]:
 
 
 def judge_failure(verdict: Verdict, query: str, failed: str | None, lost: frozenset[Lost]) -> None:
-    """failOnDataLoss=true: the query ends with an error that names a lost range, and none that is not lost. (Tasks
-    fail each by itself: one is told.)
+    """Check a query with failOnDataLoss=true: it ends with an error that names a lost range, and no range that is not
+    lost. One range is enough, because each task fails by itself and Spark reports one task.
 
-    Spark's own connector names the lost partition, and what it wanted instead of what is gone: it is noted.
+    Spark's own connector names the lost partition and the offset that it wanted, but not the lost range. This is noted.
     """
     told = reported(failed or "")
     if failed is None:

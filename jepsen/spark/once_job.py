@@ -1,8 +1,8 @@
-"""A driver that copies a topic by one query: `python -m jepsen.spark.once_job SPEC.json`. It reads to the end, and
-leaves; killed and started again it goes on.
+"""A driver that copies a topic by one query: `python -m jepsen.spark.once_job SPEC.json`. It reads to the end and
+exits. If it is killed and restarted, it continues.
 
-In each run, the first attempt at one task lingers with half of its rows handed on, until Spark runs a second copy;
-rows come in another order in each attempt.
+In each run, the first attempt at one task pauses after half of its rows, until Spark runs a second copy of the task.
+Each attempt yields its rows in another order.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SPECULATION = {
 
 
 def lingering(batches: Iterator[pa.RecordBatch], place: str) -> Iterator[pa.RecordBatch]:
-    """The rows, shuffled. Attempts say in `place` what they are."""
+    """Yield the rows, shuffled. Each attempt creates files in the directory `place` that record its start and end."""
     context = TaskContext.get()
     assert context is not None
     batch, task = context.getLocalProperty("streaming.sql.batchId"), context.partitionId()
@@ -53,7 +53,7 @@ def lingering(batches: Iterator[pa.RecordBatch], place: str) -> Iterator[pa.Reco
 
 
 def start(session: SparkSession, spec: dict[str, Any]) -> None:
-    """The query, to the end. Raises what ends it."""
+    """Run the query to the end of the topic. Raises the query's error, or TimeoutError."""
     bootstrap = spec["bootstrap"]
     reader = session.readStream.format("kraft").option("kafka.bootstrap.servers", bootstrap)
     frame = reader.options(

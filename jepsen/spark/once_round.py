@@ -1,7 +1,6 @@
-"""One query that copies records which are three days old, by a sink that writes once, while all that may go wrong goes
-wrong: the driver is killed while tasks run, within the transaction, and before Spark notes the batch; the target is
-stopped and started; Spark runs tasks twice; and tasks of a dead driver go on once their successors are done.
-"""
+"""One query that copies records with timestamps three days old, by a sink that writes exactly once, under many faults.
+The driver is killed while tasks run, within the transaction, and before Spark records the batch. The target is
+restarted. Spark runs tasks twice. Tasks of a killed driver continue after their successors are done."""
 
 from __future__ import annotations
 
@@ -38,8 +37,8 @@ READ_MAX = 10_000
 
 
 class OnceRound:
-    """`restart` stops the target in order and starts it again: leaders forget then what producers of old records had
-    written."""
+    """The round of one variant of the query. `restart` stops the target in order and starts it again. Leaders then
+    forget the producers of old records."""
 
     def __init__(
         self,
@@ -69,7 +68,7 @@ class OnceRound:
         self.bites: list[str] = []
 
     def run(self) -> list[Verdict]:
-        """Raises AssertionError or TimeoutError for a round that proves nothing."""
+        """Run and judge the round. Raises AssertionError or TimeoutError if the round proves nothing."""
         self.prepare()
         try:
             self.kill_while_tasks_run()
@@ -129,7 +128,7 @@ class OnceRound:
         self.bitten("killed the driver within its transaction")
 
     def go_on_with_zombies(self) -> None:
-        """To the end, with tasks of the first driver that go on once their batch is committed."""
+        """Run the query to the end. Tasks of the first driver resume once their batch is committed."""
         self.driver.start()
         self.until(lambda: self.is_noted(LINGERING_BATCH), "the batch is not committed")
         self.wake()
@@ -141,7 +140,8 @@ class OnceRound:
             send(pid, signal.SIGCONT)
 
     def forget_newest_commit(self) -> None:
-        """As after a driver that was killed once the sink had committed, before Spark noted it."""
+        """Remove Spark's record of the newest batch, as if the driver was killed after the sink had committed the batch
+        and before Spark recorded it."""
         commits = self.checkpoint / "commits"
         newest = max(int(each.name) for each in commits.iterdir() if each.name.isdigit())
         (commits / str(newest)).unlink()
@@ -159,7 +159,7 @@ class OnceRound:
         return list((self.directory / "attempts").glob(pattern))
 
     def until(self, condition: Callable[[], object], what: str) -> None:
-        """Raises AssertionError where the driver ends before."""
+        """Wait until `condition` is true. Raises AssertionError if the driver ends before."""
 
         def met() -> object:
             found = condition()
@@ -187,7 +187,7 @@ class OnceRound:
 
 
 def committed(bootstrap: str, topic: str) -> Counter[bytes]:
-    """The numbers that a reader of committed records gets, and how often."""
+    """Return the numbers that a reader of committed records gets, with the count of each."""
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "g", "enable.partition.eof": True, "enable.auto.commit": False}
     )

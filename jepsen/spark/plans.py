@@ -1,4 +1,5 @@
-"""Plans of batch reads, made all the time while nodes die: what the driver does before any task runs, without Spark."""
+"""Plan batch reads continuously while nodes die. A plan is the work of the driver before any task runs; it needs no
+Spark."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ PAUSE_SECONDS = 0.1
 
 
 class SteadyPlanner:
-    """Plans until it is left. Each plan is kept with what was acknowledged before it began."""
+    """Makes plans until its context ends. Each plan is kept with the offsets that were acknowledged before the plan
+    began."""
 
     def __init__(self, bootstrap: str, topic: str, writer: NumberedWriter) -> None:
         self.options = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic}
@@ -35,7 +37,7 @@ class SteadyPlanner:
             raise
 
     def plan(self) -> Plan:
-        """A plan that fails with a clear error says so; any other error ends the planner."""
+        """Make one plan. A clear error is recorded as a failed plan; any other error ends the planner."""
         from kraft.spark.source.batch_reader import KafkaBatchReader
 
         needed, began = dict(self.writer.ends), time.monotonic()

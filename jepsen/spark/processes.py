@@ -1,5 +1,5 @@
-"""The driver as a child process: started, killed with all that belongs to it or without, its Python workers killed
-alone."""
+"""The Spark driver as a child process. It is started and killed, alone or with all its descendants. Its Python workers
+can be killed alone."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ ANSWER_SECONDS_MAX = 240
 
 
 class SparkDriver:
-    """Runs `job.py`, or another `program` beside it, over one directory; started again it goes on from the checkpoints
-    there."""
+    """Runs `job.py`, or another `program` beside it, on one directory. A restarted driver continues from the
+    checkpoints in the directory."""
 
     def __init__(self, directory: Path, spec: dict[str, Any], program: str = "job") -> None:
         self.directory = directory
@@ -49,12 +49,12 @@ class SparkDriver:
         return self.process is not None and self.process.poll() is None
 
     def exit_code(self) -> int | None:
-        """None while it runs."""
+        """The exit code of the process; None while it runs."""
         return None if self.process is None else self.process.poll()
 
     def kill(self) -> None:
-        """SIGKILL to the driver and its JVM at once. Python workers notice by their sockets, and may go on for a
-        moment: zombies are part of the test."""
+        """Kill the driver and its JVM with SIGKILL at the same moment. Python workers notice it by their sockets, and
+        may continue for a moment: such zombies are part of the test."""
         assert self.process is not None
         self.known.update(self.family())
         with contextlib.suppress(ProcessLookupError):  # It has ended by itself, and its JVM too.
@@ -62,7 +62,7 @@ class SparkDriver:
         self.process.wait()
 
     def kill_workers(self) -> int:
-        """SIGKILL to the Python processes that run tasks; answers how many."""
+        """Kill the Python processes that run tasks with SIGKILL. Returns how many were killed."""
         killed = 0
         for pid in self.family():
             command = command_of(pid)
@@ -79,7 +79,7 @@ class SparkDriver:
         return [] if self.process is None else descendants(self.process.pid)
 
     def close(self) -> None:
-        """Whatever happens, no process is left behind."""
+        """Kill all processes of the driver, so that none outlives the round."""
         if self.is_running():
             self.kill()
         for pid in sorted(self.known):
@@ -103,7 +103,7 @@ class SparkDriver:
 
 
 class SparkQueries(SparkDriver):
-    """Runs `queries.py`: a request, its answer, and what stood on stderr in between."""
+    """Runs `queries.py`: sends requests, and returns each response with the stderr output in between."""
 
     def start(self) -> None:
         self.log = self.directory / "queries.log"
@@ -115,7 +115,8 @@ class SparkQueries(SparkDriver):
         self.starts += 1
 
     def ask(self, what: str, query: str, **details: Any) -> tuple[dict[str, Any], str]:
-        """The answer, and what stood on stderr meanwhile. Raises AssertionError when the driver is gone."""
+        """Send a request. Returns the response, and the stderr output meanwhile. Raises AssertionError if the driver
+        has ended."""
         assert self.process is not None
         assert self.process.stdin is not None
         begun = self.log.stat().st_size
@@ -124,7 +125,7 @@ class SparkQueries(SparkDriver):
         return self.answer(), self.log.read_bytes()[begun:].decode(errors="replace")
 
     def answer(self) -> dict[str, Any]:
-        """The next line of JSON."""
+        """Return the next line of JSON from the driver."""
         assert self.process is not None
         assert self.process.stdout is not None
         watchdog = threading.Timer(ANSWER_SECONDS_MAX, self.kill)
@@ -155,7 +156,7 @@ class SparkQueries(SparkDriver):
 
 
 def descendants(ancestor: int) -> list[int]:
-    """The process itself and all that come of it, parents first."""
+    """Return the process itself and all its descendants, parents first."""
     children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:

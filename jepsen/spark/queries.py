@@ -1,10 +1,10 @@
 """A Spark driver that runs queries one after another, each to the end of its topic: `python -m jepsen.spark.queries
 SPEC.json`.
 
-A request is a line of JSON on stdin, its answer one on stdout. `run` (`source`, `topic`, `query`,
-`fail_on_data_loss`, and further `options` of the read) answers `failed`, the error's text or null; `rows` (`query`)
-what arrived so far, a Parquet directory a batch. What a query warns of stands on stderr, where Spark's workers and
-planners write.
+A request is a line of JSON on stdin, its response a line on stdout. The request `run` (`source`, `topic`, `query`,
+`fail_on_data_loss`, and further `options` of the read) returns `failed`: the error's text, or null. The request `rows`
+(`query`) returns the rows that have arrived so far; each batch has a Parquet directory. Warnings of a query are on
+stderr, where Spark's workers and planners write them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SECONDS_MAX = 120
 
 
 def run(session: SparkSession, bootstrap: str, place: Path, request: dict[str, Any]) -> dict[str, Any]:
-    """One query, from its checkpoint to the end."""
+    """Run one query from its checkpoint to the end of the topic."""
     reader = (
         session.readStream.format(request["source"])
         .option("kafka.bootstrap.servers", bootstrap)
@@ -50,7 +50,7 @@ def run(session: SparkSession, bootstrap: str, place: Path, request: dict[str, A
 
 
 def rows(session: SparkSession, place: Path, query: str) -> list[list[Any]]:
-    """(partition, offset, value) of everything that arrived."""
+    """Return (partition, offset, value) of all rows that have arrived."""
     home = place / query / "rows"
     return (
         [list(row) for row in session.read.parquet(str(home)).select("partition", "offset", "value").collect()]

@@ -1,5 +1,6 @@
-"""Queries of the kinds that tests run, for the archive of classes that they load: `recorded_queries.py DIRECTORY`.
-Ends when Spark's JVM has ended, since that is when it writes the archive (`jepsen/java/short_lived.py`)."""
+"""Run queries of the kinds that tests run, to record the archive of classes that they load: `recorded_queries.py
+DIRECTORY`. Ends when Spark's JVM has ended, because the JVM writes the archive at its end
+(`jepsen/java/short_lived.py`)."""
 
 from __future__ import annotations
 

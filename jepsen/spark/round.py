@@ -1,4 +1,4 @@
-"""One round: write, read by Spark, kill, go on, read to the end, judge."""
+"""One round: write records, let Spark read them, kill processes, continue, read to the end, judge."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ FAULTS = ("leader", "workers", "partition", "driver", "controller")
 
 
 class Round:
-    """`sources` are "kraft" and "kafka". `faults` of FAULTS come one after another, in an order that the seed says."""
+    """One round. `sources` are "kraft" and "kafka". `faults` of FAULTS are injected one after another, in an order
+    drawn from the seed."""
 
     def __init__(
         self,
@@ -63,7 +64,7 @@ class Round:
         self.stuck = 0
 
     def run(self) -> list[Verdict]:
-        """Raises AssertionError or TimeoutError for a round that proves nothing."""
+        """Run and judge the round. Raises AssertionError or TimeoutError if the round proves nothing."""
         self.cluster.create(self.topic, PARTITIONS)
         for source in self.sources:
             self.cluster.create(f"{self.topic}-{source}", PARTITIONS)
@@ -133,7 +134,8 @@ class Round:
         self.bitten("added a partition")
 
     def until_progress(self) -> None:
-        """Every query has done a batch since now, and every source a batch read: none is stuck."""
+        """Wait until every query has completed a batch and every source a batch read since this call, so that none is
+        stuck."""
         began = time.time()
         wanted = {f"{source}-{sink}" for source in self.sources for sink in SINKS} | set(self.sources)
 
@@ -151,7 +153,7 @@ class Round:
         )
 
     def until_drained(self) -> None:
-        """Everything was read to the end."""
+        """Wait until everything is read to the end."""
         (self.driver.directory / "drain").touch()
         while (code := self.driver.wait()) == STUCK:
             self.start_stuck_driver_again()
@@ -202,7 +204,7 @@ class Round:
         return verdicts
 
     def copied(self, source: str) -> list[Seen]:
-        """What the log sink wrote, in the order of its topic."""
+        """Return the records that the log sink wrote, in the order of its topic."""
         found = [
             json.loads(message.value() or b"{}")
             for message in read_to_the_end(self.cluster.bootstrap, f"{self.topic}-{source}")
@@ -225,8 +227,8 @@ class Round:
 
 
 def checkpointed(place: Path, topic: str) -> list[dict[str, int]]:
-    """The offsets of each batch in the checkpoint, oldest first, without the query's start beside the first (of the
-    partitions `00`, `01`, ...)."""
+    """Return the offsets of each batch in the checkpoint, oldest first. The query's start, which the first batch stores
+    under the keys `00`, `01`, ..., is left out."""
     files = sorted(
         (path for path in (place / "offsets").iterdir() if path.name.isdigit()), key=lambda path: int(path.name)
     )

@@ -1,5 +1,5 @@
-"""Spark's standalone cluster on this machine, with each worker on an address of its own: Spark runs a second copy of a
-slow task only on another host, and none at all where the master is local."""
+"""Spark's standalone cluster on this machine. Each worker has its own address, because Spark runs a second copy of a
+slow task only on another host. With a local master it runs none."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ SCALA = "2.13"
 
 
 class SparkCluster:
-    """A master and two workers with `cores` cores each. Executors outlive a driver that is killed for a moment, as do
-    their tasks. Use as a context manager: whatever happens, no process is left behind."""
+    """A master and two workers with `cores` cores each. After a driver is killed, its executors and their tasks run on
+    for a moment. Use as a context manager: all processes are stopped at its end."""
 
     def __init__(self, directory: Path, cores: int = 2) -> None:
         self.directory = directory
@@ -70,7 +70,7 @@ class SparkCluster:
         return self.directory / f"{name}.log"
 
     def until_registered(self) -> None:
-        """Raises TimeoutError."""
+        """Wait until both workers are registered. Raises TimeoutError."""
         deadline = time.monotonic() + START_SECONDS_MAX
         while self.log("master").read_text(errors="replace").count("Registering worker") < len(WORKERS):
             if time.monotonic() > deadline:
@@ -78,12 +78,12 @@ class SparkCluster:
             time.sleep(0.1)
 
     def python_workers(self) -> list[int]:
-        """The Python processes of all executors, with the daemons that fork them."""
+        """Return the Python processes of all executors, with the daemons that fork them."""
         found = [pid for process in self.processes for pid in descendants(process.pid)]
         return [pid for pid in found if "pyspark.daemon" in command_of(pid)]
 
     def close(self) -> None:
-        """The workers first: they end their executors."""
+        """Stop the workers first, because they stop their executors."""
         for process in reversed(self.processes):
             process.terminate()
             try:

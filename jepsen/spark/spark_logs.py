@@ -1,4 +1,4 @@
-"""What a topic holds, as an ordinary client reads it."""
+"""Read the records of a topic with an ordinary client."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kraft.testing.foreign.values import Received
 
 
 def read_to_the_end(bootstrap: str, topic: str) -> list[Received]:
-    """Every record of every partition, in order within each."""
+    """Return every record of every partition, in order within each partition."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,

@@ -1,5 +1,5 @@
-"""A Spark session for tests: local, two cores, with Spark's own Kafka connector beside ours, so that both can read
-one topic in one query."""
+"""A Spark session for tests: local, two cores, with Spark's own Kafka connector and kraft's, so that both can read one
+topic in one query."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 def start_session(
     directory: Path, master: str = "local[2]", settings: Mapping[str, str] = MappingProxyType({})
 ) -> SparkSession:
-    """Start the JVM, or a new session in the one that is there; stop it with `session.stop()`."""
+    """Start the JVM, or a new session in the existing JVM. Stop it with `session.stop()`."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join((str(ROOT), str(ROOT / "kraft/spark/autoload")))
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"

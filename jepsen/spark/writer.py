@@ -1,4 +1,4 @@
-"""An idempotent producer of numbered records over a topic that may grow, paced so that Spark keeps up."""
+"""An idempotent producer of numbered records to a topic that may grow. Its rate is limited so that Spark keeps up."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ FLUSH_SECONDS_MAX = 120
 
 
 class NumberedWriter:
-    """Writes until it is left. `sent` is all that may be in the log, `acknowledged` all that must be, and `ends` where
-    that ends in each partition. Only its thread writes; `partitions` may be raised."""
+    """Writes until its context ends. `sent` are the values that may be in the log, `acknowledged` the values that must
+    be there. `ends` is the offset after the last acknowledged record of each partition. Only its own thread writes;
+    `partitions` may be increased."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
         config = {

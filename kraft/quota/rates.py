@@ -1,4 +1,4 @@
-"""The two measures of Kafka's quotas. Times are in seconds."""
+"""Kafka's two ways to measure the use of a quota: a windowed rate and a token bucket. Times are in seconds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class WindowedRate:
         self._sum = 0.0
 
     def record(self, value: float, now: float) -> None:
-        """Count `value`; a negative one takes back an earlier value."""
+        """Count `value`. A negative value cancels an earlier one."""
         if not self._taken or now - self._taken[-1][0] >= self._sample_seconds:
             self._taken.append([now, now, 0.0])
         newest = self._taken[-1]
@@ -36,7 +36,8 @@ class WindowedRate:
         self._drop_old(now)
 
     def seconds_over(self, limit: float, now: float) -> float:
-        """The seconds without use until the rate is back at `limit` (above 0) per second; 0 if it is not above."""
+        """Return the time without use after which the rate is back at `limit` (above 0) per second; 0 if the rate is
+        not above the limit."""
         self._drop_old(now)
         if not self._taken:
             return 0.0
@@ -57,9 +58,9 @@ class WindowedRate:
 
 
 class TokenBucket:
-    """Credits that are refilled at the limit's rate, up to its amount in `burst_seconds` (KIP-599).
+    """Credits that are refilled at the rate of the limit. The maximum is the limit times `burst_seconds` (KIP-599).
 
-    Use is permitted while the credits are not below zero, and may then take more than there are.
+    Use is permitted while the credits are not negative. One use may then take more credits than are left.
     """
 
     __slots__ = ("_at", "_burst_seconds", "_tokens")
@@ -75,7 +76,8 @@ class TokenBucket:
         self._tokens -= count
 
     def seconds_short(self, limit: float, now: float) -> float:
-        """The seconds until the credits are back at zero, at `limit` (above 0) per second; 0 if they are not below."""
+        """Return the time until the credits are back at zero, at `limit` (above 0) per second; 0 if they are not
+        negative."""
         self._refill(limit, now)
         return -self._tokens / limit if self._tokens < 0 else 0.0
 

@@ -185,8 +185,8 @@ def offsets_given_twice(analysis: Analysis) -> Iterator[str]:
 
 
 def log_start_too_far(analysis: Analysis) -> Iterator[str]:
-    """16b: the log start offset, as reported to clients, at the end, and on each replica, is no later than a
-    DeleteRecords request allows."""
+    """16b: no log start offset is beyond the offset up to which clients had requested deletion (DeleteRecords) by then.
+    This holds for log start offsets reported to clients, at the end, and on each replica."""
     for partition in analysis.plain():
         for start, moment, who in _told_starts(partition):
             if start > partition.deleted_by(moment):
