@@ -159,7 +159,7 @@ class Job:
             assert time.monotonic() < deadline, f"{source}-{sink} does not come to the end: {problem}"
 
     def batch_read(self, source: str) -> None:
-        """Count all records by a batch read. Every error is reported; the harness decides which errors are permitted."""
+        """Count all records by a batch read. Every error is reported; the harness decides which ones are permitted."""
         reader = (
             self.session.read.format(source)
             .option("kafka.bootstrap.servers", self.bootstrap)
