@@ -51,12 +51,12 @@ class OffsetsTold:
 
 
 @pytest.mark.parametrize("first", [-1001, -1, None])
-def test_an_end_that_is_no_offset_is_asked_for_again(first: int | None) -> None:
+def test_a_list_offsets_answer_without_an_offset_is_requested_again(first: int | None) -> None:
     port: Any = OffsetsTold(first, 7)
     assert trio.run(offsets_at, port, [PARTITION], LATEST) == {PARTITION: 7}
 
 
-def test_a_partition_without_an_offset_fails_the_question() -> None:
+def test_a_partition_without_an_offset_fails_the_lookup() -> None:
     port: Any = OffsetsTold(-1)
     with pytest.raises(Refused, match="t-0: -1 is no offset"):
         trio.run(offsets_at, port, [PARTITION], LATEST)

@@ -42,7 +42,7 @@ class DecodingNode:
 
 
 @pytest.mark.parametrize("count", [0, RESOURCES_A_REQUEST, 25_000])
-def test_any_number_of_topics_is_described_by_requests_that_nodes_take(count: int) -> None:
+def test_any_number_of_topics_is_described_in_requests_within_the_element_limit(count: int) -> None:
     node: Any = DecodingNode()
     resources = [Resource(TOPIC, f"t{number:05d}") for number in range(count)]
     found = trio.run(describe_many, node, resources, KEYS)

@@ -101,20 +101,20 @@ def deleted(port: Any, before: dict[TopicPartition, int]) -> Deletion:
     return trio.run(delete_records, port, before)
 
 
-def test_another_attempt_deletes_no_records_that_have_come_since() -> None:
+def test_a_retry_deletes_no_records_produced_meanwhile() -> None:
     port = Leaders(_0=[ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NONE])
     assert deleted(port, {A: TO_END}).require() == {A: GROWTH}
     assert [kind for _, kind in port.asked] == [ListOffsetsRequest, DeleteRecordsRequest, DeleteRecordsRequest]
 
 
-def test_an_end_is_not_asked_for_where_an_offset_is_given() -> None:
+def test_no_end_offset_is_requested_for_a_given_offset() -> None:
     port = Leaders()
     assert deleted(port, {A: 5}).require() == {A: 5}
     assert port.asked == [(1, DeleteRecordsRequest)]
 
 
 @pytest.mark.parametrize("before", [5, TO_END])
-def test_a_partition_that_fails_keeps_no_other(before: int) -> None:
+def test_a_failing_partition_does_not_block_the_others(before: int) -> None:
     port = Leaders(_1=[ErrorCode.REQUEST_TIMED_OUT])
     outcome = deleted(port, dict.fromkeys((A, B, C), before))
     assert list(outcome.begins) == [A, C]
@@ -127,7 +127,7 @@ def test_a_partition_that_fails_keeps_no_other(before: int) -> None:
     assert (sorted(nodes[:3]), nodes[3:]) == ([1, 2, 3], [2, 2]), "only the one that failed is asked again"
 
 
-def test_partitions_without_a_leader_or_with_one_that_is_gone_keep_no_other() -> None:
+def test_a_partition_without_a_live_leader_does_not_block_the_others() -> None:
     port = Leaders()
     port.unled, port.silent = {A}, {2}
     outcome = deleted(port, {A: TO_END, B: 5, C: TO_END})
@@ -136,7 +136,7 @@ def test_partitions_without_a_leader_or_with_one_that_is_gone_keep_no_other() ->
     assert str(outcome.failed[B]) == "node 2 is gone"
 
 
-def test_a_leader_that_hangs_holds_up_no_other() -> None:
+def test_a_hanging_leader_does_not_delay_the_others() -> None:
     port: Any = Leaders()
     port.hung = {1}
     outcome = trio.run(delete_records, port, {A: 5, B: 5}, clock=MockClock(autojump_threshold=0))
@@ -144,7 +144,7 @@ def test_a_leader_that_hangs_holds_up_no_other() -> None:
     assert str(outcome.failed[A]) == "not done in time"
 
 
-def test_what_cannot_succeed_is_not_tried_again() -> None:
+def test_a_permanent_error_is_not_retried() -> None:
     port = Leaders(_0=[ErrorCode.POLICY_VIOLATION], _1=[ErrorCode.UNKNOWN_TOPIC_OR_PARTITION])
     outcome = deleted(port, {A: 5, B: 5, C: 5})
     assert (outcome.begins, list(outcome.failed)) == ({C: 5}, [A, B])

@@ -35,11 +35,11 @@ MISSING = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         ),
     ],
 )
-def test_a_refusal_says_about_what_and_why(refused: Refused, text: str, sentence: str) -> None:
+def test_a_refusal_names_its_resource_and_reason(refused: Refused, text: str, sentence: str) -> None:
     assert (str(refused), refused.message, refused.sentence) == (text, text, sentence)
 
 
-def test_only_a_code_is_refused() -> None:
+def test_only_an_error_code_is_a_refusal() -> None:
     check(ErrorCode.NONE, "topic t", "whatever")
     with pytest.raises(Refused) as told:
         check(ErrorCode.POLICY_VIOLATION, "topic t", "no")

@@ -34,7 +34,7 @@ def told(leader: int = LEADER, **changes: Any) -> list[str]:
     return troubles([Copy(PLACE, leader, TARGET)], MoveFacts(**{**usual, **changes})).get(PLACE, [])
 
 
-def test_a_move_that_gets_on_has_no_trouble() -> None:
+def test_a_move_in_progress_has_no_trouble() -> None:
     assert told() == []
     assert told(rates={TARGET: 1_000_000}) == []
 
@@ -55,11 +55,11 @@ def test_a_move_that_gets_on_has_no_trouble() -> None:
         ({"leader": -1}, "No broker leads the partition"),
     ],
 )
-def test_each_trouble_is_named(changes: dict[str, Any], sentence: str) -> None:
+def test_each_trouble_of_a_move_is_named(changes: dict[str, Any], sentence: str) -> None:
     assert [each[: len(sentence)] for each in told(**changes)] == [sentence]
 
 
-def test_a_throttle_counts_all_that_a_broker_has_yet_to_copy() -> None:
+def test_a_throttle_estimate_counts_all_bytes_that_a_broker_has_to_copy() -> None:
     places = [TopicPartition("t", index) for index in range(10)]
     facts = MoveFacts(
         is_up={LEADER: True, TARGET: True},

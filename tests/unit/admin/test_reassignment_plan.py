@@ -12,19 +12,19 @@ def brokers(*ids: int, **racks: str) -> list[PlanBroker]:
     return [PlanBroker(each, racks.get(f"b{each}")) for each in ids]
 
 
-def test_what_can_stay_stays_and_a_moved_replica_keeps_its_place() -> None:
+def test_unaffected_replicas_stay_and_a_moved_replica_keeps_its_position() -> None:
     partitions = {("t", 0): (1, 2), ("t", 1): (2, 3)}
     plan = move_off(partitions, brokers(2, 3, 4), replica_counts(partitions.values()))
     assert plan.moves == {("t", 0): (4, 2)}
     assert plan.impossible == ()
 
 
-def test_replicas_that_find_no_broker_are_named() -> None:
+def test_replicas_without_a_possible_broker_are_named() -> None:
     plan = move_off({("t", 0): (1, 2)}, brokers(2), {})
     assert plan == ({}, (("t", 0),))
 
 
-def test_racks_are_kept_apart() -> None:
+def test_replicas_are_placed_on_different_racks() -> None:
     plan = move_off({("t", 0): (1, 2)}, brokers(2, 3, 4, b2="a", b3="a", b4="b"), {4: 9})
     assert plan.moves == {("t", 0): (4, 2)}
 
@@ -39,7 +39,7 @@ def test_a_new_broker_gets_its_share_of_replicas_and_leaders() -> None:
     assert moved == 6, "no more data moves than the new broker's share"
 
 
-def test_copies_are_added_to_the_least_loaded_in_racks_without_one_and_taken_from_the_end() -> None:
+def test_replicas_are_added_on_the_least_loaded_brokers_of_new_racks_and_removed_from_the_end() -> None:
     partitions = {("t", 0): (1,), ("t", 1): (1,), ("t", 2): (3, 1, 2, 4)}
     known = brokers(1, 2, 3, 4, b1="a", b2="a", b3="b", b4="b")
     plan = with_copies(partitions, known, 2, {1: 3, 2: 1, 3: 2, 4: 2})

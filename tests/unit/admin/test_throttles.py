@@ -62,7 +62,7 @@ def alterations(monkeypatch: pytest.MonkeyPatch, lists: Mapping[str, Mapping[str
     return altered
 
 
-def test_replicas_are_held_beside_those_that_are_held_already(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_throttled_replicas_are_added_to_those_already_throttled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where all of a topic are."""
     altered = alterations(monkeypatch, {"a": {LEADER_REPLICAS: "7:1", FOLLOWER_REPLICAS: ALL}, "b": {}})
     one = ThrottledReplicas([1], [2])
@@ -77,7 +77,7 @@ def test_replicas_are_held_beside_those_that_are_held_already(monkeypatch: pytes
     ]
 
 
-def test_a_throttle_goes_lists_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_throttle_is_removed_replica_lists_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """With those of topics that nodes may not tell of yet."""
     altered = alterations(monkeypatch, {"a": {LEADER_REPLICAS: "7:1"}, "b": {}, "c": {}})
     trio.run(remove_throttle, PORT, ["c"])
@@ -111,7 +111,7 @@ def told(monkeypatch: pytest.MonkeyPatch, **answers: Any) -> list[object]:
     ("was_set", "errors", "removed"),
     [(False, ["A", "B"], [["t"]]), (False, ["A", ""], []), (True, ["A", "B"], []), (False, [""], [])],
 )
-def test_a_throttle_stays_where_anything_moves_or_it_was_there_before(
+def test_a_throttle_stays_during_moves_and_if_it_was_set_before(
     was_set: bool, errors: list[str], removed: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = told(
@@ -133,7 +133,7 @@ def test_a_throttle_stays_where_anything_moves_or_it_was_there_before(
         ({1: 1000}, (), ("one",), False),
     ],
 )
-def test_with_the_last_move_goes_the_throttle(
+def test_the_throttle_is_removed_with_the_last_move(
     rates: dict[int, int], leaving: tuple[int, ...], moves: Sequence[str], goes: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not while a broker leaves, of which more is to move."""
@@ -143,7 +143,7 @@ def test_with_the_last_move_goes_the_throttle(
 
 
 @pytest.mark.parametrize(("leaving", "goes"), [((2,), True), ((2, 3), False), ((), True)])
-def test_a_broker_that_stays_after_all_takes_its_throttle_away(
+def test_cancelling_a_decommissioning_removes_the_throttle_unless_another_broker_leaves(
     leaving: tuple[int, ...], goes: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may not know yet that it stays."""
@@ -153,7 +153,7 @@ def test_a_broker_that_stays_after_all_takes_its_throttle_away(
     assert bool(found) is goes
 
 
-def test_replicas_are_listed_by_partition_and_broker_in_the_topics_own_lists() -> None:
+def test_throttled_replicas_are_listed_as_partition_and_broker_in_topic_configs() -> None:
     pairs = throttled_pairs(
         {
             TopicPartition("b", 0): ThrottledReplicas([1], []),
@@ -167,7 +167,7 @@ def test_replicas_are_listed_by_partition_and_broker_in_the_topics_own_lists() -
     }
 
 
-def test_a_list_that_would_be_long_holds_all_replicas() -> None:
+def test_a_long_list_of_throttled_replicas_becomes_a_wildcard() -> None:
     most = {TopicPartition("a", index): ThrottledReplicas([1], [2]) for index in range(PAIRS_MAX)}
     assert throttled_pairs(most)["a"][LEADER_REPLICAS].count(":") == PAIRS_MAX
     assert throttled_pairs(most | {TopicPartition("a", PAIRS_MAX): ThrottledReplicas([1], [])})["a"] == {

@@ -25,13 +25,13 @@ def configured(directory: Path, *sets: str) -> NodeConfig:
     return load_node_config(sets=sets)
 
 
-def test_the_keys_of_listeners_are_not_the_admins(tmp_path: Path) -> None:
+def test_listener_tls_keys_do_not_apply_to_the_admin(tmp_path: Path) -> None:
     config = configured(tmp_path, f"ssl.keystore.location={tmp_path}/node.pem", "ssl.client.auth=required")
     assert admin_tls(RealWorld(), config) is None
     assert config.admin_tls_values()["ssl.client.auth"] == "none"
 
 
-def test_an_admin_that_is_off_needs_no_keys(tmp_path: Path) -> None:
+def test_a_disabled_admin_needs_no_tls_keys(tmp_path: Path) -> None:
     config = configured(tmp_path, "kraft.admin.listener=off", "kraft.admin.ssl.keystore.location=none.pem")
     assert admin_tls(RealWorld(), config) is None
 
@@ -52,7 +52,7 @@ def test_an_admin_that_is_off_needs_no_keys(tmp_path: Path) -> None:
         (["kraft.admin.ssl.keystore.location={0}/mixed.pem"], "kraft.admin.ssl: the private key and its certificates"),
     ],
 )
-def test_what_cannot_be_used_ends_a_start_with_a_sentence(tmp_path: Path, sets: list[str], sentence: str) -> None:
+def test_unusable_tls_files_fail_the_start_with_one_sentence(tmp_path: Path, sets: list[str], sentence: str) -> None:
     (tmp_path / "mixed.pem").write_text(certificates().client_key + certificates().node_chain)
     config = configured(tmp_path, *(each.format(tmp_path) for each in sets))
     with pytest.raises(ConfigurationError) as caught:
@@ -64,7 +64,7 @@ def test_what_cannot_be_used_ends_a_start_with_a_sentence(tmp_path: Path, sets: 
 @pytest.mark.parametrize(
     ("days", "event"), [(-1, "a certificate has ended"), (3, "a certificate ends soon"), (15, None)]
 )
-def test_a_certificate_that_ends_is_logged_at_the_start(tmp_path: Path, days: int, event: str | None) -> None:
+def test_an_expiring_certificate_is_logged_at_start(tmp_path: Path, days: int, event: str | None) -> None:
     lines: list[Any] = []
     config = configured(tmp_path, f"kraft.admin.ssl.keystore.location={tmp_path}/ending.pem")
     key, chain = certificates().ending(datetime.now(UTC) + timedelta(days=days))
@@ -73,7 +73,7 @@ def test_a_certificate_that_ends_is_logged_at_the_start(tmp_path: Path, days: in
     assert [line["event"] for line in lines] == ([] if event is None else [event])
 
 
-def test_files_that_change_are_taken_over_and_broken_ones_are_not(
+def test_changed_certificate_files_are_used_and_broken_ones_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "LOOK_SECONDS", 0.01)

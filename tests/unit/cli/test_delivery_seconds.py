@@ -25,7 +25,7 @@ class Opened(Exception):
         (("perf", "produce", "flights", "-n", "1", "--timeout", "7"), (7, 7)),
     ],
 )
-def test_a_record_outlives_the_time_after_which_a_frozen_leader_is_given_up(
+def test_a_record_is_retried_longer_than_a_frozen_leader_keeps_its_lead(
     monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], seconds: tuple[float, float]
 ) -> None:
     """`seconds` bound other requests, and a record."""

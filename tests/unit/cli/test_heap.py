@@ -66,12 +66,12 @@ def begun(alive: int) -> Collector:
 SHORT, LONG = SECONDS_MAX / 2, SECONDS_MAX * 2
 
 
-def test_what_the_start_has_made_is_set_aside() -> None:
+def test_objects_made_during_the_start_are_frozen() -> None:
     collector = begun(alive=1000)
     assert (collector.frozen, collector.watched) == (1000, 0)
 
 
-def test_only_what_a_long_collection_of_the_oldest_leaves_is_set_aside() -> None:
+def test_only_survivors_of_a_long_full_collection_are_frozen() -> None:
     collector = begun(alive=1000)
     collector.watched = 100
     collector.collect(2, SHORT)
@@ -81,7 +81,7 @@ def test_only_what_a_long_collection_of_the_oldest_leaves_is_set_aside() -> None
     assert (collector.frozen, collector.watched) == (1070, 0)
 
 
-def test_all_is_looked_at_again_once_as_much_was_set_aside() -> None:
+def test_all_objects_are_collected_again_once_as_many_were_frozen() -> None:
     collector = begun(alive=1000)
     collector.watched = 1001
     collector.collect(2, LONG)
@@ -93,7 +93,7 @@ def test_all_is_looked_at_again_once_as_much_was_set_aside() -> None:
     assert collector.frozen == 2100, "1,100 are alive: not before 2,200"
 
 
-def test_what_has_ended_by_itself_does_not_count() -> None:
+def test_frozen_objects_freed_by_reference_counting_do_not_count() -> None:
     collector = begun(alive=1000)
     for _ in range(10):
         collector.watched = 900
@@ -102,7 +102,7 @@ def test_what_has_ended_by_itself_does_not_count() -> None:
         collector.frozen -= 900
 
 
-def test_memory_is_bounded_however_much_is_set_aside_and_dropped() -> None:
+def test_memory_is_bounded_however_many_frozen_objects_are_dropped() -> None:
     collector = begun(alive=1000)
     dead = most = 0
     for _ in range(1000):
@@ -141,6 +141,6 @@ print(gc.get_freeze_count() > len(kept))
 """
 
 
-def test_the_collector_of_this_interpreter_does_so() -> None:
+def test_the_collector_of_this_interpreter_behaves_like_the_model() -> None:
     done = subprocess.run([sys.executable, "-c", REAL], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("True\n", "")

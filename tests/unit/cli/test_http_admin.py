@@ -17,7 +17,7 @@ from kraft.common.logging import render_json
 from tests.unit.api.edge_app import Port
 
 
-def test_an_admin_that_fails_refuses_connections_and_says_why() -> None:
+def test_a_failed_admin_refuses_connections_and_reports_why() -> None:
     listener = bind_admin(Address("127.0.0.1", 0))
     assert listener is not None
     address = listener.getsockname()
@@ -50,7 +50,7 @@ class Halfway(Port):
         raise ZeroDivisionError
 
 
-def test_what_the_http_server_has_to_say_is_an_event_of_the_node_and_a_failure_is_told_once() -> None:
+def test_messages_of_the_http_server_become_node_events_and_a_failure_is_logged_once() -> None:
     listener = bind_admin(Address("127.0.0.1", 0))
     assert listener is not None
     lines: list[Any] = []
@@ -86,7 +86,7 @@ def asked(address: Any, request: bytes) -> bytes:
     return answer
 
 
-def test_records_of_libraries_become_events_with_their_traceback_while_it_lasts() -> None:
+def test_log_records_of_libraries_become_events_with_tracebacks_until_the_bridge_is_removed() -> None:
     lines: list[Any] = []
     log = logging.getLogger("asyncio")
     with library_logs(lines.append):
@@ -101,14 +101,14 @@ def test_records_of_libraries_become_events_with_their_traceback_while_it_lasts(
     assert line["traceback"].endswith("OSError: gone\n")
 
 
-def test_a_record_that_cannot_be_shown_does_not_break_who_logs_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unformattable_log_record_does_not_break_its_caller(capsys: pytest.CaptureFixture[str]) -> None:
     lines: list[Any] = []
     LibraryLogs(lines.append).emit(logging.LogRecord("asyncio", logging.WARNING, "", 0, "%d", ("no number",), None))
     assert lines == []
     assert "no number" in capsys.readouterr().err
 
 
-def test_connections_send_without_waiting_for_the_last_packet_to_be_acknowledged() -> None:
+def test_connections_send_without_nagle_delay() -> None:
     listener = bind_admin(Address("127.0.0.1", 0))
     assert listener is not None
     with listener, socket.create_connection(listener.getsockname()):

@@ -34,7 +34,7 @@ def stub(mode: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_options_become_texts_for_the_configuration_and_nothing_is_judged() -> None:
+def test_options_become_config_texts_without_validation() -> None:
     invocation = parse_command_line(
         [
             "--role",
@@ -62,7 +62,7 @@ def test_options_become_texts_for_the_configuration_and_nothing_is_judged() -> N
     assert invocation.format_options == FormatOptions()
 
 
-def test_options_of_formatting_are_those_of_kafkas_tool_and_show_no_password() -> None:
+def test_formatting_options_are_those_of_kafkas_tool_and_show_no_password() -> None:
     invocation = parse_command_line(
         ["--add-scram", "A=[name=a,password=wonderland]", "--add-scram", "B", "--feature", "f=1", "--standalone"]
     )
@@ -73,7 +73,7 @@ def test_options_of_formatting_are_those_of_kafkas_tool_and_show_no_password() -
     assert "wonderland" not in repr(configure(invocation))
 
 
-def test_help_names_every_option_of_the_contract_and_leaves_with_0(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_names_every_documented_option_and_exits_with_0(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         parse_command_line(["--help"])
     assert left.value.code == 0
@@ -105,7 +105,7 @@ def test_help_names_every_option_of_the_contract_and_leaves_with_0(capsys: pytes
     assert max(len(line) for line in shown.splitlines()) <= 120
 
 
-def test_what_is_no_option_is_refused_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_option_is_rejected_with_2(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         parse_command_line(["--lisen", "x"])
     assert left.value.code == 2
@@ -136,7 +136,7 @@ def test_an_unusable_configuration_is_one_report_and_exit_code_2(
     assert "did you mean num.partitions?" in shown.err
 
 
-def test_the_ready_line_is_as_programs_read_it() -> None:
+def test_the_ready_line_is_machine_readable() -> None:
     broker, controller = Endpoint("PLAINTEXT", "127.0.0.1", 9092), Endpoint("CONTROLLER", "::1", 9093)
     line = ready_line(
         1, ("broker", "controller"), broker, controller, "http://127.0.0.1:9644", "4L6g3nShT-eMCtK--X86sw", 95
@@ -151,7 +151,7 @@ def test_the_ready_line_is_as_programs_read_it() -> None:
     )
 
 
-def test_a_signal_asks_to_stop_and_the_process_leaves_with_0() -> None:
+def test_a_signal_requests_a_stop_and_the_process_exits_with_0() -> None:
     done = stub("asked", "--listen", "127.0.0.1:0", "--log-format", "json")
     assert done.returncode == 0
     [line] = done.stdout.splitlines()
@@ -162,35 +162,35 @@ def test_a_signal_asks_to_stop_and_the_process_leaves_with_0() -> None:
     assert [event in done.stderr for event in ('"event": "stopping"', '"event": "stub stopped"')] == [True, True]
 
 
-def test_a_signal_before_the_node_serves_ends_it_at_once_without_a_ready_line() -> None:
+def test_a_signal_before_the_node_serves_stops_it_immediately_without_a_ready_line() -> None:
     done = stub("never ready")
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_a_shutdown_that_hangs_is_cut_short_at_its_deadline() -> None:
+def test_a_hanging_shutdown_is_aborted_at_its_deadline() -> None:
     done = stub("hangs", "--set", "kraft.shutdown.timeout.ms=50")
     assert done.returncode == 0
     assert "shutdown_cut_short" in done.stderr
 
 
 @pytest.mark.parametrize("mode", ["thread hangs", "loop hangs"])
-def test_a_disk_that_never_answers_does_not_outlive_the_shutdown(mode: str) -> None:
+def test_a_disk_that_never_responds_does_not_outlast_the_shutdown(mode: str) -> None:
     done = stub(mode, "--set", "kraft.shutdown.timeout.ms=50")
     assert done.returncode == 1
     assert "does not answer" in done.stderr.splitlines()[-1]
 
 
-def test_a_second_signal_stops_at_once() -> None:
+def test_a_second_signal_exits_immediately() -> None:
     assert stub("two signals", "--set", "kraft.shutdown.timeout.ms=60000").returncode == 130
 
 
-def test_a_fault_leaves_1_with_its_reason_as_the_last_line() -> None:
+def test_a_fault_exits_with_1_and_its_reason_as_the_last_line() -> None:
     done = stub("fault")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.splitlines()[-1] == "kraft-node: [Errno 28] No space left on device (OSError)"
 
 
-def test_a_directory_that_is_not_ours_is_an_unusable_configuration() -> None:
+def test_a_foreign_directory_is_an_unusable_configuration() -> None:
     done = stub("unusable")
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
@@ -199,7 +199,7 @@ def test_a_directory_that_is_not_ours_is_an_unusable_configuration() -> None:
     ]
 
 
-def test_a_taken_admin_port_names_its_option() -> None:
+def test_an_admin_port_in_use_is_reported_with_its_option() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -216,15 +216,15 @@ def test_a_taken_admin_port_names_its_option() -> None:
     )
 
 
-def test_warnings_of_the_configuration_reach_the_log() -> None:
+def test_configuration_warnings_reach_the_log() -> None:
     assert "num.io.threads has no effect here" in stub("asked", "--set", "num.io.threads=9").stderr
 
 
-def test_the_version_is_the_distributions() -> None:
+def test_the_version_is_that_of_the_distribution() -> None:
     assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == VERSION
 
 
-def test_windows_is_refused_with_a_sentence(
+def test_windows_is_rejected_with_one_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "platform", "win32")

@@ -18,7 +18,7 @@ from kraft.rpc_client.consumer import ConsumedRecord
 
 
 @given(st.lists(st.tuples(st.integers(1, 50), st.integers(1, 400)), min_size=1, max_size=30))
-def test_a_quantile_is_the_least_time_within_which_so_many_records_were_acknowledged(
+def test_a_quantile_is_the_least_time_within_which_that_share_was_acknowledged(
     taken: list[tuple[int, int]],
 ) -> None:
     latencies = Latencies()
@@ -33,7 +33,7 @@ def test_a_quantile_is_the_least_time_within_which_so_many_records_were_acknowle
         assert told[name] == each[math.ceil(share * len(each)) - 1]
 
 
-def test_where_nothing_was_acknowledged_there_are_no_times() -> None:
+def test_without_acknowledged_records_there_are_no_latencies() -> None:
     assert set(Latencies().document().values()) == {None}
 
 
@@ -62,17 +62,17 @@ def reading(source: Any, records: int, timeout: float, *, is_from_end: bool) -> 
     return trio.run(read)
 
 
-def test_the_wait_for_what_is_still_to_come_is_no_reading() -> None:
+def test_the_wait_for_future_records_does_not_count_as_reading() -> None:
     count, size, seconds = reading(Readable(before=20.05), 35, 30, is_from_end=True)
     assert (count, size) == (35, 35 * 6)
     assert 3 <= seconds <= 3 + FIRST_POLL_SECONDS
 
 
-def test_what_is_there_is_read_from_the_first_request_on() -> None:
+def test_reading_existing_records_is_timed_from_the_first_request() -> None:
     assert reading(Readable(before=0.5), 20, 30, is_from_end=False) == (20, 120, 1.5)
 
 
 @pytest.mark.parametrize("is_from_end", [False, True])
-def test_reading_ends_where_nothing_comes_in_time(is_from_end: bool) -> None:
+def test_perf_consume_ends_when_no_record_arrives_in_time(is_from_end: bool) -> None:
     with pytest.raises(KraftError, match="0 records came, and no more within 2 s: topic t has no 5"):
         reading(Readable(before=20), 5, 2, is_from_end=is_from_end)

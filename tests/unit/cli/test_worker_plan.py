@@ -28,7 +28,7 @@ def text(worker: Worker, option: str) -> str | None:
     return found[0] if found else None
 
 
-def test_ids_ports_and_directories_count_up_and_the_first_three_are_the_quorum() -> None:
+def test_ids_ports_and_directories_count_up_and_the_first_three_workers_are_the_quorum() -> None:
     workers = planned(5, "--listen", "0.0.0.0:9092", "--data-dir", "/a,/b", cluster_id="ID")
     assert [each.node_id for each in workers] == [1, 2, 3, 4, 5]
     assert [each.is_controller for each in workers] == [True, True, True, False, False]
@@ -42,20 +42,20 @@ def test_ids_ports_and_directories_count_up_and_the_first_three_are_the_quorum()
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_of_one_or_two_the_first_is_the_quorum(count: int) -> None:
+def test_of_one_or_two_workers_the_first_is_the_quorum(count: int) -> None:
     workers = planned(count)
     assert [each.is_controller for each in workers] == [True, False][:count]
     assert "offsets.topic.replication.factor=" + str(count) in workers[0].arguments
 
 
-def test_the_machine_is_the_rack_unless_another_is_given() -> None:
+def test_the_machine_is_the_rack_unless_a_rack_is_given() -> None:
     assert "broker.rack=box" in planned(2)[1].arguments
     arguments = planned(2, "--set", "broker.rack=a7", "--set=num.partitions=4")[1].arguments
     assert ("broker.rack=box" in arguments, "broker.rack=a7" in arguments) == (False, True)
     assert "--set=num.partitions=4" in arguments or "num.partitions=4" in arguments
 
 
-def test_of_a_quorum_of_several_machines_those_that_are_named_are_controllers() -> None:
+def test_of_a_quorum_over_several_machines_the_named_workers_are_controllers() -> None:
     voters = "1@a:9,4@b:9,7@c:9"
     workers = planned(3, "--node-id", "4", "--voters", voters, "--controller-listen", "0.0.0.0:10500")
     assert [(each.node_id, each.is_controller) for each in workers] == [(4, True), (5, False), (6, False)]
@@ -64,7 +64,7 @@ def test_of_a_quorum_of_several_machines_those_that_are_named_are_controllers() 
     assert not any(argument.startswith("offsets.topic") for argument in workers[0].arguments)
 
 
-def test_with_a_quorum_elsewhere_all_are_brokers() -> None:
+def test_with_an_external_quorum_all_workers_are_brokers() -> None:
     workers = planned(2, "--bootstrap-controllers", "a:1,b:1")
     assert [text(each, "--role") for each in workers] == ["broker", "broker"]
     assert [text(each, "--bootstrap-controllers") for each in workers] == ["a:1,b:1"] * 2
@@ -79,7 +79,7 @@ def test_advertised_ports_count_up() -> None:
     ]
 
 
-def test_other_options_go_to_all_as_they_are() -> None:
+def test_other_options_are_passed_unchanged_to_all_workers() -> None:
     for worker in planned(2, "--config", "a.properties", "--log-level=debug", "--listen=127.0.0.1:7000"):
         assert ("--config", "a.properties") in zip(worker.arguments, worker.arguments[1:], strict=False)
         assert "--log-level=debug" in worker.arguments
@@ -99,5 +99,5 @@ def test_other_options_go_to_all_as_they_are() -> None:
         (2, ("--set", "advertised.listeners=PLAINTEXT://a"), "has no port"),
     ],
 )
-def test_what_cannot_be_is_said(count: int, arguments: tuple[str, ...], said: str) -> None:
+def test_an_impossible_worker_plan_is_reported(count: int, arguments: tuple[str, ...], said: str) -> None:
     assert any(said in problem for problem in problems(count, *arguments))

@@ -22,7 +22,7 @@ def made() -> tuple[BackedOffLog, HandClock, list[LogLine]]:
     return BackedOffLog(Loggers(lines.append, clock).get("x"), clock), clock, lines
 
 
-def test_one_line_comes_at_once_and_the_next_at_intervals_that_grow_to_a_minute() -> None:
+def test_the_first_line_is_immediate_and_repeats_back_off_to_a_minute() -> None:
     told, clock, lines = made()
     for _ in range(20 * 300):
         told.warning("refused", "full", reason="full")
@@ -34,14 +34,14 @@ def test_one_line_comes_at_once_and_the_next_at_intervals_that_grow_to_a_minute(
     assert {line["reason"] for line in lines} == {"full"}
 
 
-def test_another_reason_is_told_at_once() -> None:
+def test_another_reason_is_logged_immediately() -> None:
     told, _, lines = made()
     for reason in ("full", "full", "fenced"):
         told.error("refused", reason, reason=reason)
     assert [line["reason"] for line in lines] == ["full", "fenced"]
 
 
-def test_a_complaint_that_had_ended_is_told_at_once_with_what_was_left_out() -> None:
+def test_a_complaint_that_returns_is_logged_immediately_with_the_number_of_omitted_lines() -> None:
     told, clock, lines = made()
     for _ in range(3):
         told.info("refused", "full")
@@ -51,7 +51,7 @@ def test_a_complaint_that_had_ended_is_told_at_once_with_what_was_left_out() -> 
     assert [line.get("left_out") for line in lines] == [None, 2]
 
 
-def test_complaints_without_end_take_no_memory_without_end() -> None:
+def test_endless_complaints_use_bounded_memory() -> None:
     told, _, lines = made()
     for number in range(3 * SERIES_MAX):
         told.warning("refused", str(number))

@@ -25,17 +25,17 @@ def module(tmp_path: Path) -> ModuleType:
     return importlib.util.module_from_spec(spec)
 
 
-def test_without_machine_code_the_source_runs(module: ModuleType) -> None:
+def test_the_source_runs_without_machine_code(module: ModuleType) -> None:
     assert compiled(module) is module
 
 
-def test_what_cannot_be_loaded_is_not(module: ModuleType) -> None:
+def test_unloadable_machine_code_is_ignored(module: ModuleType) -> None:
     source = Path(str(module.__file__))
     compiled_path(source, source.read_bytes()).write_bytes(b"of another machine")
     assert compiled(module) is module
 
 
-def test_a_module_without_a_source_is_left_alone(module: ModuleType) -> None:
+def test_a_module_without_a_source_is_not_changed(module: ModuleType) -> None:
     Path(str(module.__file__)).unlink()
     assert compiled(module) is module
 
@@ -55,7 +55,7 @@ def test_machine_code_runs_until_its_source_changes(module: ModuleType) -> None:
     assert not path.exists()
 
 
-def test_what_cannot_be_compiled_is_told_and_breaks_nothing(
+def test_uncompilable_source_is_reported_and_breaks_nothing(
     module: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = Path(str(module.__file__))

@@ -19,7 +19,7 @@ def synced(disks: DiskTimes, clock: Clock, path: str, *durations: float) -> None
             clock.seconds += seconds
 
 
-def test_a_disk_whose_syncs_take_over_a_second_again_and_again_is_slow() -> None:
+def test_a_disk_with_repeated_syncs_over_a_second_is_slow() -> None:
     clock = Clock()
     disks = DiskTimes(clock)
     synced(disks, clock, "/slow", *[1.5] * (SLOW_MIN - 1), 0.1, 2.0)
@@ -27,14 +27,14 @@ def test_a_disk_whose_syncs_take_over_a_second_again_and_again_is_slow() -> None
     assert disks.slow() == [SlowDisk("/slow", 2.0, SLOW_MIN, SLOW_MIN + 1)]
 
 
-def test_one_burst_makes_no_slow_disk() -> None:
+def test_one_burst_does_not_make_a_disk_slow() -> None:
     clock = Clock()
     disks = DiskTimes(clock)
     synced(disks, clock, "/d", 9.0, 0.1, 0.1)
     assert disks.slow() == []
 
 
-def test_a_disk_that_has_recovered_is_not_slow_any_more() -> None:
+def test_a_recovered_disk_is_no_longer_slow() -> None:
     clock = Clock()
     disks = DiskTimes(clock)
     synced(disks, clock, "/d", *[2.0] * 5)
@@ -43,7 +43,7 @@ def test_a_disk_that_has_recovered_is_not_slow_any_more() -> None:
     assert disks.slow() == []
 
 
-def test_a_sync_that_does_not_end_is_told_while_it_is_under_way() -> None:
+def test_a_hanging_sync_is_reported_while_it_runs() -> None:
     clock = Clock()
     disks = DiskTimes(clock)
     with disks.measure("/d"):

@@ -37,19 +37,19 @@ NAMES = ("flights", "Flights", "flights.2", "flights-eu", "flights_eu", "x", "7"
         (r"^fl?+ights\b$", "flights"),
     ],
 )
-def test_what_java_has_is_understood(pattern: str, selected: str) -> None:
+def test_the_syntax_of_java_patterns_is_understood(pattern: str, selected: str) -> None:
     assert [name for name in NAMES if java_pattern(pattern).search(name)] == selected.split()
 
 
 @pytest.mark.parametrize("pattern", ["[a-", "(", r"\p{Nonsense}", "*", r"\y", "[z-a]", "a\\"])
-def test_what_is_none_is_refused(pattern: str) -> None:
+def test_an_invalid_pattern_is_rejected(pattern: str) -> None:
     with pytest.raises(ValueError, match="is not a regular expression"):
         java_pattern(pattern)
 
 
 @example("[0||]", "|")
 @given(st.text("abz019-_.^$|()[]{}*+?", max_size=8), st.text("abz019-_.", max_size=6))
-def test_what_both_languages_have_means_the_same(pattern: str, name: str) -> None:
+def test_syntax_common_to_both_languages_has_the_same_meaning(pattern: str, name: str) -> None:
     if re.search(r"\[\^?\]|\[[^\]]*\[|&&|--|\|\|", pattern) or "{" in pattern:
         return  # Where they differ by design, or Python warns of a set operation to come.
     try:
@@ -59,6 +59,6 @@ def test_what_both_languages_have_means_the_same(pattern: str, name: str) -> Non
     assert bool(java_pattern(pattern).search(name)) == bool(expected.search(name))
 
 
-def test_a_literal_text_selects_itself() -> None:
+def test_a_quoted_literal_matches_itself() -> None:
     for name in NAMES:
         assert [each for each in NAMES if java_pattern(rf"^\Q{name}\E$").search(each)] == [name]

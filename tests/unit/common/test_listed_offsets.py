@@ -11,14 +11,14 @@ TIME = 1_700_000_000_000
 
 
 @pytest.mark.parametrize("asked", [LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, 0, TIME])
-def test_an_offset_answers_every_question(asked: int) -> None:
+def test_an_offset_is_a_valid_answer_to_every_lookup(asked: int) -> None:
     assert is_offset_answer(0, asked)
     assert is_offset_answer(2**63 - 1, asked)
 
 
 @pytest.mark.parametrize("asked", [LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, 0, TIME])
 @pytest.mark.parametrize("told", [-1001, -1000, -2])
-def test_a_number_that_is_no_offset_answers_nothing(asked: int, told: int) -> None:
+def test_a_negative_number_is_no_valid_answer(asked: int, told: int) -> None:
     assert not is_offset_answer(told, asked)
 
 
@@ -26,5 +26,5 @@ def test_a_number_that_is_no_offset_answers_nothing(asked: int, told: int) -> No
     ("asked", "answers"),
     [(0, True), (TIME, True), (MAX_TIMESTAMP, True), (LATEST_TIERED, True), (LATEST, False), (EARLIEST, False)],
 )
-def test_minus_one_answers_only_a_question_for_a_record_that_need_not_exist(asked: int, answers: bool) -> None:
+def test_minus_one_is_a_valid_answer_only_for_a_record_that_may_not_exist(asked: int, answers: bool) -> None:
     assert is_offset_answer(-1, asked) is answers

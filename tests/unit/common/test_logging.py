@@ -22,14 +22,14 @@ def loggers(level: str = "info") -> tuple[Loggers, list[Mapping[str, Any]]]:
     return Loggers(lines.append, FixedClock(), level, node=1), lines
 
 
-def test_an_event_carries_its_name_time_level_and_every_bound_field() -> None:
+def test_an_event_has_its_name_time_level_and_every_bound_field() -> None:
     source, lines = loggers()
     source.get("raft", epoch=3).bind(offset=7).info("leader_elected", leader=1)
     head = {"time_ms": 1_700_000_000_123, "level": "info", "logger": "raft", "event": "leader_elected"}
     assert lines == [{**head, "node": 1, "epoch": 3, "offset": 7, "leader": 1}]
 
 
-def test_events_below_the_level_are_not_made() -> None:
+def test_events_below_the_level_are_not_created() -> None:
     source, lines = loggers("warning")
     logger = source.get("raft")
     logger.debug("a")
@@ -40,7 +40,7 @@ def test_events_below_the_level_are_not_made() -> None:
     assert not logger.enabled(20)
 
 
-def test_a_level_set_at_run_time_reaches_loggers_that_exist_and_their_children() -> None:
+def test_a_level_set_at_run_time_reaches_existing_loggers_and_their_children() -> None:
     source, lines = loggers()
     parent, child, other = source.get("raft"), source.get("raft.driver"), source.get("storage")
     source.set_level("raft", "DEBUG")
@@ -65,13 +65,13 @@ def test_an_unknown_logger_has_no_level_to_set() -> None:
         loggers()[0].set_level("nope", "INFO")
 
 
-def test_json_lines_lead_with_time_and_level_and_take_any_value() -> None:
+def test_json_lines_start_with_time_and_level_and_accept_any_value() -> None:
     line = json.loads(render_json({"event": "x", "id": b"1"}, now_ms=0))
     assert line == {"time": "1970-01-01T00:00:00.000Z", "level": "info", "event": "x", "id": "b'1'"}
     assert list(line)[:2] == ["time", "level"]
 
 
-def test_console_lines_quote_what_would_not_read_back() -> None:
+def test_console_lines_quote_ambiguous_values() -> None:
     text = render_console(
         {
             "time_ms": 1_700_000_000_123,
@@ -91,13 +91,13 @@ def test_console_lines_quote_what_would_not_read_back() -> None:
 @pytest.mark.parametrize(
     "time_ms", [0, 951_782_400_000, 951_868_799_999, 1_709_164_800_001, 4_102_444_800_000, 1_735_689_599_999]
 )
-def test_times_are_the_calendars(time_ms: int) -> None:
+def test_timestamps_match_the_calendar(time_ms: int) -> None:
     moment = datetime.datetime.fromtimestamp(time_ms / 1000, datetime.UTC)
     assert format_time_ms(time_ms) == moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{time_ms % 1000:03d}Z"
 
 
 @pytest.mark.parametrize("text", ["\x1b[2J\x1b[1;1H", "a\rb", "a\x00", "\u202eabc", "\x9b31m", "\x7f"])
-def test_nothing_that_a_terminal_obeys_reaches_the_console(text: str) -> None:
+def test_terminal_control_characters_do_not_reach_the_console(text: str) -> None:
     line = {"event": f"e{text}", "level": f"l{text}", "logger": text, "client": text, text: 1}
     shown = render_console(line, 1_700_000_000_123)
     assert shown.isprintable(), repr(shown)
@@ -112,7 +112,7 @@ class SteppedClock:
         return self.seconds
 
 
-def test_a_flood_of_warnings_is_cut_short_and_its_rest_is_counted() -> None:
+def test_a_flood_of_warnings_is_cut_off_and_the_rest_is_counted() -> None:
     source, lines = loggers()
     clock = SteppedClock()
     limited = RateLimitedLog(source.get("network"), clock, events_max=2, period_seconds=10)

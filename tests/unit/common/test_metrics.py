@@ -16,7 +16,7 @@ def parsed(registry: MetricsRegistry) -> dict[tuple[str, tuple[tuple[str, str], 
     return {(sample.name, tuple(sorted(sample.labels.items()))): sample.value for sample in samples}
 
 
-def test_what_is_counted_is_what_a_scraper_reads() -> None:
+def test_a_scrape_returns_the_counted_values() -> None:
     registry = MetricsRegistry()
     requests = registry.counter("kafka_requests_total", "Requests.", ("request",), ("Produce",))
     requests.value += 5
@@ -43,7 +43,7 @@ def test_a_histogram_counts_into_cumulative_buckets() -> None:
     assert (histogram.quantile(0.5), histogram.quantile(1.0)) == (0.005, 10.0)
 
 
-def test_a_dropped_child_is_gone_and_values_can_be_asked_for() -> None:
+def test_a_dropped_child_disappears_and_values_can_be_read() -> None:
     registry = MetricsRegistry()
     registry.counter("a_total", "A.", ("topic",), ("t",)).add(3)
     registry.gauge("b", "B.", lambda: 7)
@@ -53,7 +53,7 @@ def test_a_dropped_child_is_gone_and_values_can_be_asked_for() -> None:
         registry.value("a_total", ("t",))
 
 
-def test_pieces_are_bounded_so_that_a_scrape_can_rest() -> None:
+def test_rendered_pieces_are_bounded_so_that_a_scrape_can_yield() -> None:
     registry = MetricsRegistry()
     for number in range(100):
         registry.counter("many_total", "Many.", ("n",), (str(number),))
@@ -62,7 +62,7 @@ def test_pieces_are_bounded_so_that_a_scrape_can_rest() -> None:
     assert len(pieces) == 11
 
 
-def test_what_is_no_finite_number_is_told_as_that() -> None:
+def test_non_finite_values_are_rendered_as_nan_and_infinities() -> None:
     registry = MetricsRegistry()
     values = {"none": math.nan, "least": -math.inf, "most": math.inf, "some": 0.5}
     registry.gauges("kafka_rate", "Rate.", ("of",), lambda: [((name,), value) for name, value in values.items()])

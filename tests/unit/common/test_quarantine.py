@@ -18,7 +18,7 @@ def _made():
     return Quarantine(Clock(), notes.append), notes
 
 
-def test_one_failing_item_is_told_and_the_others_go_on():
+def test_one_failing_item_is_logged_and_the_others_continue():
     aside, notes = _made()
     done = []
     for item in ("a", "b", "c"):
@@ -35,7 +35,7 @@ def test_one_failing_item_is_told_and_the_others_go_on():
     assert "test_quarantine" in note["trace"]
 
 
-def test_an_item_that_fails_again_keeps_its_beginning_and_one_that_succeeds_is_forgotten():
+def test_an_item_that_fails_again_keeps_its_start_time_and_a_successful_one_is_forgotten():
     aside, _ = _made()
     for ms in (5, 9):
         Clock.ms = ms
@@ -52,21 +52,21 @@ def test_an_item_that_fails_again_keeps_its_beginning_and_one_that_succeeds_is_f
 @pytest.mark.parametrize(
     "problem", [OSError("disk"), StorageError("disk"), ExceptionGroup("nursery", [OSError("disk")]), KeyError("known")]
 )
-def test_a_failing_disk_and_what_the_caller_handles_pass(problem):
+def test_disk_failures_and_exceptions_of_the_caller_are_raised(problem):
     aside, notes = _made()
     with pytest.raises(type(problem)), aside.guard("sweep", "a", (KeyError,)):
         raise problem
     assert (aside.items(), notes) == ([], [])
 
 
-def test_what_a_nursery_wrapped_is_told_by_its_cause():
+def test_an_exception_group_of_a_nursery_is_logged_by_its_cause():
     aside, _ = _made()
     with aside.guard("sweep", "a"):
         raise ExceptionGroup("nursery", [ValueError("inside")])
     assert [each.error for each in aside.items()] == ["ValueError: inside"]
 
 
-def test_work_for_which_nothing_is_left_to_do_is_forgotten():
+def test_items_that_no_longer_exist_are_forgotten():
     aside, _ = _made()
     for work, item in (("sweep", "a"), ("sweep", "b"), ("wash", "a")):
         with aside.guard(work, item):
@@ -75,14 +75,14 @@ def test_work_for_which_nothing_is_left_to_do_is_forgotten():
     assert [(each.work, each.item) for each in aside.items()] == [("sweep", "b"), ("wash", "a")]
 
 
-def test_what_stops_the_node_passes():
+def test_exceptions_that_stop_the_node_are_raised():
     aside, notes = _made()
     with pytest.raises(KeyboardInterrupt), aside.guard("sweep", "a"):
         raise KeyboardInterrupt
     assert (aside.items(), notes) == ([], [])
 
 
-def test_no_more_items_are_remembered_than_the_bound():
+def test_the_number_of_remembered_items_is_bounded():
     aside, notes = _made()
     for item in range(ITEMS_MAX + 2):
         with aside.guard("sweep", str(item)):

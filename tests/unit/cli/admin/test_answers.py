@@ -25,7 +25,7 @@ from kraft.rpc_client.consumer import ConsumedRecord
 from kraft.rpc_client.errors import DeadlinePassed, NoBroker
 
 
-def test_cells() -> None:
+def test_cells_are_printed_as_text() -> None:
     assert [text(cell) for cell in (None, "", True, False, 0, (), (1, 2), "x")] == [
         "-",
         "-",
@@ -58,11 +58,11 @@ DOCUMENTS = st.dictionaries(
 
 
 @given(DOCUMENTS)
-def test_yaml_reads_as_the_document(document: dict[str, Any]) -> None:
+def test_yaml_output_parses_to_the_document(document: dict[str, Any]) -> None:
     assert yaml.safe_load(render(document, OutputFormat.YAML)) == document
 
 
-def test_yaml_is_easy_to_read() -> None:
+def test_yaml_output_is_easy_to_read() -> None:
     document = {"topics": [{"name": "flights", "partitions": [{"partition": 0, "replicas": [1, 2]}]}], "note": None}
     assert render(document, OutputFormat.YAML).splitlines() == [
         "topics:",
@@ -93,7 +93,7 @@ def test_names(document: dict[str, Any], names: list[str]) -> None:
     assert render(document, OutputFormat.NAME).splitlines() == names
 
 
-def test_wide_columns_are_drawn_when_asked_for_and_always_piped(capsys: pytest.CaptureFixture[str]) -> None:
+def test_wide_columns_are_printed_on_request_and_always_in_pipes(capsys: pytest.CaptureFixture[str]) -> None:
     tables = [Table(("A", "B"), [("one", "two")], wide=frozenset("B"))]
     shown = []
     for output in (OutputFormat.TABLE, OutputFormat.WIDE, None):
@@ -102,7 +102,7 @@ def test_wide_columns_are_drawn_when_asked_for_and_always_piped(capsys: pytest.C
     assert shown == [False, True, True]
 
 
-def test_a_pipe_gets_tabs_and_a_terminal_a_table(
+def test_a_pipe_gets_tabs_and_a_terminal_gets_a_table(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables = [Table(("A", "B"), [(1, "x\ty\n")]), Table(("C",), [], "second")]
@@ -120,7 +120,7 @@ def test_a_pipe_gets_tabs_and_a_terminal_a_table(
     assert "─" in capsys.readouterr().out
 
 
-def test_an_outcome_is_a_sentence_or_a_document(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_outcome_is_printed_as_a_sentence_or_a_document(capsys: pytest.CaptureFixture[str]) -> None:
     say({"done": True}, "done", None)
     assert capsys.readouterr().out == "done\n"
     say({"done": True}, "done", OutputFormat.JSON)
@@ -152,14 +152,14 @@ def test_failures_are_sentences_on_stderr_with_hints(
     assert (hint in lines[-1]) if hint else not any("hint" in line for line in lines)
 
 
-def test_what_a_question_raises_out_of_a_nursery_is_told_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_out_of_a_nursery_is_reported_without_its_group(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(typer.Exit) as leaving:
         ask("127.0.0.1:1", 1.0, None)  # type: ignore[arg-type]  # Nobody is there, so it is not asked.
     assert leaving.value.exit_code == 1
     assert "cannot be reached" in capsys.readouterr().err
 
 
-def test_nodes_that_do_not_answer_take_no_longer_all_together_than_the_timeout(
+def test_unresponsive_nodes_share_one_timeout(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     waited: list[float] = []
@@ -190,7 +190,7 @@ def test_formats() -> None:
             parse_format(wrong)
 
 
-def test_json_says_how_bytes_are_written() -> None:
+def test_json_output_names_the_encoding_of_bytes() -> None:
     document = json.loads(parse_format("json")(RECORD))
     assert document == {
         "topic": "t",
@@ -209,7 +209,7 @@ def test_json_says_how_bytes_are_written() -> None:
     }
 
 
-def test_a_header_name_that_is_not_utf_8_is_printed_as_it_is() -> None:
+def test_a_header_name_that_is_not_utf_8_is_printed_unchanged() -> None:
     odd = RECORD._replace(record=Record(0, 0, None, None, ((b"\xffn".decode("utf-8", "surrogateescape"), b"x"),)))
     assert parse_format("%h")(odd) == b"\xffn=x"
     assert json.loads(parse_format("json")(odd))["headers"] == [

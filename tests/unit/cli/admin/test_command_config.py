@@ -30,14 +30,14 @@ TOKENS = {
         ("request.timout.ms", "request.timeout.ms"),
     ],
 )
-def test_a_misspelt_key_is_refused_with_the_key_that_is_meant(tmp_path: Path, wrong: str, meant: str) -> None:
+def test_a_misspelled_key_is_rejected_with_a_suggestion(tmp_path: Path, wrong: str, meant: str) -> None:
     path = tmp_path / "client.properties"
     path.write_text(f"{wrong}=x\n")
     with pytest.raises(ConfigurationError, match=f"unknown key {wrong}: did you mean {meant}"):
         read_client_security(str(path))
 
 
-def test_keys_of_clients_and_of_other_programs_are_passed_over(tmp_path: Path) -> None:
+def test_keys_of_clients_and_of_other_programs_are_ignored(tmp_path: Path) -> None:
     path = tmp_path / "client.properties"
     path.write_text("bootstrap.servers=a:1\nacks=all\ngroup.id=g\nschema.registry.url=http://a\nmy.interceptor.x=1\n")
     assert read_client_security(str(path)).tls is None
@@ -52,7 +52,7 @@ def write(directory: Path, **changes: str | None) -> str:
     return str(path)
 
 
-def test_tokens_come_from_where_the_file_says(tmp_path: Path) -> None:
+def test_tokens_come_from_the_place_that_the_file_names(tmp_path: Path) -> None:
     login = read_client_security(write(tmp_path)).login
     assert login is not None
     assert isinstance(login.tokens, FetchedTokens)
@@ -75,7 +75,9 @@ def test_tokens_come_from_where_the_file_says(tmp_path: Path) -> None:
         ({"sasl__mechanism": "GSSAPI"}, "is not served, only PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER"),
     ],
 )
-def test_what_cannot_be_used_is_told(tmp_path: Path, changes: dict[str, str | None], sentence: str) -> None:
+def test_unusable_client_properties_are_reported_without_secrets(
+    tmp_path: Path, changes: dict[str, str | None], sentence: str
+) -> None:
     with pytest.raises(ConfigurationError) as caught:
         read_client_security(write(tmp_path, **changes))
     assert any(sentence in problem for problem in caught.value.problems), caught.value.problems

@@ -30,7 +30,7 @@ PAGES = {name: Path(f"{name}.md") for name in ("security", "operations", "operat
         ("operations/README.md", "operations"),
     ],
 )
-def test_a_page_is_found_by_its_name_its_path_and_its_last_part(wanted: str, page: str) -> None:
+def test_a_page_is_found_by_name_path_or_last_path_component(wanted: str, page: str) -> None:
     assert choose_page(wanted, PAGES) == page
 
 
@@ -42,18 +42,18 @@ def test_a_page_is_found_by_its_name_its_path_and_its_last_part(wanted: str, pag
         ("xyz", "`kraft docs` lists the pages"),
     ],
 )
-def test_a_name_that_means_no_page_is_refused_with_a_hint(wanted: str, hint: str) -> None:
+def test_an_unknown_page_name_is_rejected_with_a_hint(wanted: str, hint: str) -> None:
     with pytest.raises(NotFound) as refused:
         choose_page(wanted, PAGES)
     assert hint in refused.value.hint
 
 
-def test_an_unknown_page_leaves_with_the_code_of_a_missing_thing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_page_exits_with_the_not_found_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["docs", "no-such-page-at-all"]) == 3
     assert "there is no page no-such-page-at-all" in capsys.readouterr().err
 
 
-def test_a_page_is_printed_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_page_is_printed_unchanged(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["docs", "lost-quorum"]) == 0
     assert capsys.readouterr().out == (ROOT / "docs/operations/lost-quorum.md").read_text()
 
@@ -79,11 +79,11 @@ def hints() -> Iterator[tuple[str, str]]:
         yield path.relative_to(ROOT).as_posix(), path.read_text()
 
 
-def test_no_hint_names_a_page_by_a_path_that_only_a_clone_has() -> None:
+def test_no_hint_names_a_page_by_a_repository_path() -> None:
     assert [(place, found) for place, text in hints() for found in PATH.findall(text)] == []
 
 
-def test_every_page_that_a_hint_names_is_there() -> None:
+def test_every_page_named_in_a_hint_exists() -> None:
     pages = find_pages(directory())
     named = {name for _, text in hints() for name in COMMAND.findall(text)}
     assert {"lost-quorum", "full-disk", "configuration"} <= named

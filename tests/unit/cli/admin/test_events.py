@@ -46,13 +46,13 @@ def shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
     return ask
 
 
-def test_the_newest_events_come_first(shown: Callable[..., dict[str, Any]]) -> None:
+def test_the_newest_events_are_printed_first(shown: Callable[..., dict[str, Any]]) -> None:
     document = shown("--count", "3")
     assert [each["fields"]["n"] for each in document["events"]] == [KEPT - 1, KEPT - 2, KEPT - 3]
     assert document["last_id"] == FIRST_ID + KEPT - 1
 
 
-def test_a_kind_is_looked_for_among_all_events(shown: Callable[..., dict[str, Any]]) -> None:
+def test_the_kind_filter_searches_all_events(shown: Callable[..., dict[str, Any]]) -> None:
     assert [each["fields"]["n"] for each in shown("--kind", "leader")["events"]] == [KEPT - 3]
 
 

@@ -44,7 +44,7 @@ def codes(*partitions: tuple[int, tuple[int, ...], tuple[int, ...]], minimum: in
     return [reason.code for reason in judge(facts).reasons]
 
 
-def test_writes_that_are_refused_are_found() -> None:
+def test_partitions_that_are_leaderless_under_min_isr_or_under_replicated_are_reported() -> None:
     assert codes((1, (1, 2, 3), (1, 2, 3))) == []
     whole = (1, (1, 2, 3), (1, 2, 3))
     assert codes(whole, (1, (1, 2), (1,)), minimum=2) == ["under_min_isr_partitions", "under_replicated_partitions"]
@@ -52,7 +52,7 @@ def test_writes_that_are_refused_are_found() -> None:
     assert codes((-1, (1,), (1,)), minimum=3) == ["leaderless_partitions"]
 
 
-def test_a_voter_that_lags_is_found_by_the_clock_of_the_leader() -> None:
+def test_a_lagging_voter_is_found_by_the_clock_of_the_leader() -> None:
     voters = [(1, 50, 100_000), (2, 50, 99_000), (3, 20, 90_000), (4, 0, -1)]
     found = voter_facts(voters, 1, now_ms=500_000)
     assert [(voter.lag, voter.behind_ms, voter.is_current) for voter in found] == [
@@ -63,7 +63,7 @@ def test_a_voter_that_lags_is_found_by_the_clock_of_the_leader() -> None:
     ]
 
 
-def test_a_topic_that_has_gone_meanwhile_holds_up_no_verdict() -> None:
+def test_a_topic_deleted_meanwhile_does_not_block_the_verdict() -> None:
     asked = []
 
     async def answer(request: Any, _: int | None) -> DescribeConfigsResponse:
@@ -79,7 +79,7 @@ def test_a_topic_that_has_gone_meanwhile_holds_up_no_verdict() -> None:
     assert asked == [["gone", "t"]]
 
 
-def test_a_verdict_that_cannot_be_read_as_of_another_release_is_given_here(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_verdict_of_another_release_is_computed_locally(monkeypatch: pytest.MonkeyPatch) -> None:
     async def told(_: object) -> dict[str, Any]:
         return {"is_healthy": "nearly"}
 
@@ -95,7 +95,7 @@ def test_a_verdict_that_cannot_be_read_as_of_another_release_is_given_here(monke
     Universe(1).run(main)
 
 
-def test_doctor_notes_the_warnings_of_the_health_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_reports_the_warnings_of_the_health_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main(universe: Universe) -> None:
         async def nothing(*_: object) -> Any:
             raise AssertionError("nobody is asked")

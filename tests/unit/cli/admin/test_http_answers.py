@@ -54,7 +54,7 @@ PAGE = b'{"data": [' + EVENT + b'], "missed": false, "last_id": 1}'
 
 @pytest.mark.parametrize("body", [b"<html>", b"\xff", b"[]", b"null", b'{"data": 1}', b'{"data": [{}]}', PAGE])
 @pytest.mark.parametrize("words", ["events", "elections losses"])
-def test_an_answer_that_makes_no_sense_is_said(
+def test_an_invalid_http_response_is_reported(
     words: str, body: bytes, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(_Damaged, "body", body)
@@ -65,7 +65,7 @@ def test_an_answer_that_makes_no_sense_is_said(
 
 
 @pytest.mark.parametrize("words", ["events", "elections losses"])
-def test_an_answer_that_breaks_off_is_said(
+def test_a_truncated_http_response_is_reported(
     words: str, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(_Damaged, "body", b'{"data": [')
@@ -84,7 +84,7 @@ def test_an_answer_that_breaks_off_is_said(
         b"id: x\nevent: missed\ndata: {}\n\n",
     ],
 )
-def test_a_stream_that_makes_no_sense_is_said(
+def test_an_invalid_stream_is_reported(
     body: bytes, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(_Damaged, "body", body)
@@ -93,7 +93,7 @@ def test_a_stream_that_makes_no_sense_is_said(
     assert capsys.readouterr().err.startswith(f"kraft: {url} answers what no node does: ")
 
 
-def test_a_bundle_is_written_though_an_answer_breaks_off(
+def test_a_bundle_is_written_although_a_response_is_truncated(
     tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(bundle, "VERBS", ())
@@ -104,7 +104,7 @@ def test_a_bundle_is_written_though_an_answer_breaks_off(
     assert len(json.loads(capsys.readouterr().out)["errors"]) == len(bundle.PATHS)
 
 
-def test_a_password_in_the_address_is_refused_and_in_no_bundle(
+def test_a_password_in_the_url_is_rejected_and_in_no_bundle(
     tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(bundle, "VERBS", ())
@@ -127,7 +127,7 @@ def test_a_password_in_the_address_is_refused_and_in_no_bundle(
         (b"<html>no</html>", "<html>no</html>"),
     ],
 )
-def test_a_refusal_is_a_sentence_and_no_json(
+def test_a_refusal_is_printed_as_a_sentence_instead_of_json(
     body: bytes, said: str, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(_Damaged, "body", body)

@@ -33,7 +33,7 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.parametrize("output", [None, OutputFormat.JSON, OutputFormat.TABLE])
 @pytest.mark.parametrize("count", [1, 9000])
-def test_output_that_nobody_reads_is_no_failure(
+def test_a_closed_output_pipe_is_no_failure(
     output: OutputFormat | None, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [(number, "x" * 50) for number in range(count if output is not OutputFormat.TABLE else min(count, 1000))]
@@ -45,7 +45,9 @@ def test_output_that_nobody_reads_is_no_failure(
 @pytest.mark.parametrize(
     "words", ["storage random-uuid", "--help", "topics --help", "topics create --help", "--version"]
 )
-def test_a_verb_whose_output_nobody_reads_leaves_as_it_would(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_with_a_closed_output_pipe_exits_with_its_normal_code(
+    words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with unread(monkeypatch):
         assert main(words.split()) == 0
 
@@ -70,7 +72,7 @@ class _Terminal:
     ("answers", "code"),
     [((None,), 130), (("n\n",), 1), (("\n",), 1), (("",), 1), (("what\n", None), 130), (("what\n", "Yes\n"), 7)],
 )
-def test_a_question_is_asked_on_stderr_and_answered(
+def test_a_prompt_is_written_to_stderr_and_answered(
     answers: tuple[str | None, ...], code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def done(*_: object) -> None:
@@ -84,7 +86,7 @@ def test_a_question_is_asked_on_stderr_and_answered(
     assert "Delete t with all records? [y/N]: " in told.err
 
 
-def test_an_interruption_beside_other_failures_is_an_interruption(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interrupt_among_other_failures_is_an_interrupt(capsys: pytest.CaptureFixture[str]) -> None:
     async def question(_: Cluster) -> None:
         raise BaseExceptionGroup("both", [BaseExceptionGroup("deep", [KeyboardInterrupt()]), KraftError("broke")])
 
@@ -94,7 +96,7 @@ def test_an_interruption_beside_other_failures_is_an_interruption(capsys: pytest
     assert capsys.readouterr().err == ""
 
 
-def test_several_failures_at_once_are_told_as_the_first() -> None:
+def test_of_several_failures_the_first_is_reported() -> None:
     async def question(_: Cluster) -> None:
         raise ExceptionGroup("both", [KraftError("first"), TimeoutError("second")])
 
@@ -103,6 +105,6 @@ def test_several_failures_at_once_are_told_as_the_first() -> None:
     assert leaving.value.exit_code == 1
 
 
-def test_the_file_of_one_command_is_not_that_of_the_next(tmp_path: Path) -> None:
+def test_the_command_config_of_one_command_does_not_apply_to_the_next(tmp_path: Path) -> None:
     assert main(["topics", "list", "--command-config", str(tmp_path / "nowhere")]) == 1
     assert security_of_command() == ClientSecurity()

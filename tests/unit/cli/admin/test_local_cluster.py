@@ -39,7 +39,7 @@ def test_a_new_cluster_has_dynamic_voters_each_with_its_directory_id(tmp_path: P
     assert nodes._quorum_options(tmp_path)[0] == "--bootstrap-controllers"
 
 
-def test_a_cluster_made_with_static_voters_keeps_them(tmp_path: Path) -> None:
+def test_a_cluster_created_with_static_voters_keeps_them(tmp_path: Path) -> None:
     load_layout(tmp_path, 2, 0)
     path = tmp_path / "cluster.json"
     old = json.loads(path.read_text())
@@ -55,7 +55,7 @@ def test_a_cluster_made_with_static_voters_keeps_them(tmp_path: Path) -> None:
     assert nodes._quorum_options(tmp_path) == ["--voters", voters]
 
 
-def test_a_cluster_lives_in_a_directory_that_is_named_from_here(
+def test_a_relative_cluster_directory_is_resolved_in_the_current_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -23,7 +23,7 @@ class _Counted(list[Any]):
         return super().__iter__()
 
 
-def test_partitions_of_many_topics_are_gone_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_partition_of_many_topics_is_requested_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[TopicPartition]] = []
 
     async def offsets_at(_cluster: object, partitions: list[TopicPartition], _which: int) -> dict[TopicPartition, int]:

@@ -42,7 +42,7 @@ def topics(monkeypatch: pytest.MonkeyPatch) -> dict[str, Topic]:
     return found
 
 
-def test_what_cannot_be_planned_is_said_with_the_reason(
+def test_an_impossible_plan_is_reported_with_the_reason(
     topics: dict[str, Topic], capsys: pytest.CaptureFixture[str]
 ) -> None:
     topics["wide"] = topic("wide", (1, 2, 3), (2, 3, 1))
@@ -53,7 +53,7 @@ def test_what_cannot_be_planned_is_said_with_the_reason(
     assert told.err == "kraft: left out: wide, partitions 0, 1: 3 replicas do not fit on 2 brokers (1, 2)\n"
 
 
-def test_where_nothing_can_be_planned_that_is_a_failure(
+def test_a_plan_of_which_every_move_is_impossible_is_a_failure(
     topics: dict[str, Topic], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     topics["wide"] = topic("wide", (1, 2, 3), (2, 3, 1))
@@ -65,24 +65,20 @@ def test_where_nothing_can_be_planned_that_is_a_failure(
     assert not undo.exists()
 
 
-def test_where_all_is_well_already_the_plan_is_empty(
-    topics: dict[str, Topic], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plan_for_a_balanced_cluster_is_empty(topics: dict[str, Topic], capsys: pytest.CaptureFixture[str]) -> None:
     topics["even"] = topic("even", (1,), (2,), (3,))
     assert main(["reassignments", "plan", "even"]) == 0
     assert json.loads(capsys.readouterr().out)["partitions"] == []
 
 
-def test_the_file_that_brings_everything_back(topics: dict[str, Topic], tmp_path: Path) -> None:
+def test_the_rollback_file_restores_every_replica_list(topics: dict[str, Topic], tmp_path: Path) -> None:
     topics["narrow"] = topic("narrow", (3,), (1,))
     undo = tmp_path / "undo.json"
     assert main(["reassignments", "plan", "narrow", "--broker", "2", "--undo", str(undo)]) == 0
     assert [each["replicas"] for each in json.loads(undo.read_text(encoding="utf-8"))["partitions"]] == [[3], [1]]
 
 
-def test_a_file_that_cannot_be_written_is_refused_before_anybody_is_asked(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unwritable_file_is_rejected_before_the_prompt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for undo in (tmp_path, tmp_path / "nowhere" / "undo.json"):
         assert main(["reassignments", "plan", "--undo", str(undo), "-b", "127.0.0.1:1"]) == 2
     kept = tmp_path / "kept.json"

@@ -31,7 +31,7 @@ async def refuse_one(request: Any, _: int | None) -> Any:
 
 
 @pytest.mark.usefixtures("_ten_lines")
-def test_what_was_acknowledged_before_a_failure_is_told(
+def test_records_acknowledged_before_a_failure_are_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("kraft.cli.admin.produce.ask", asker({"t": [1, 1]}, refuse_one))
@@ -52,7 +52,7 @@ def test_what_was_acknowledged_before_a_failure_is_told(
 
 
 @pytest.mark.usefixtures("_ten_lines")
-def test_without_json_it_is_told_on_stderr_alone(
+def test_without_json_a_failed_produce_is_reported_on_stderr_only(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("kraft.cli.admin.produce.ask", asker({"t": [1, 1]}, refuse_one))
@@ -66,7 +66,7 @@ def test_without_json_it_is_told_on_stderr_alone(
 
 
 @pytest.mark.usefixtures("_ten_lines")
-def test_what_went_well_has_no_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_successful_produce_has_no_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     async def take(request: Any, _: int | None) -> Any:
         return stored(dict.fromkeys(sent(request), (ErrorCode.NONE, 0)))
 

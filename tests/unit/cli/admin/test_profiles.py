@@ -30,7 +30,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().err
 
 
-def test_a_profile_is_made_shown_used_and_removed(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_profile_is_created_shown_used_and_removed(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["profiles", "set", "prod", "bootstrap-server=127.0.0.1:1", "admin=http://127.0.0.1:2"]) == 0
     assert main(["profiles", "set", "prod", "admin=", "command-config=relative"]) == 0
     assert file.stat().st_mode & 0o777 == 0o600
@@ -45,7 +45,7 @@ def test_a_profile_is_made_shown_used_and_removed(file: Path, capsys: pytest.Cap
     assert read_profiles(file) == {}
 
 
-def test_a_name_wins_over_the_environment_and_an_option_over_a_name(
+def test_a_named_profile_overrides_the_environment_and_an_option_overrides_the_profile(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_profiles(file, {"prod": {"bootstrap-server": "127.0.0.1:1"}})
@@ -60,7 +60,7 @@ def test_a_name_wins_over_the_environment_and_an_option_over_a_name(
     assert "127.0.0.1:3 " in capsys.readouterr().err
 
 
-def test_a_name_that_there_is_not_asks_nobody(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_profile_sends_no_request(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "there is no 'prod'" in refusal(capsys, "--profile", "prod")
     write_profiles(file, {"test": {}})
     assert "which has test" in refusal(capsys, "--profile", "prod")
@@ -76,7 +76,7 @@ def test_a_name_that_there_is_not_asks_nobody(file: Path, capsys: pytest.Capture
         ("x" * (1 << 20) + "y", "more than 1048576 bytes"),
     ],
 )
-def test_a_file_that_says_something_else_is_refused(file: Path, text: str, said: str) -> None:
+def test_an_invalid_profile_file_is_rejected(file: Path, text: str, said: str) -> None:
     file.parent.mkdir()
     file.write_text(text)
     file.chmod(0o600)
@@ -85,7 +85,7 @@ def test_a_file_that_says_something_else_is_refused(file: Path, text: str, said:
     assert said in "\n".join(refused.value.problems)
 
 
-def test_a_file_that_others_may_write_to_is_refused(file: Path) -> None:
+def test_a_profile_file_writable_by_others_is_rejected(file: Path) -> None:
     write_profiles(file, {"p": {}})
     file.chmod(0o622)
     with pytest.raises(ConfigurationError) as refused:
@@ -94,19 +94,19 @@ def test_a_file_that_others_may_write_to_is_refused(file: Path) -> None:
 
 
 @pytest.mark.parametrize("setting", ["port=1", "bootstrap-server=nowhere:x"])
-def test_a_setting_that_cannot_be_meant_is_wrong_usage(file: Path, setting: str) -> None:
+def test_an_invalid_profile_setting_is_wrong_usage(file: Path, setting: str) -> None:
     assert main(["profiles", "set", "p", setting]) == 2
     assert not file.exists()
 
 
-def test_where_the_file_is() -> None:
+def test_the_profile_file_is_found_by_its_variable_then_xdg_config_home_then_the_home_directory() -> None:
     assert profiles_path({"KRAFT_PROFILES": "/a/b"}) == Path("/a/b")
     assert profiles_path({"XDG_CONFIG_HOME": "/c"}) == Path("/c/kraft/profiles.toml")
     assert profiles_path({}) == Path.home() / ".config/kraft/profiles.toml"
 
 
 @given(st.dictionaries(st.text(max_size=5), st.dictionaries(st.sampled_from(sorted(VARIABLES)), st.text(max_size=9))))
-def test_what_is_written_is_read_again(tmp_path_factory: pytest.TempPathFactory, profiles: Profiles) -> None:
+def test_a_written_profile_is_read_back(tmp_path_factory: pytest.TempPathFactory, profiles: Profiles) -> None:
     path = tmp_path_factory.getbasetemp() / "written.toml"
     write_profiles(path, profiles)
     assert read_profiles(path) == profiles

@@ -20,12 +20,12 @@ def replica(node_id: int, disk: bytes, last_fetch_ms: int) -> QuorumReplica:
     )
 
 
-def test_of_a_replaced_disk_and_the_new_one_the_new_one_is_meant() -> None:
+def test_of_a_replaced_directory_and_its_successor_the_successor_is_chosen() -> None:
     old, new = replica(2, b"old", 5_000), replica(2, b"new", 5_000 + FETCHES_STILL_MS)
     assert _only_directory((new, old, replica(3, b"other", 9_000)), 2, "observer") == b"new"
 
 
-def test_two_disks_that_both_fetch_are_not_chosen_between() -> None:
+def test_two_directories_that_both_fetch_are_ambiguous() -> None:
     first, second = replica(2, b"first", 5_000), replica(2, b"second", 5_000 + FETCHES_STILL_MS - 1)
     with pytest.raises(NotFound, match="2 directories"):
         _only_directory((first, second), 2, "observer")
@@ -55,10 +55,10 @@ def directory_of(monkeypatch: pytest.MonkeyPatch, *, is_gone: bool) -> bytes:
     return trio.run(ask, clock=trio.testing.MockClock(autojump_threshold=0))
 
 
-def test_a_disk_that_was_replaced_a_moment_ago_is_known_by_its_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recently_replaced_directory_is_recognized_by_its_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     assert directory_of(monkeypatch, is_gone=True) == b"new"
 
 
-def test_disks_that_both_go_on_are_named_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_directories_that_both_keep_fetching_are_named_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NotFound, match="2 directories"):
         directory_of(monkeypatch, is_gone=False)

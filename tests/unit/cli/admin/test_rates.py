@@ -20,7 +20,7 @@ A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b",
 LEADERS = {A0: 1, A1: 2, B0: 1}
 
 
-def test_records_are_counted_by_partition_topic_and_leader() -> None:
+def test_record_rates_are_summed_by_partition_topic_and_leader() -> None:
     before, after = Look(10, {A0: 0, A1: 5, B0: 7}, LEADERS), Look(12, {A0: 20, A1: 5, B0: 9}, LEADERS)
     assert partition_rates(before, after) == [
         Rate("a-0", 10.0, leader=1),
@@ -31,19 +31,19 @@ def test_records_are_counted_by_partition_topic_and_leader() -> None:
     assert broker_rates(before, after) == [Rate("1", 11.0, 2), Rate("2", 0.0, 1)]
 
 
-def test_what_is_new_or_was_made_anew_has_no_rate_yet() -> None:
+def test_a_new_or_recreated_partition_has_no_rate_yet() -> None:
     rates = partition_rates(Look(0, {A0: 100}, LEADERS), Look(1, {A0: 3, B0: 50}, LEADERS))
     assert [rate.records_per_second for rate in rates] == [0, 0]
 
 
-def test_a_group_that_catches_up_is_told_when_it_will_have() -> None:
+def test_a_group_that_catches_up_has_an_estimated_time() -> None:
     before = Look(0, {A0: 100, A1: 50}, LEADERS, {"g": {A0: 0, A1: 50}})
     after = Look(10, {A0: 150, A1: 50}, LEADERS, {"g": {A0: 100, A1: 50}})
     assert group_rates(before, after) == [GroupRate("g", "a", 50, 10.0, -5.0)]
     assert group_rates(before, after)[0].caught_up_in == 10.0
 
 
-def test_a_group_that_falls_behind_or_stands_is_not_told_so() -> None:
+def test_a_group_that_falls_behind_or_stalls_has_no_estimated_time() -> None:
     before = Look(0, {A0: 100}, LEADERS, {"g": {A0: 90}})
     after = Look(10, {A0: 200}, LEADERS, {"g": {A0: 90}})
     [found] = group_rates(before, after)
@@ -51,13 +51,13 @@ def test_a_group_that_falls_behind_or_stands_is_not_told_so() -> None:
     assert GroupRate("g", "a", 0, 0, 0).caught_up_in == 0
 
 
-def test_a_partition_whose_end_is_unknown_does_not_count() -> None:
+def test_a_partition_with_an_unknown_end_does_not_count() -> None:
     after = Look(10, {A0: 200}, LEADERS, {"g": {A0: 150, A1: 3}, "h": {B0: 1}})
     assert group_rates(Look(0, {}, {}), after) == [GroupRate("g", "a", 50, 0, 0), GroupRate("h", "b", 0, 0, 0)]
 
 
 @given(st.dictionaries(st.sampled_from(sorted(LEADERS)), st.tuples(st.integers(0, 99), st.integers(0, 99))))
-def test_sums_agree(ends: dict[TopicPartition, tuple[int, int]]) -> None:
+def test_rates_add_up_to_the_same_sum(ends: dict[TopicPartition, tuple[int, int]]) -> None:
     before = Look(0, {place: first for place, (first, _) in ends.items()}, LEADERS)
     after = Look(4, {place: last for place, (_, last) in ends.items()}, LEADERS)
     sums = [

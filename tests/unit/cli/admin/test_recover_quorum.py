@@ -62,7 +62,7 @@ def contents(directory: Path) -> dict[str, bytes]:
     }
 
 
-def test_a_dry_run_reports_what_is_known_and_what_may_be_lost(
+def test_a_dry_run_reports_the_known_state_and_the_possible_loss(
     properties: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = contents(tmp_path)
@@ -83,7 +83,7 @@ def test_a_dry_run_reports_what_is_known_and_what_may_be_lost(
 
 
 @pytest.mark.parametrize(("typed", "code"), [(f"{CLUSTER}\n", 0), ("y\n", 1), ("", 1)])
-def test_the_cluster_id_has_to_be_typed(
+def test_the_cluster_id_must_be_typed(
     properties: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -100,7 +100,7 @@ def test_the_cluster_id_has_to_be_typed(
     assert (contents(tmp_path) == before) == (code == 1)
 
 
-def test_run_again_it_does_nothing(properties: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_second_recovery_does_nothing(properties: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert recover(properties, SURE) == 0
     done = contents(tmp_path)
     capsys.readouterr()
@@ -111,7 +111,7 @@ def test_run_again_it_does_nothing(properties: Path, tmp_path: Path, capsys: pyt
     assert contents(tmp_path) == done
 
 
-def test_a_voter_that_answers_is_named(
+def test_a_voter_that_responds_is_named(
     properties: Path, tmp_path: Path, ports: list[int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = contents(tmp_path)
@@ -121,7 +121,7 @@ def test_a_voter_that_answers_is_named(
     assert contents(tmp_path) == before
 
 
-def test_directories_in_use_or_of_another_node_or_not_formatted_are_refused(
+def test_directories_in_use_of_another_node_or_unformatted_are_rejected(
     properties: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = contents(tmp_path)

@@ -30,14 +30,14 @@ T0 = TopicPartition("t", 0)
 
 
 @pytest.mark.parametrize("replicas", ['"12"', "5", "[]", '["x"]', "[1.5]", "[1, 1]", "[true]"])
-def test_a_file_whose_replicas_are_no_brokers_is_wrong_usage(tmp_path: Path, replicas: str) -> None:
+def test_a_reassignment_file_with_invalid_brokers_is_wrong_usage(tmp_path: Path, replicas: str) -> None:
     file = tmp_path / "moves.json"
     file.write_text(f'{{"partitions": [{{"topic": "t", "partition": 0, "replicas": {replicas}}}]}}', encoding="utf-8")
     with pytest.raises(typer.BadParameter, match="t-0"):
         read_file(file)
 
 
-def test_an_election_that_is_not_needed_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unneeded_election_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
     show_outcomes([Outcome(T0, ErrorCode.ELECTION_NOT_NEEDED, "the preferred replica leads")], None)
     assert "ELECTION_NOT_NEEDED" in capsys.readouterr().out
     with pytest.raises(typer.Exit):
@@ -45,12 +45,12 @@ def test_an_election_that_is_not_needed_is_no_failure(capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:x", "http://127.0.0.1:99999", "http://[::1"])
-def test_an_admin_that_is_no_url_is_said(url: str) -> None:
+def test_an_invalid_admin_url_is_reported(url: str) -> None:
     with pytest.raises(KraftError, match="is not a URL"):
         http_api.open_admin(url, "/", {})
 
 
-def test_a_password_that_is_for_encrypted_connections_leaves_by_no_other(
+def test_a_password_meant_for_encrypted_connections_is_not_sent_over_plain_ones(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "client.properties"
@@ -64,7 +64,7 @@ def test_a_password_that_is_for_encrypted_connections_leaves_by_no_other(
     assert "wonderland" not in told
 
 
-def test_something_else_that_answers_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_foreign_server_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def answers_otherwise(*_: object, **__: object) -> None:
         raise http.client.BadStatusLine("SSH-2.0")
 
@@ -73,7 +73,7 @@ def test_something_else_that_answers_is_said(monkeypatch: pytest.MonkeyPatch) ->
         http_api.open_admin("http://127.0.0.1:22", "/", {})
 
 
-def test_a_disk_that_failed_is_shown_beside_the_others() -> None:
+def test_a_failed_log_directory_is_shown_beside_the_others() -> None:
     async def answer(*_: object) -> DescribeLogDirsResponse:
         failed = DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir="/b")
         return DescribeLogDirsResponse(
@@ -97,7 +97,7 @@ def test_a_disk_that_failed_is_shown_beside_the_others() -> None:
         "quorum add-voter 1 --directory-id nonsense --endpoint a:1",
     ],
 )
-def test_what_is_typed_wrong_is_wrong_usage_whether_a_cluster_is_there_or_not(words: str) -> None:
+def test_a_typing_error_is_wrong_usage_with_or_without_a_cluster(words: str) -> None:
     assert main([*words.split(), "-b", "127.0.0.1:1"]) == 2
 
 
@@ -119,7 +119,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> ScriptedCluster:
 
 @pytest.mark.parametrize(("noun", "function"), [("groups", "groups.delete_group"), ("topics", "topics.delete_topic")])
 @pytest.mark.usefixtures("scripted")
-def test_one_that_cannot_be_deleted_keeps_no_other_and_is_told(
+def test_an_item_that_cannot_be_deleted_is_reported_and_blocks_no_other(
     noun: str, function: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def delete(_: ScriptedCluster, name: str) -> None:

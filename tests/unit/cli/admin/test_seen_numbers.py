@@ -16,7 +16,7 @@ def seen(numbers: list[tuple[int, int]]) -> SeenNumbers:
 
 
 @given(numbers=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 2)), max_size=120))
-def test_it_tells_what_counting_one_by_one_tells(numbers: list[tuple[int, int]]) -> None:
+def test_ranges_of_seen_numbers_give_the_same_result_as_counting_singly(numbers: list[tuple[int, int]]) -> None:
     found, values = seen(numbers), [number for number, _ in numbers]
     highest = max(values, default=-1)
     missing = [number for number in range(highest + 1) if number not in values]
@@ -31,7 +31,7 @@ def test_it_tells_what_counting_one_by_one_tells(numbers: list[tuple[int, int]])
     assert found.late == late
 
 
-def test_a_whole_run_is_one_range_whatever_its_order() -> None:
+def test_a_complete_run_is_one_range_in_any_order() -> None:
     found = seen([(number, 0) for number in (*range(0, 1000, 2), *range(999, 0, -2))])
     assert (found.missing, found.twice, list(found.holes())) == (0, 0, [])
     assert len(found._starts) == 1

@@ -12,7 +12,7 @@ from kraft.spark.jobs.running import Notice, Progress, Work
 from kraft.spark.jobs.tally import Kind, Tally, verdict
 
 
-def test_a_comparison_is_told_with_what_differs_and_what_was_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_comparison_reports_differences_and_left_out_records(capsys: pytest.CaptureFixture[str]) -> None:
     tallies = [
         Tally(0, 0, Kind.GONE_LEFT, 5, 0, 5, 0, None, 0),
         Tally(0, 0, Kind.LEFT_ONLY, 2, 2, 0, 7, 7, None),
@@ -29,14 +29,14 @@ def test_a_comparison_is_told_with_what_differs_and_what_was_left_out(capsys: py
     )
 
 
-def test_where_sides_agree_whole_there_are_facts_alone() -> None:
+def test_sides_that_agree_completely_are_reported_as_facts_only() -> None:
     (facts,) = verdict_tables(
         verdict([Tally(0, 0, Kind.SAME, 3, 3, 3, 5, 5, 5)], "place in the partition", aligned=True)
     )
     assert ("agree", True) in facts.rows
 
 
-def test_configurations_are_one_fact() -> None:
+def test_configurations_are_printed_as_one_fact() -> None:
     summary = {"configs": {"a": "1", "b": "2"}, "differences": [], "left_out": []}
     assert verdict_tables(summary)[0].rows == [("configs", "a=1, b=2")]
 
@@ -61,7 +61,7 @@ def said_of(
     return capsys.readouterr().err
 
 
-def test_warnings_are_said_in_any_case_and_the_rest_unless_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+def test_warnings_are_always_printed_and_other_lines_unless_quiet(capsys: pytest.CaptureFixture[str]) -> None:
     told: list[tuple[float, Notice | Progress | Work]] = [
         (0, Notice("created")),
         (0, Notice("shorter", is_warning=True)),
@@ -77,7 +77,9 @@ def test_warnings_are_said_in_any_case_and_the_rest_unless_quiet(capsys: pytest.
     assert said_of(told, capsys, quiet=True) == "warning: shorter\n"
 
 
-def test_what_begins_is_said_at_once_and_how_far_it_is_every_few_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_start_of_work_is_printed_immediately_and_progress_every_few_seconds(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     told: list[tuple[float, Notice | Progress | Work]] = [
         (0, Work("starting Spark")),
         (1, Work("checking files")),
@@ -99,14 +101,14 @@ def test_what_begins_is_said_at_once_and_how_far_it_is_every_few_seconds(capsys:
     ]
 
 
-def test_how_much_is_left_is_told_where_the_whole_is_known() -> None:
+def test_the_remaining_share_is_printed_where_the_total_is_known() -> None:
     assert left_seconds(Progress(2, 100, 1.0, behind=300), None, 10.0) == 60
     assert left_seconds(Progress(2, 100), None, 10.0) == 0
     assert left_seconds(Progress(1, 100, behind=300), None, 0.0) == 0
     assert [duration(each) for each in (9, 75, 3720)] == ["9 s", "1 min 15 s", "1 h 2 min"]
 
 
-def test_what_threads_say_at_a_terminal_is_drawn_and_taken_away(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_on_a_terminal_is_drawn_and_erased(capsys: pytest.CaptureFixture[str]) -> None:
     printer = Printer(False, is_terminal=True)
     printer.say(Work("starting Spark"))
     printer.say(Notice("created [topic]"))
@@ -124,7 +126,7 @@ def test_what_threads_say_at_a_terminal_is_drawn_and_taken_away(capsys: pytest.C
         (["archive", "t", __file__], 2, "is a file"),
     ],
 )
-def test_a_path_of_no_use_is_told_before_spark_starts(
+def test_an_unusable_path_is_reported_before_spark_starts(
     arguments: list[str],
     code: int,
     told: str,

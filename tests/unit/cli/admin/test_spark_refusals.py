@@ -98,7 +98,7 @@ def jobs(lines: str, directory: Path) -> list[tuple[str, ...]]:
     ]
 
 
-def test_a_broker_that_cannot_be_reached_ends_each_job(
+def test_an_unreachable_broker_fails_each_job(
     broker: GuardedCluster, refused: Refused, lines: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any) -> Any:
@@ -110,7 +110,7 @@ def test_a_broker_that_cannot_be_reached_ends_each_job(
     assert not (tmp_path / "archive").exists()
 
 
-def test_a_broker_that_does_not_answer_gets_a_few_seconds_in_all(
+def test_an_unresponsive_broker_fails_a_job_within_seconds(
     broker: GuardedCluster, refused: Refused, lines: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited: list[float] = []
@@ -125,7 +125,7 @@ def test_a_broker_that_does_not_answer_gets_a_few_seconds_in_all(
     assert sum(waited) < 3
 
 
-def test_a_topic_that_is_not_there_is_told_to_each_job_that_reads_it(
+def test_a_missing_topic_is_reported_by_each_job_that_reads_it(
     broker: GuardedCluster, refused: Refused, tmp_path: Path
 ) -> None:
     for each in (
@@ -138,7 +138,7 @@ def test_a_topic_that_is_not_there_is_told_to_each_job_that_reads_it(
         assert "nowhere" in refused(3, *each)
 
 
-def test_a_topic_that_cannot_be_made_is_told(broker: GuardedCluster, refused: Refused, lines: str) -> None:
+def test_a_topic_that_cannot_be_created_is_reported(broker: GuardedCluster, refused: Refused, lines: str) -> None:
     broker.create_code = ErrorCode.INVALID_REPLICATION_FACTOR
     assert "topic new cannot be created at h:1" in refused(1, "ingest", lines, "--topic", "new")
     broker.create_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -146,7 +146,7 @@ def test_a_topic_that_cannot_be_made_is_told(broker: GuardedCluster, refused: Re
     assert not broker.created
 
 
-def test_a_right_that_is_missing_is_told_by_topic(
+def test_a_missing_permission_is_reported_by_topic(
     broker: GuardedCluster, refused: Refused, lines: str, tmp_path: Path
 ) -> None:
     broker.operations["t"] = 1 << Operation.DESCRIBE
@@ -173,7 +173,7 @@ def test_a_right_that_is_missing_is_told_by_topic(
         ("a.csv", b"key\n1\n", ("--format", "avro"), "a.csv is no Avro file that can be read"),
     ],
 )
-def test_a_key_or_a_format_that_the_first_records_do_not_have_is_told(
+def test_a_key_or_format_that_does_not_fit_the_first_records_is_reported(
     broker: GuardedCluster,
     refused: Refused,
     tmp_path: Path,
@@ -188,7 +188,7 @@ def test_a_key_or_a_format_that_the_first_records_do_not_have_is_told(
     assert told in refused(1, "ingest", str(tmp_path / "in"), "--topic", "t", "--key", "key", *options)
 
 
-def test_columns_are_those_of_the_first_files_and_of_their_directories(
+def test_columns_come_from_the_first_files_and_their_directories(
     broker: GuardedCluster, refused: Refused, tmp_path: Path
 ) -> None:
     for day in (1, 2):
@@ -198,7 +198,7 @@ def test_columns_are_those_of_the_first_files_and_of_their_directories(
     assert "there is no column key; there are c1, c2, day" in told
 
 
-def test_what_only_spark_can_tell_is_left_to_it(broker: GuardedCluster, tmp_path: Path) -> None:
+def test_checks_that_only_spark_can_make_are_left_to_spark(broker: GuardedCluster, tmp_path: Path) -> None:
     from kraft.spark.jobs.access import Access
     from kraft.spark.jobs.ingest import Ingest, check_ingest
 
@@ -214,7 +214,7 @@ def test_what_only_spark_can_tell_is_left_to_it(broker: GuardedCluster, tmp_path
         check_ingest(Ingest(path=str(tmp_path / name), topic="t", at=at, format=file_format, key="key"), {})
 
 
-def test_a_checkpoint_of_another_job_and_one_in_use_are_told(
+def test_a_checkpoint_of_another_job_or_in_use_is_reported(
     broker: GuardedCluster, refused: Refused, lines: str, tmp_path: Path
 ) -> None:
     state = tmp_path / "state"
@@ -231,7 +231,7 @@ def test_a_checkpoint_of_another_job_and_one_in_use_are_told(
     assert "is a file" in refused(1, *ingest[:-1], f"{lines}/state")
 
 
-def test_an_archive_that_is_none_is_told(broker: GuardedCluster, refused: Refused, tmp_path: Path) -> None:
+def test_a_directory_that_is_no_archive_is_reported(broker: GuardedCluster, refused: Refused, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert "holds no archive" in refused(3, "compact", str(tmp_path / "empty"))
     assert "holds no archive" in refused(3, "verify", "t", "--with-archive", str(tmp_path / "empty"))
@@ -239,7 +239,7 @@ def test_an_archive_that_is_none_is_told(broker: GuardedCluster, refused: Refuse
     assert "archives of several topics" in refused(1, "archive", "t", str(tmp_path))
 
 
-def test_a_target_that_does_not_fit_its_source_is_told(broker: GuardedCluster, refused: Refused) -> None:
+def test_a_target_that_does_not_fit_its_source_is_reported(broker: GuardedCluster, refused: Refused) -> None:
     assert "t would be copied to itself" in refused(1, "mirror", "t", "--to", "h:1")
     broker.topics["small"] = broker.topics["t"][:1]
     told = refused(1, "mirror", "t", "--to", "h:1", "--target-topic", "small")
@@ -247,7 +247,7 @@ def test_a_target_that_does_not_fit_its_source_is_told(broker: GuardedCluster, r
     assert "copied to themselves" in refused(1, "mirror", "--topics-pattern", "t", "--to", "h:1")
 
 
-def test_a_dry_run_tells_the_plan_without_spark_and_writes_nothing(
+def test_a_dry_run_prints_the_plan_without_spark_and_writes_nothing(
     broker: GuardedCluster,
     lines: str,
     tmp_path: Path,
@@ -280,7 +280,7 @@ def test_a_dry_run_tells_the_plan_without_spark_and_writes_nothing(
     assert main(["spark", "archive", "nowhere", str(tmp_path / "archive"), "--dry-run"]) == 3
 
 
-def test_a_file_that_cannot_be_read_is_told(
+def test_an_unreadable_file_is_reported(
     broker: GuardedCluster, refused: Refused, lines: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kraft.spark.jobs.early_files.os.access", lambda path, _: not str(path).endswith(".json"))

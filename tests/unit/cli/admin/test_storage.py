@@ -30,7 +30,7 @@ def properties(tmp_path: Path) -> Path:
     return path
 
 
-def test_formatting_writes_what_a_controller_begins_with(
+def test_formatting_writes_the_initial_metadata_of_a_controller(
     properties: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["storage", "format", "-t", CLUSTER, "-c", str(properties), "--standalone"]) == 0
@@ -62,7 +62,7 @@ def test_formatting_writes_what_a_controller_begins_with(
     assert (voter.key.id, [tuple(endpoint) for endpoint in voter.endpoints]) == (5, [("CONTROLLER", "127.0.0.1", 7002)])
 
 
-def test_what_is_formatted_is_told_and_not_formatted_again(
+def test_a_formatted_directory_is_reported_and_not_formatted_again(
     properties: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["storage", "format", "-t", CLUSTER, "-c", str(properties), "-s"]
@@ -92,9 +92,7 @@ def test_what_is_formatted_is_told_and_not_formatted_again(
     assert (tmp_path / "a/meta.properties").read_bytes() == before
 
 
-def test_what_is_wrong_with_directories_is_told(
-    properties: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_invalid_directories_are_reported(properties: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a").mkdir()
     assert main(["storage", "info", "-c", str(properties)]) == 1
     assert capsys.readouterr().out == (
@@ -153,7 +151,7 @@ def test_what_is_wrong_with_directories_is_told(
         (("-s", "-c", "/nowhere.properties"), 2, "/nowhere.properties"),
     ],
 )
-def test_refusals_touch_nothing(
+def test_rejected_formatting_changes_no_file(
     properties: Path,
     tmp_path: Path,
     arguments: tuple[str, ...],
@@ -168,7 +166,7 @@ def test_refusals_touch_nothing(
     assert not (tmp_path / "a").exists()
 
 
-def test_credentials_are_written_for_the_first_controller(
+def test_scram_credentials_are_written_for_the_first_controller(
     properties: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     secret = 'salt="MWx2NHBkbnc0ZndxN25vdGN4bTB5NTFmNw==",saltedpassword="mT0yyUUxnlJaC99HXgRTSYlbuqa4FSGtJCJfTMvjYCE="'
@@ -193,7 +191,7 @@ def test_credentials_are_written_for_the_first_controller(
         assert (len(carol.salt), len(carol.stored_key), len(carol.server_key)) == (24, 32, 32)
 
 
-def test_the_first_voters_of_a_quorum_of_several_are_written_down(
+def test_the_initial_voters_of_a_quorum_of_several_are_written(
     properties: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mine, other = "4L6g3nShT-eMCtK--X86sg", "4L6g3nShT-eMCtK--X86sQ"
@@ -204,7 +202,7 @@ def test_the_first_voters_of_a_quorum_of_several_are_written_down(
     assert made[f"{tmp_path}/b"] != made[f"{tmp_path}/a"]
 
 
-def test_a_member_of_a_fixed_quorum_is_formatted_by_the_options_of_kraft_node(
+def test_a_member_of_a_static_quorum_is_formatted_with_the_options_of_kraft_node(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The file is the same on all nodes: number, directory and voters are on the command line."""
@@ -219,7 +217,7 @@ def test_a_member_of_a_fixed_quorum_is_formatted_by_the_options_of_kraft_node(
     assert [record.name for record in records if isinstance(record, UserScramCredentialRecord)] == ["alice"]
 
 
-def test_random_uuids_differ_and_are_kafkas(capsys: pytest.CaptureFixture[str]) -> None:
+def test_random_uuids_differ_and_have_kafkas_form(capsys: pytest.CaptureFixture[str]) -> None:
     made = []
     for _ in range(2):
         assert main(["storage", "random-uuid"]) == 0

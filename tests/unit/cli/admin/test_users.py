@@ -29,7 +29,7 @@ class Terminal(io.StringIO):
         (["remove", "alice"], "", "nobody is there to be asked"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_without_showing_a_password(
+def test_invalid_users_are_rejected_without_showing_a_password(
     arguments: list[str],
     typed: str,
     said: str,
@@ -43,7 +43,7 @@ def test_what_cannot_be_meant_is_refused_without_showing_a_password(
     assert "secret" not in told
 
 
-def test_on_a_terminal_a_password_is_asked_for_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_prompts_for_a_password_without_echo(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[dict[str, object]] = []
 
     def prompt(text: str, **how: object) -> str:

@@ -57,7 +57,7 @@ async def come_back(cluster: ScriptedCluster) -> None:
 
 
 @pytest.mark.parametrize(("leader", "first"), [(-1, answer), (1, answer_as_no_leader)])
-def test_reading_goes_on_when_a_leader_comes_back_and_says_once_what_it_waits_for(
+def test_consume_resumes_when_a_leader_returns_and_reports_its_wait_once(
     leader: int, first: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("kraft.cli.admin.consume.ask", asker({"t": [leader]}, first, come_back))
@@ -70,7 +70,7 @@ def test_reading_goes_on_when_a_leader_comes_back_and_says_once_what_it_waits_fo
 
 
 @pytest.mark.parametrize(("leader", "first"), [(-1, answer), (1, answer_as_no_leader)])
-def test_reading_that_has_a_timeout_ends_with_it(
+def test_consume_with_a_timeout_ends_at_it(
     leader: int, first: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     lasted: list[float] = []
@@ -86,7 +86,7 @@ def test_reading_that_has_a_timeout_ends_with_it(
     assert "t-0" in capfd.readouterr().err
 
 
-def test_a_group_that_nobody_coordinates_is_waited_for_no_longer(
+def test_a_group_without_a_coordinator_is_awaited_only_until_the_timeout(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async def nobody(_: FindCoordinatorRequest, __: int | None) -> Any:
@@ -107,6 +107,6 @@ def test_a_group_that_nobody_coordinates_is_waited_for_no_longer(
     assert "kraft: waiting: coordinator of group g" in capfd.readouterr().err
 
 
-def test_a_topic_that_there_is_not_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_topic_is_reported_immediately(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kraft.cli.admin.consume.ask", asker({}, answer))
     assert main(["consume", "t"]) == 3

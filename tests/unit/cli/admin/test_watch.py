@@ -22,17 +22,17 @@ from kraft.cli.admin.watch import split_watch
         ("--watch", "", ""),
     ],
 )
-def test_it_is_taken_out_where_it_stands_before_the_noun(line: str, seconds: str | None, rest: str) -> None:
+def test_the_watch_option_is_recognized_before_the_command_group(line: str, seconds: str | None, rest: str) -> None:
     assert split_watch(line.split()) == (seconds, rest.split())
 
 
 @pytest.mark.parametrize("seconds", ["", "soon", "0", "0.1", "nan", "inf", "-1"])
-def test_a_time_that_cannot_be_meant_is_wrong_usage(seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_watch_interval_is_wrong_usage(seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--watch", seconds, "topics", "list"]) == 2
     assert "how many seconds" in capsys.readouterr().err
 
 
-def test_it_goes_on_over_failures_and_ends_with_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watch_continues_after_failures_and_ends_on_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
     codes = iter((0, 1, 3, INTERRUPTED, 0))
     slept: list[float] = []
     monkeypatch.setattr(watch.time, "sleep", slept.append)
@@ -40,11 +40,11 @@ def test_it_goes_on_over_failures_and_ends_with_an_interruption(monkeypatch: pyt
     assert slept == [5, 5, 5]
 
 
-def test_wrong_usage_is_not_tried_again() -> None:
+def test_watch_does_not_retry_wrong_usage() -> None:
     assert main(["--watch", "5", "topics", "lst"]) == 2
 
 
-def test_an_interruption_between_two_looks_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_between_two_rounds_ends_watch(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(seconds: float) -> None:
         raise KeyboardInterrupt
 

@@ -15,7 +15,7 @@ from kraft.cli.admin.produce import Shape, split_line
 from kraft.protocol.records.compression import CODEC_NAMES
 
 
-def test_bootstrap_servers() -> None:
+def test_bootstrap_servers_are_parsed() -> None:
     assert parse_bootstrap("a:1") == [("a", 1)]
     assert parse_bootstrap("a, b:2") == [("a", 9092), ("b", 2)]
     assert parse_bootstrap("[::1]:3,[fe80::1]") == [("::1", 3), ("fe80::1", 9092)]
@@ -24,19 +24,19 @@ def test_bootstrap_servers() -> None:
             parse_bootstrap(wrong)
 
 
-def test_pairs() -> None:
+def test_key_value_pairs_are_parsed() -> None:
     assert parse_pairs(["a=b", "c=", "d=e=f"], "-c") == {"a": "b", "c": "", "d": "e=f"}
     for wrong in (["a"], ["=b"], ["a=1", "a=2"]):
         with pytest.raises(typer.BadParameter):
             parse_pairs(wrong, "-c")
 
 
-def test_codecs_are_numbered_as_on_the_wire() -> None:
+def test_codecs_have_their_wire_numbers() -> None:
     assert [codec.value for codec in Codec] == list(CODEC_NAMES)
     assert [codec.number for codec in Codec] == [0, 1, 2, 3, 4]
 
 
-def test_resources() -> None:
+def test_config_resources_are_parsed() -> None:
     assert split_words(["topic", "t", "a=b"]) == (Resource(TOPIC, "t"), ["a=b"])
     assert split_words(["Groups", "g"]) == (Resource(GROUP, "g"), [])
     assert split_words(["broker", "3", "k"]) == (Resource(BROKER, "3"), ["k"])
@@ -57,7 +57,7 @@ def test_resources() -> None:
             split_words(wrong)
 
 
-def test_where_to_begin() -> None:
+def test_start_positions_are_parsed() -> None:
     assert [parse_start(text) for text in ("beginning", "earliest", "end", "latest")] == [("time", EARLIEST)] * 2 + [
         ("time", LATEST)
     ] * 2
@@ -67,7 +67,7 @@ def test_where_to_begin() -> None:
             parse_start(wrong)
 
 
-def test_topics_with_partitions() -> None:
+def test_topics_with_partitions_are_parsed() -> None:
     assert parse_topic("t") == ("t", None)
     assert parse_topic("t:2,0,2") == ("t", (0, 2))
     for wrong in (":1", "t:", "t:x", "t:1,"):
@@ -75,7 +75,7 @@ def test_topics_with_partitions() -> None:
             parse_topic(wrong)
 
 
-def test_times_and_durations() -> None:
+def test_times_and_durations_are_parsed() -> None:
     assert parse_datetime("1970-01-01T00:00:01.5Z") == 1500
     assert parse_datetime("1970-01-01T01:00:00+01:00") == 0
     assert parse_datetime("1970-01-02") == 86_400_000, "UTC unless it says otherwise"
@@ -87,7 +87,7 @@ def test_times_and_durations() -> None:
             parse_duration(wrong)
 
 
-def test_exactly_one_target() -> None:
+def test_an_offset_reset_takes_exactly_one_target() -> None:
     nothing = {
         "to_earliest": False,
         "to_latest": False,
@@ -115,7 +115,7 @@ def test_exactly_one_target() -> None:
             choose_target(**wrong, now_ms=0)  # type: ignore[arg-type]  # As above.
 
 
-def test_a_line_becomes_key_and_value() -> None:
+def test_a_line_is_split_into_key_and_value() -> None:
     plain = Shape(None, None, (), None, False)
     assert split_line(b"a:b", plain) == (None, b"a:b")
     assert split_line(b"a:b:c", plain._replace(separator=b":")) == (b"a", b"b:c")

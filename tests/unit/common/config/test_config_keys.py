@@ -19,7 +19,7 @@ TABLES: dict[str, ConfigDef] = {"broker": BROKER_KEYS, "topic": TOPIC_KEYS, "gro
 
 
 @pytest.mark.parametrize("kind", sorted(TABLES))
-def test_every_text_is_taken_or_refused_in_kafkas_own_words(kind: str) -> None:
+def test_every_value_is_accepted_or_rejected_in_kafkas_words(kind: str) -> None:
     recorded = json.loads(gzip.decompress(VECTORS.read_bytes()))[kind]
     differences = []
     for name, texts in recorded.items():
@@ -35,7 +35,7 @@ def test_every_text_is_taken_or_refused_in_kafkas_own_words(kind: str) -> None:
     assert differences == []
 
 
-def test_the_tables_hold_exactly_kafkas_keys_and_ours() -> None:
+def test_the_tables_contain_exactly_kafkas_keys_and_ours() -> None:
     recorded = json.loads(gzip.decompress(VECTORS.read_bytes()))
     dynamic_only = {
         "leader.replication.throttled.rate",
@@ -53,7 +53,7 @@ def test_the_tables_hold_exactly_kafkas_keys_and_ours() -> None:
 
 
 @pytest.mark.parametrize("table", [BROKER_KEYS, TOPIC_KEYS, GROUP_KEYS, CLIENT_METRICS_KEYS])
-def test_every_key_says_in_a_sentence_what_it_does_and_has_a_valid_default(table: ConfigDef) -> None:
+def test_every_key_has_a_describing_sentence_and_a_valid_default(table: ConfigDef) -> None:
     for key in table:
         assert re.fullmatch(r"[A-Z].*\.", key.documentation), key
         assert key.status in (Status.ENFORCED, Status.ACCEPTED, Status.REFUSED, Status.PLUGIN)
@@ -92,7 +92,7 @@ DOUBLES = [
 
 
 @pytest.mark.parametrize(("value", "text"), DOUBLES)
-def test_doubles_are_printed_as_java_prints_them(value: float, text: str) -> None:
+def test_doubles_are_printed_as_by_java(value: float, text: str) -> None:
     assert java_double_text(value) == text
 
 

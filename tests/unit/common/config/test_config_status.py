@@ -73,7 +73,7 @@ def test_no_accepted_key_is_read_anywhere() -> None:
     assert [key.name for key in BROKER_KEYS if key.status == Status.ACCEPTED and key.name in read] == []
 
 
-def test_groups_configurations_are_accepted_until_their_protocol_is_served() -> None:
+def test_group_configurations_are_accepted_until_their_protocol_is_served() -> None:
     served = {key.name for key in GROUP_KEYS if key.status == Status.ENFORCED}
     assert served == {key.name for key in GROUP_KEYS if key.name.startswith("consumer.")}
     assert served <= read_by_code()

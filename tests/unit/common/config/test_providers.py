@@ -58,7 +58,7 @@ def providers(name: str, kind: str, **parameters: str) -> Providers:
         ("DirectoryConfigProvider", "${p:/s:token}", "content\n"),
     ],
 )
-def test_variables_are_replaced_as_kafka_does_it(kind: str, text: str, resolved: str) -> None:
+def test_config_variables_are_replaced_as_by_kafka(kind: str, text: str, resolved: str) -> None:
     assert providers("p", kind).resolve(text) == resolved
 
 
@@ -82,7 +82,7 @@ def test_variables_are_replaced_as_kafka_does_it(kind: str, text: str, resolved:
         ("DirectoryConfigProvider", {"allowed_paths": "/s/other"}, "${p:/s:token}"),
     ],
 )
-def test_a_variable_without_a_value_is_refused(kind: str, parameters: dict[str, str], text: str) -> None:
+def test_a_variable_without_a_value_is_rejected(kind: str, parameters: dict[str, str], text: str) -> None:
     """Kafka would take the variable's own text for the value, or end with an exception."""
     found = providers("p", kind, **parameters)
     assert found.problems == []
@@ -91,7 +91,7 @@ def test_a_variable_without_a_value_is_refused(kind: str, parameters: dict[str, 
     assert not [secret for secret in ("al:pha", "from-env", "content") if secret in str(refused.value)]
 
 
-def test_what_may_be_looked_at_is_looked_at() -> None:
+def test_allowed_files_and_environment_variables_are_read() -> None:
     assert providers("p", "FileConfigProvider", allowed_paths="/s/other,/s").resolve("${p:/s/a.properties:pw}")
     assert providers("p", "EnvVarConfigProvider", allowlist_pattern="P.*").resolve("${p:PW}") == "from-env"
 
@@ -106,12 +106,12 @@ def test_what_may_be_looked_at_is_looked_at() -> None:
         ("EnvVarConfigProvider", {"allowed_paths": "/s"}, "is not known; EnvVarConfigProvider takes"),
     ],
 )
-def test_a_provider_that_cannot_be_meant_so_is_a_problem(kind: str, parameters: dict[str, str], sentence: str) -> None:
+def test_an_invalid_config_provider_is_a_problem(kind: str, parameters: dict[str, str], sentence: str) -> None:
     [problem] = providers("p", kind, **parameters).problems
     assert sentence in problem
 
 
-def test_a_node_is_given_values_and_shows_none() -> None:
+def test_a_node_receives_resolved_values_and_shows_none() -> None:
     config = load("ssl.key.password=${file:/s/a.properties:pw}\nbroker.rack=${env:PW}\nssl.protocol=${other:x}\n")
     assert (config.values["ssl.key.password"], config.rack) == ("al:pha", "from-env")
     assert config.values["ssl.protocol"] == "${other:x}", "no provider has that name"
@@ -122,14 +122,14 @@ def test_a_node_is_given_values_and_shows_none() -> None:
     assert described["config.providers"].value == "file,env,directory"
 
 
-def test_credentials_of_a_format_may_stand_elsewhere() -> None:
+def test_credentials_for_formatting_can_come_from_a_provider() -> None:
     config = load("", credentials=("SCRAM-SHA-256=[name=a,password=${env:PW}]",))
     assert config.format_options.add_scram == ("SCRAM-SHA-256=[name=a,password=from-env]",)
     [problem] = problems("", credentials=("SCRAM-SHA-256=[name=a,password=${env:OTHER}]",))
     assert problem.startswith("--add-scram: ${env:OTHER} names no value")
 
 
-def test_errors_name_the_key_and_not_the_value() -> None:
+def test_provider_errors_name_the_key_and_not_the_value() -> None:
     found = problems("num.partitions=${env:N}\nlisteners=PLAINTEXT://${env:PW},CONTROLLER://127.0.0.1:9093\n")
     assert [each for each in found if "num.partitions, which stands elsewhere" in each]
     assert not [each for each in found if "seven" in each or "from-env" in each]
@@ -138,7 +138,7 @@ def test_errors_name_the_key_and_not_the_value() -> None:
     assert not [each for each in found if "from-env" in each]
 
 
-def test_files_that_are_large_or_no_text_give_no_value(tmp_path: Path) -> None:
+def test_large_and_binary_files_give_no_value(tmp_path: Path) -> None:
     read = process_secret_places().read
     (tmp_path / "right").write_text("x\r\n", newline="")
     (tmp_path / "large").write_bytes(b"x" * (SECRET_BYTES_MAX + 1))
@@ -164,7 +164,7 @@ JAAS = "listener.name.a.plain.sasl.jaas.config=M required "
         ("nonsense", False),
     ],
 )
-def test_a_secret_on_a_command_line_is_refused(pair: str, is_refused: bool) -> None:
+def test_a_secret_on_a_command_line_is_rejected(pair: str, is_refused: bool) -> None:
     found = refuse_secrets([pair])
     assert bool(found) == is_refused
     assert all("config.providers" in each and "wonderland" not in each for each in found)

@@ -70,7 +70,7 @@ REFUSED_REQUESTS = [
 
 
 @pytest.mark.parametrize(("resource_type", "name", "alteration", "code", "text"), REFUSED_REQUESTS)
-def test_the_brokers_gate_refuses_with_kafkas_code_and_text(
+def test_the_broker_check_rejects_with_kafkas_code_and_text(
     resource_type: int, name: str, alteration: tuple[str, int, str | None], code: int, text: str, node: NodeConfig
 ) -> None:
     with pytest.raises(ApiError) as refused:
@@ -78,12 +78,12 @@ def test_the_brokers_gate_refuses_with_kafkas_code_and_text(
     assert (refused.value.code, refused.value.message) == (code, text)
 
 
-def test_a_key_may_stand_in_a_request_once(node: NodeConfig) -> None:
+def test_a_key_may_occur_once_in_a_request(node: NodeConfig) -> None:
     with pytest.raises(ApiError, match="Error due to duplicate config keys"):
         check_request(TOPIC, "t", [Alteration("retention.ms", SET, "1"), Alteration("retention.ms", SET, "2")], node)
 
 
-def test_any_broker_takes_what_may_be_about_one_that_is_down(node: NodeConfig) -> None:
+def test_any_broker_accepts_a_change_for_a_stopped_broker(node: NodeConfig) -> None:
     rates = [
         Alteration("leader.replication.throttled.rate", SET, "1000"),
         Alteration("follower.replication.throttled.rate", DELETE, None),
@@ -95,7 +95,7 @@ def test_any_broker_takes_what_may_be_about_one_that_is_down(node: NodeConfig) -
         check_request(BROKER, "7", [], node)
 
 
-def test_the_brokers_gate_lets_good_requests_through(node: NodeConfig) -> None:
+def test_the_broker_check_accepts_valid_requests(node: NodeConfig) -> None:
     check_request(
         BROKER, "", [Alteration("log.retention.ms", SET, "7000"), Alteration("log.roll.ms", DELETE, None)], node
     )
@@ -167,7 +167,7 @@ REFUSED_TEXTS = [
 
 
 @pytest.mark.parametrize(("resource_type", "name", "texts", "code", "text"), REFUSED_TEXTS)
-def test_the_controllers_gate_refuses_with_kafkas_code_and_text(
+def test_the_controller_check_rejects_with_kafkas_code_and_text(
     resource_type: int, name: str, texts: dict[str, str], code: int, text: str, node: NodeConfig
 ) -> None:
     with pytest.raises(ApiError) as refused:
@@ -195,7 +195,7 @@ TIERING = {"remote.log.storage.system.enable": "true", "kraft.remote.storage.uri
         ),
     ],
 )
-def test_a_tiered_topic_must_make_sense(texts: dict[str, str], sentence: str) -> None:
+def test_a_tiered_topic_must_have_consistent_settings(texts: dict[str, str], sentence: str) -> None:
     node = load_node_config(sets=[f"{name}={value}" for name, value in TIERING.items()])
     check_texts(TOPIC, "t", {"remote.storage.enable": "true"}, node)
     check_texts(TOPIC, "t", {"remote.storage.enable": "true", "retention.ms": "5"}, node)
@@ -206,14 +206,14 @@ def test_a_tiered_topic_must_make_sense(texts: dict[str, str], sentence: str) ->
         check_texts(TOPIC, "t", {"remote.storage.enable": "true", **texts}, node)
 
 
-def test_a_node_without_a_store_has_no_tiered_topics(node: NodeConfig) -> None:
+def test_a_node_without_a_remote_store_rejects_tiered_topics(node: NodeConfig) -> None:
     with pytest.raises(ApiError, match="Tiered Storage functionality is disabled in the broker"):
         check_texts(TOPIC, "t", {"remote.storage.enable": "true"}, node)
     with pytest.raises(ConfigurationError, match=r"needs kraft\.remote\.storage\.uri: file:///directory"):
         load_node_config(sets=["remote.log.storage.system.enable=true"])
 
 
-def test_a_class_that_stores_remotely_is_told_what_to_set_instead() -> None:
+def test_a_remote_storage_class_is_rejected_with_the_key_to_set_instead() -> None:
     name = "remote.log.storage.manager.class.name"
     config = load_node_config(sets=[f"{name}=io.aiven.kafka.tieredstorage.RemoteStorageManager"])
     assert any("set kraft.remote.storage.uri to file:///directory" in warning for warning in config.warnings)
@@ -228,9 +228,7 @@ def test_a_class_that_stores_remotely_is_told_what_to_set_instead() -> None:
         (BROKER, {"log.retention.ms": "7"}),
     ],
 )
-def test_the_controllers_gate_lets_good_texts_through(
-    resource_type: int, texts: dict[str, str], node: NodeConfig
-) -> None:
+def test_the_controller_check_accepts_valid_texts(resource_type: int, texts: dict[str, str], node: NodeConfig) -> None:
     check_texts(resource_type, "1", texts, node)
 
 
@@ -247,20 +245,20 @@ def test_the_controllers_gate_lets_good_texts_through(
         ({"cleanup.policy": "compact"}, SET, "compact", {}),
     ],
 )
-def test_operations_turn_into_changes(
+def test_operations_become_config_changes(
     before: dict[str, str], operation: int, value: str | None, after: dict[str, str | None]
 ) -> None:
     assert altered(TOPIC, before, [Alteration("cleanup.policy", operation, value)]) == after
 
 
-def test_only_lists_can_be_appended_to() -> None:
+def test_only_list_configs_accept_append_and_subtract() -> None:
     with pytest.raises(ApiError, match=r"Can't APPEND to key retention\.ms because its type is not LIST\."):
         altered(TOPIC, {}, [Alteration("retention.ms", APPEND, "1")])
     with pytest.raises(ApiError, match="Unknown operation type 9"):
         altered(TOPIC, {}, [Alteration("retention.ms", 9, "1")])
 
 
-def test_replacing_deletes_what_is_not_named() -> None:
+def test_legacy_alter_configs_deletes_keys_that_are_not_named() -> None:
     before = {"a": "1", "b": "2"}
     changes = replaced(before, {"b": "2", "c": "3"})
     assert changes == {"c": "3", "a": None}
@@ -283,14 +281,14 @@ def test_replacing_deletes_what_is_not_named() -> None:
         ),
     ],
 )
-def test_log_levels_are_checked(alteration: tuple[str, int, str | None], code: int, text: str) -> None:
+def test_log_levels_are_validated(alteration: tuple[str, int, str | None], code: int, text: str) -> None:
     with pytest.raises(ApiError) as refused:
         check_logger_alterations([Alteration(*alteration)], ["root"])
     assert (refused.value.code, refused.value.message) == (code, text)
     check_logger_alterations([Alteration("root", SET, "DEBUG")], ["root"])
 
 
-def test_a_limit_of_connections_may_be_one_listeners(node: NodeConfig) -> None:
+def test_a_connection_limit_can_be_set_for_one_listener(node: NodeConfig) -> None:
     name = "listener.name.plaintext.max.connections"
     for resource in ("1", ""):
         check_request(BROKER, resource, [Alteration(name, SET, "5")], node)
@@ -320,7 +318,7 @@ WRONG_COUNTS = [
 
 
 @pytest.mark.parametrize("wrong", WRONG_COUNTS)
-def test_limits_of_addresses_are_judged_before_they_are_in_the_log(wrong: str, node: NodeConfig) -> None:
+def test_per_ip_connection_limits_are_validated_before_they_are_logged(wrong: str, node: NodeConfig) -> None:
     name = "max.connections.per.ip.overrides"
     for text in (wrong, f"10.0.0.2:5,{wrong}"):
         with pytest.raises(ApiError, match="is not host:count") as refused:

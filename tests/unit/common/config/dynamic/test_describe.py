@@ -92,7 +92,7 @@ def shape(config: DescribedConfig) -> list[Any]:
 
 
 @pytest.mark.parametrize("case", sorted(RECORDED["answers"]))
-def test_value_source_and_synonyms_are_kafkas(case: str) -> None:
+def test_value_source_and_synonyms_equal_kafkas(case: str) -> None:
     mine = sorted(shape(config) for config in ours(case) if not config.name.startswith(("kraft.", "rlmm.")))
     assert mine == RECORDED["answers"][case]
 
@@ -101,7 +101,7 @@ def test_only_named_keys_are_described_and_unknown_names_are_left_out() -> None:
     assert [config.name for config in describe_topic({}, layers(), ["retention.ms", "nonsense"])] == ["retention.ms"]
 
 
-def test_a_key_of_our_own_is_shown_where_it_is_set_or_asked_for() -> None:
+def test_a_kraft_key_is_described_only_if_set_or_named() -> None:
     name = "kraft.unclean.recovery.strategy"
     assert name not in [config.name for config in describe_topic({}, layers())]
     assert [
@@ -112,7 +112,7 @@ def test_a_key_of_our_own_is_shown_where_it_is_set_or_asked_for() -> None:
     assert [(config.name, config.value) for config in describe_topic({}, layers(), [name])] == [(name, "none")]
 
 
-def test_keys_of_the_authorizer_are_shown_where_they_are_set_or_asked_for() -> None:
+def test_authorizer_keys_are_described_only_if_set_or_named() -> None:
     properties = RECORDED["properties"] + f"\nauthorizer.class.name={STANDARD_AUTHORIZER}\nsuper.users=User:a"
     static = load_node_config(files=[ConfigFile("server.properties", properties)])
     own = ("super.users", "allow.everyone.if.no.acl.found")
@@ -125,12 +125,12 @@ def test_keys_of_the_authorizer_are_shown_where_they_are_set_or_asked_for() -> N
     assert sorted(shown(list(own))) == [("allow.everyone.if.no.acl.found", "false"), ("super.users", "User:a")]
 
 
-def test_documentation_comes_with_every_key() -> None:
+def test_every_key_is_described_with_documentation() -> None:
     described = {config.name: config.documentation for config in describe_topic({}, layers(), TOPIC_KEYS.names())}
     assert described == {key.name: key.documentation for key in TOPIC_KEYS.public()}
 
 
-def test_loggers_show_their_level_and_nothing_else() -> None:
+def test_loggers_are_described_with_their_level_only() -> None:
     [root] = describe_loggers({"root": "INFO", "kraft.raft": "DEBUG"}, ["root"])
     assert (root.name, root.value, root.source, root.synonyms) == (
         "root",
@@ -140,7 +140,7 @@ def test_loggers_show_their_level_and_nothing_else() -> None:
     )
 
 
-def test_a_key_for_one_listener_is_shown_as_kafka_shows_it() -> None:
+def test_a_listener_key_is_described_as_by_kafka() -> None:
     name = "listener.name.plaintext.max.connections"
     static = load_node_config(sets=[f"{name}=9"])
     unlimited = ("max.connections", "2147483647", ConfigSource.DEFAULT)

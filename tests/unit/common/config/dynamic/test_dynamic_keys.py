@@ -258,7 +258,7 @@ def change(node: NodeConfig, name: str, text: str) -> None:
     check_request(ResourceType.BROKER, "1", [Alteration(name, Operation.SET, text)], node)
 
 
-def test_every_key_that_may_be_changed_has_a_row() -> None:
+def test_every_dynamic_key_has_a_row() -> None:
     """Keys of what is not served at all are refused by the controller's gate, or name plugins."""
     dynamic = {
         row.name
@@ -270,16 +270,16 @@ def test_every_key_that_may_be_changed_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("name", TAKEN)
-def test_the_effect_of_every_key_that_may_be_changed_is_shown(name: str) -> None:
+def test_the_effect_of_every_dynamic_key_is_shown(name: str) -> None:
     assert missing_test(EFFECTS[name]) is None
 
 
-def test_no_effect_is_told_of_other_keys() -> None:
+def test_no_effect_is_documented_for_other_keys() -> None:
     assert EFFECTS.keys() == TAKEN.keys()
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_change_that_would_do_nothing_is_refused(name: str, node: NodeConfig) -> None:
+def test_a_change_without_effect_is_rejected(name: str, node: NodeConfig) -> None:
     text, reason = REFUSED[name]
     with pytest.raises(ApiError) as refused:
         change(node, name, text)
@@ -288,25 +288,25 @@ def test_a_change_that_would_do_nothing_is_refused(name: str, node: NodeConfig) 
     check_request(ResourceType.BROKER, "1", [Alteration(name, Operation.DELETE, None)], node)
 
 
-def test_a_key_of_one_listener_alone_is_refused_likewise(node: NodeConfig) -> None:
+def test_a_change_without_effect_on_one_listener_is_rejected(node: NodeConfig) -> None:
     with pytest.raises(ApiError, match="To renew keys, replace the files"):
         change(node, "listener.name.plaintext.ssl.keystore.location", "new.pem")
 
 
-def test_the_value_in_force_may_be_set_again(node: NodeConfig) -> None:
+def test_the_current_value_can_be_set_again(node: NodeConfig) -> None:
     for name in ("num.io.threads", "background.threads"):
         change(node, name, str(node.values[name]))
 
 
 @pytest.mark.parametrize("name", TAKEN)
-def test_a_change_that_the_broker_obeys_is_taken(name: str, node: NodeConfig) -> None:
+def test_a_change_that_the_broker_applies_is_accepted(name: str, node: NodeConfig) -> None:
     change(node, name, TAKEN[name])
 
 
 @pytest.mark.parametrize(
     "name", ["queued.max.requests", "log.dir.failure.timeout.ms", "offsets.topic.compression.codec"]
 )
-def test_a_key_that_kafka_reads_at_start_cannot_be_changed(name: str, node: NodeConfig) -> None:
+def test_a_key_that_kafka_reads_only_at_start_cannot_be_changed(name: str, node: NodeConfig) -> None:
     with pytest.raises(ApiError, match="Cannot update these configs dynamically"):
         change(node, name, "3")
 
@@ -314,7 +314,9 @@ def test_a_key_that_kafka_reads_at_start_cannot_be_changed(name: str, node: Node
 @pytest.mark.parametrize(
     ("threads", "complaint"), [("0", "at least 1"), ("3", "more than double the current value 1"), ("2", "")]
 )
-def test_the_cleaners_threads_at_most_double_at_a_time(threads: str, complaint: str, node: NodeConfig) -> None:
+def test_the_number_of_cleaner_threads_at_most_doubles_in_one_change(
+    threads: str, complaint: str, node: NodeConfig
+) -> None:
     if not complaint:
         change(node, "log.cleaner.threads", threads)
         return

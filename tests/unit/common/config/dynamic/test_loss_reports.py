@@ -25,7 +25,7 @@ def texts(*epochs: int, partition: int = 0) -> dict[str, str]:
     return {election_key(partition, epoch): text_of(ELECTION) for epoch in epochs}
 
 
-def test_reports_are_read_from_a_topics_configuration_in_order() -> None:
+def test_loss_reports_are_read_in_order_from_a_topic_configuration() -> None:
     configs = {
         **texts(12, 5),
         **texts(7, partition=1),
@@ -48,7 +48,7 @@ def test_reports_are_read_from_a_topics_configuration_in_order() -> None:
     }
 
 
-def test_keys_tell_what_they_belong_to() -> None:
+def test_config_keys_of_loss_reports_are_recognized() -> None:
     assert is_report_key(election_key(0, 5))
     assert is_report_key(loss_key(0, 5, 1))
     others = (
@@ -73,19 +73,19 @@ def test_keys_tell_what_they_belong_to() -> None:
         text_of(LOSS).replace("10", "21"),
     ],
 )
-def test_what_is_no_loss_is_none(text: str) -> None:
+def test_invalid_loss_reports_are_ignored(text: str) -> None:
     assert parse_loss(text) is None
     assert parse_loss(text_of(LOSS)) == LOSS
 
 
-def test_a_loss_told_in_steps_becomes_one() -> None:
+def test_a_loss_reported_in_steps_becomes_one_loss() -> None:
     step = Loss(4, 10, 6, 6, 2_000)
     assert step.joined(LOSS) == Loss(4, 20, 15, 6, 2_000)
     assert step.joined(None) == step
     assert step.joined(Loss(0, 0, 0, 9, 5)) == step, "the controller saw it in sync before it told"
 
 
-def test_a_loss_belongs_to_the_first_election_between_what_was_cut_and_who_led_then() -> None:
+def test_a_loss_is_attributed_to_the_first_election_after_the_truncated_epoch() -> None:
     reports = reports_of(texts(5, 9).items())
     found = {
         (first, now): None if (report := report_of_loss(reports, first, now, 1)) is None else report.leader_epoch

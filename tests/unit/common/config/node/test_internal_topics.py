@@ -24,7 +24,7 @@ def test_all_internal_topics_follow_one_rule(brokers: int, replicas: int, in_syn
     assert {int(value) for name, value in settings.items() if name.endswith("min.isr")} == {in_sync}
 
 
-def test_a_cluster_of_two_in_a_test_can_make_its_internal_topics(tmp_path) -> None:
+def test_a_test_cluster_of_two_can_create_its_internal_topics(tmp_path) -> None:
     for config in configurations((1, 2), tmp_path, {}, ClusterSecurity(authorizer=False)).values():
         assert config.integer("transaction.state.log.replication.factor") == 2
         assert config.integer("transaction.state.log.min.isr") == 1

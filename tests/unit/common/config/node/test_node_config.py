@@ -38,7 +38,7 @@ def problems(
     return refused.value.problems
 
 
-def test_with_nothing_given_a_node_is_its_own_quorum_on_loopback() -> None:
+def test_a_node_without_configuration_is_its_own_quorum_on_loopback() -> None:
     config = load()
     assert (config.roles, config.node_id, config.quorum_of_one) == (("broker", "controller"), 1, True)
     assert config.listeners == (Endpoint("PLAINTEXT", "127.0.0.1", 9092), Endpoint("CONTROLLER", "127.0.0.1", 9093))
@@ -49,7 +49,7 @@ def test_with_nothing_given_a_node_is_its_own_quorum_on_loopback() -> None:
     assert (config.cluster_id, config.format_requested, config.warnings) == (None, False, ())
 
 
-def test_a_member_of_several_is_no_quorum_of_one_and_replicates_internal_topics() -> None:
+def test_a_member_of_several_is_not_a_quorum_of_one_and_replicates_internal_topics() -> None:
     config = load(("--voters", "1@a:1,2@b:2,3@c:3"))
     assert config.voters == (Voter(1, "a", 1), Voter(2, "b", 2), Voter(3, "c", 3))
     assert (config.quorum_of_one, config.integer("offsets.topic.replication.factor")) == (False, 3)
@@ -57,14 +57,14 @@ def test_a_member_of_several_is_no_quorum_of_one_and_replicates_internal_topics(
     assert load(("--voters", "1@localhost:9093")).quorum_of_one
 
 
-def test_a_quorum_of_one_does_not_wait_for_more_members_of_a_group_unless_told_to() -> None:
+def test_a_quorum_of_one_has_no_initial_rebalance_delay_by_default() -> None:
     name = "group.initial.rebalance.delay.ms"
     assert load().integer(name) == 0
     assert load(sets=(f"{name}=3000",)).integer(name) == 3000
     assert load(("--voters", "1@a:1,2@b:2,3@c:3")).integer(name) == 3000
 
 
-def test_the_command_line_wins_then_the_last_file_then_the_first_then_the_environment() -> None:
+def test_the_command_line_overrides_later_files_earlier_files_and_the_environment_in_that_order() -> None:
     environment = {
         "KAFKA_NUM_PARTITIONS": "2",
         "KAFKA_LOG_ROLL_HOURS": "2",
@@ -93,7 +93,7 @@ def test_two_values_for_one_key_on_the_command_line_are_an_error() -> None:
     assert load(("--node-id", "7"), sets=["node.id=7"]).node_id == 7
 
 
-def test_listen_options_replace_one_address_each() -> None:
+def test_each_listen_option_replaces_one_address() -> None:
     file = "listeners=CONTROLLER://c:20,INSIDE://b:10\nlistener.security.protocol.map=INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT"
     config = load(("--listen", "0.0.0.0:1"), ("--controller-listen", "[::1]:2"), files=[file])
     assert config.listeners == (Endpoint("CONTROLLER", "::1", 2), Endpoint("INSIDE", "0.0.0.0", 1))
@@ -113,7 +113,7 @@ def test_advertised_listeners_follow_the_bound_ports_unless_set() -> None:
     )
 
 
-def test_a_broker_alone_needs_to_know_its_quorum_and_a_controller_alone_may_be_one() -> None:
+def test_a_pure_broker_needs_a_quorum_address_and_a_pure_controller_can_be_the_quorum() -> None:
     assert problems(("--role", "broker"))[0].startswith("a broker without a controller role must know its quorum")
     broker = load(("--role", "broker"), ("--bootstrap-controllers", "c1:9093,c2:9093"))
     assert (broker.bootstrap_controllers, broker.is_controller) == ((Address("c1", 9093), Address("c2", 9093)), False)
@@ -126,7 +126,7 @@ def test_the_voters_and_the_role_must_agree() -> None:
     assert "this node is no controller" in problems(("--role", "broker"), ("--voters", "1@a:1,2@b:2"))[0]
 
 
-def test_every_problem_stands_in_one_report_with_its_place() -> None:
+def test_every_problem_is_in_one_report_with_its_place() -> None:
     found = problems(
         ("--admin", "nowhere"),
         sets=["retention.ms=5", "zookeeper.connect=x"],
@@ -150,7 +150,7 @@ def test_every_problem_stands_in_one_report_with_its_place() -> None:
     ]
 
 
-def test_what_has_no_effect_is_said_and_what_is_a_plugins_is_passed_over() -> None:
+def test_keys_without_effect_are_reported_and_plugin_keys_are_ignored() -> None:
     config = load(
         sets=[
             "num.io.threads=9",
@@ -169,7 +169,7 @@ def test_what_has_no_effect_is_said_and_what_is_a_plugins_is_passed_over() -> No
     assert "KAFKA_HOME" not in said
 
 
-def test_the_environment_is_read_as_kafkas_image_reads_it() -> None:
+def test_the_environment_is_read_as_by_kafkas_image() -> None:
     environment = {
         "KAFKA_LISTENERS": "PLAINTEXT_HOST://:29092,PLAINTEXT://:19092,CONTROLLER://:29093",
         "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,PLAINTEXT_HOST:PLAINTEXT",
@@ -221,7 +221,7 @@ def test_the_environment_is_read_as_kafkas_image_reads_it() -> None:
         ("allow.everyone.if.no.acl.found=true", "has no effect without an authorizer"),
     ],
 )
-def test_what_cannot_work_is_refused(setting: str, complaint: str) -> None:
+def test_an_unworkable_configuration_is_rejected(setting: str, complaint: str) -> None:
     sets = [setting] + (["node.id=1"] if setting.startswith("broker.id") else [])
     assert any(complaint in problem for problem in problems(sets=sets))
 
@@ -233,7 +233,7 @@ def test_a_secret_given_twice_is_not_shown(key: str) -> None:
     assert "-secret" not in "\n".join(found)
 
 
-def test_what_follows_a_key_without_an_equals_sign_is_not_shown() -> None:
+def test_text_after_a_key_without_an_equals_sign_is_not_shown() -> None:
     assert "--set ssl.key.password...: not key=value" in problems(sets=["ssl.key.password:first-secret"])
 
 
@@ -245,7 +245,7 @@ SECURED = (
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:9644", "10.0.0.7:9644", "node.example.org:9644"])
-def test_an_admin_without_logins_does_not_leave_the_machine_beside_a_secured_listener_unless_told_to(
+def test_an_admin_without_logins_stays_on_loopback_beside_a_secured_listener_unless_configured(
     address: str,
 ) -> None:
     sets = [*SECURED, f"kraft.admin.listener={address}"]
@@ -259,7 +259,7 @@ def test_an_admin_without_logins_does_not_leave_the_machine_beside_a_secured_lis
 @pytest.mark.parametrize(
     "address", ["127.0.0.1:9644", "localhost:0", "[::1]:9644", "off"], ids=["v4", "name", "v6", "off"]
 )
-def test_an_admin_on_this_machine_needs_no_key(address: str) -> None:
+def test_an_admin_on_loopback_needs_no_key(address: str) -> None:
     load(sets=[*SECURED, f"kraft.admin.listener={address}"])
 
 
@@ -278,7 +278,7 @@ KEYSTORE = "kraft.admin.ssl.keystore.location=node.pem"
         ),
     ],
 )
-def test_logins_of_the_admin_that_would_protect_nothing_are_refused(sets: list[str], sentence: str) -> None:
+def test_admin_logins_that_protect_nothing_are_rejected(sets: list[str], sentence: str) -> None:
     (problem,) = problems(sets=[*SECURED, *sets])
     assert sentence in problem
 
@@ -292,23 +292,23 @@ def test_logins_of_the_admin_that_would_protect_nothing_are_refused(sets: list[s
         ["kraft.admin.authentication=mtls", OUTSIDE, KEYSTORE, "kraft.admin.ssl.client.auth=required"],
     ],
 )
-def test_an_admin_with_logins_may_leave_the_machine_beside_secured_listeners(sets: list[str]) -> None:
+def test_an_admin_with_logins_may_listen_beyond_loopback_beside_secured_listeners(sets: list[str]) -> None:
     load(sets=[*SECURED, *sets])
 
 
-def test_the_admin_is_nobody_until_entries_name_it() -> None:
+def test_the_admin_is_anonymous_until_acls_name_it() -> None:
     assert load().text("kraft.admin.principal") == "User:http-admin"
 
 
-def test_the_older_name_of_the_node_id_counts_alone() -> None:
+def test_broker_id_alone_sets_the_node_id() -> None:
     assert load(sets=["broker.id=9"]).node_id == 9
 
 
-def test_a_key_may_be_set_for_one_listener() -> None:
+def test_a_key_can_be_set_for_one_listener() -> None:
     assert load(sets=["listener.name.plaintext.max.connections=5"])["listener.name.plaintext.max.connections"] == 5
 
 
-def test_dynamic_values_apply_per_broker_over_cluster_wide_and_never_to_fixed_keys() -> None:
+def test_per_broker_values_override_cluster_wide_ones_and_read_only_keys_stay() -> None:
     config = load(sets=["log.retention.hours=24", "num.partitions=2"])
     live = config.with_dynamic(
         {"log.retention.ms": "7000", "num.partitions": "9", "message.max.bytes": "nonsense"},
@@ -319,7 +319,7 @@ def test_dynamic_values_apply_per_broker_over_cluster_wide_and_never_to_fixed_ke
     assert (live.integer("num.partitions"), live.integer("message.max.bytes")) == (2, 1_048_588)
 
 
-def test_topic_values_are_the_topics_own_then_the_brokers_then_the_default() -> None:
+def test_a_topic_value_comes_from_the_topic_then_the_broker_then_the_default() -> None:
     config = load(
         sets=["log.roll.hours=5", "log.retention.minutes=60", "log.segment.bytes=2000000", "log.retention.hours=-1"]
     )
@@ -334,7 +334,7 @@ def test_topic_values_are_the_topics_own_then_the_brokers_then_the_default() -> 
     assert effective_topic_config({}, load(sets=["log.retention.hours=-1"]))["retention.ms"] == -1
 
 
-def test_properties_are_read_as_java_reads_them() -> None:
+def test_properties_are_parsed_as_by_java() -> None:
     text = "# c\n! c\na=1\n b : 2\nc 3\nd=x\\\n   y\ne\\=f=g\\u0041\\t\\n\\q\nempty\n\n=v\r\nk=a=b"
     assert parse_properties(text) == [
         Property(3, "a", "1"),
@@ -350,14 +350,14 @@ def test_properties_are_read_as_java_reads_them() -> None:
         parse_properties("a=\\u00g1")
 
 
-def test_a_character_beyond_the_16_bits_of_an_escape_is_escaped_in_a_pair() -> None:
+def test_a_character_beyond_16_bits_is_escaped_as_a_surrogate_pair() -> None:
     assert [each.value for each in parse_properties("a=\\uD83D\\uDE00\nb=\\ufeff\\u00e9")] == ["😀", "\ufeffé"]
     for half in ("\\uD83D", "\\uDE00", "\\uDE00\\uD83D"):
         with pytest.raises(ValueError, match="line 2: half a pair"):
             parse_properties(f"a=b\nc={half}")
 
 
-def test_a_value_given_twice_in_a_file_is_told() -> None:
+def test_a_duplicate_key_in_a_file_is_reported() -> None:
     config = load(files=["num.partitions=1\nnum.partitions=2"])
     assert (config.integer("num.partitions"), config.warnings) == (
         2,
@@ -365,7 +365,7 @@ def test_a_value_given_twice_in_a_file_is_told() -> None:
     )
 
 
-def test_what_no_single_listener_can_have_is_said() -> None:
+def test_a_listener_key_without_effect_is_reported() -> None:
     config = load_node_config(
         sets=["listener.name.plaintext.max.connections=5", "listener.name.plaintext.socket.request.max.bytes=5000"]
     )
