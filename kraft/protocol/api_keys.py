@@ -1,6 +1,6 @@
-"""The API keys, and what the protocol says of each: versions, header versions, listeners, message classes.
+"""The API keys, and the protocol's facts about each: versions, header versions, listeners, message classes.
 
-The table comes from the schemas; what a node serves is decided by the handlers' registry, not here.
+The table comes from the schemas. The registry of the handlers decides which APIs a node serves.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kraft.protocol.schema import Message, VersionRange
 
 
 class ApiKey:
-    """Each key under Kafka's name. Keys 4 to 7 (ZooKeeper's control requests) are retired."""
+    """The API keys under Kafka's names. Keys 4 to 7 (ZooKeeper's control requests) are retired."""
 
     PRODUCE = 0
     FETCH = 1
@@ -175,7 +175,7 @@ FORWARDABLE = frozenset(
 
 
 def api_of(key: int) -> Api:
-    """The table's row of a key. Raises ProtocolError for an unknown key."""
+    """Return the table's entry for a key. Raises ProtocolError for an unknown key."""
     try:
         return _APIS[key]
     except KeyError:
@@ -183,23 +183,24 @@ def api_of(key: int) -> Api:
 
 
 def known_keys() -> tuple[int, ...]:
-    """Every key, ascending."""
+    """Return all keys, ascending."""
     return tuple(sorted(_APIS))
 
 
 def name_of(key: int) -> str:
-    """Kafka's name for people, such as `ListOffsets`; `Api<key>` for a key that this release does not know."""
+    """Return Kafka's name of an API for messages, such as `ListOffsets`; `Api<key>` for a key that this release does
+    not know."""
     return _APIS[key].name if key in _APIS else f"Api{key}"
 
 
 def valid_versions(key: int) -> VersionRange:
-    """Lowest and highest version that the schemas define. Raises ProtocolError for an unknown key."""
+    """Return the lowest and highest version that the schemas define. Raises ProtocolError for an unknown key."""
     api = api_of(key)
     return api.versions_min, api.versions_max
 
 
 def flexible_from(key: int) -> int | None:
-    """The first flexible version (KIP-482), or None. Raises ProtocolError for an unknown key."""
+    """Return the first flexible version (KIP-482), or None. Raises ProtocolError for an unknown key."""
     return api_of(key).flexible_from
 
 
@@ -214,24 +215,26 @@ HEADERS_KEPT = 4096
 
 @lru_cache(HEADERS_KEPT)
 def request_header_version(key: int, version: int) -> int:
-    """2 (with a tag section) for flexible versions, else 1."""
+    """Return the version of the request header: 2 (with a tag section) for flexible versions, else 1."""
     return 2 if is_flexible(key, version) else 1
 
 
 @lru_cache(HEADERS_KEPT)
 def response_header_version(key: int, version: int) -> int:
-    """1 (with a tag section) for flexible versions, else 0; always 0 for ApiVersions, which a client reads before it
-    knows what the server speaks (KIP-511)."""
+    """Return the version of the response header: 1 (with a tag section) for flexible versions, else 0. It is always 0
+    for ApiVersions, because a client reads that response before it knows which versions the server supports (KIP-511).
+    """
     return 1 if key != ApiKey.API_VERSIONS and is_flexible(key, version) else 0
 
 
 def request_class(key: int) -> type[Message]:
-    """The class of the request's body; its module is imported on first use. Raises ProtocolError for an unknown key."""
+    """Return the class of the request's body. Its module is imported on first use. Raises ProtocolError for an unknown
+    key."""
     return _message_class(key, "Request")
 
 
 def response_class(key: int) -> type[Message]:
-    """The class of the response's body; its module is imported on first use. Raises ProtocolError for an unknown
+    """Return the class of the response's body. Its module is imported on first use. Raises ProtocolError for an unknown
     key."""
     return _message_class(key, "Response")
 

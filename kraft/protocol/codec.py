@@ -1,12 +1,14 @@
-"""Compiles the encoder and the decoder of one message in one version from its declaration into straight-line Python.
+"""Compile the encoder and the decoder of one message in one version from its declaration into straight-line Python.
 
-Nothing is looked up in the schema at run time: fields of fixed width that lie beside one another are (un)packed by
-one `struct` call together with the length that follows them, nested structs and arrays are inlined as blocks and
-loops, lengths of one byte are handled in place, records become views. A decoder checks every bound, so malformed
-input ends in ProtocolError and nothing else; the number of elements that an array claims is checked against the
-bytes that are left before anything is made, and in a request all elements together against a bound.
+The schema is not used at run time. Adjacent fields of fixed width are (un)packed by one `struct` call, together with
+the length that follows them. Nested structs and arrays are inlined as blocks and loops. Lengths of one byte are handled
+inline. Records become views.
 
-`decoder_source` and `encoder_source` show the text for a message, for debugging and for readers.
+A decoder checks every bound, so malformed input raises ProtocolError and no other error. The element count of an array
+is checked against the remaining bytes before anything is allocated. In a request, the total number of elements is
+limited as well.
+
+`decoder_source` and `encoder_source` return the text for a message, for debugging and for readers.
 """
 
 from __future__ import annotations
@@ -22,24 +24,24 @@ from kraft.world.steps import Steps
 
 
 def decoder_source(cls: type[Message], version: int) -> str:
-    """The Python text of the decoder."""
+    """Return the Python text of the decoder."""
     return DecoderSource(cls, version).text()
 
 
 def encoder_source(cls: type[Message], version: int) -> str:
-    """The Python text of the encoder."""
+    """Return the Python text of the encoder."""
     return EncoderSource(cls, version).text()
 
 
 def compile_decoder(cls: type[Message], version: int) -> Callable[[Any, int], tuple[Any, int]]:
-    """`decode(buffer, position) -> (message, end)`. Raises ProtocolError when the message has no such version."""
+    """Compile `decode(buffer, position) -> (message, end)`. Raises ProtocolError if the message has no such version."""
     _check_version(cls, version)
     source = DecoderSource(cls, version)
     names = source.names
 
     def decode_counting(buffer: Any, position: int) -> tuple[Any, int]:
-        """For buffers that may hold more elements than a request may have. Compiled when the first comes, in its own
-        place; most versions never meet one."""
+        """Decode a buffer that may hold more elements than a request may have. The decoder is compiled on first use and
+        replaces this function, because most versions never need it."""
         counting = DecoderSource(cls, version, counting=True)
         decode = names["decode_counting"] = _compiled(
             counting.text(), counting.names, f"<counting decoder of {cls.__name__} v{version}>", "decode"
@@ -51,7 +53,7 @@ def compile_decoder(cls: type[Message], version: int) -> Callable[[Any, int], tu
 
 
 def compile_encoder(cls: type[Message], version: int) -> Callable[[Any, bytearray], None]:
-    """`encode(message, out)`. Raises ProtocolError when the message has no such version."""
+    """Compile `encode(message, out)`. Raises ProtocolError if the message has no such version."""
     _check_version(cls, version)
     source = EncoderSource(cls, version)
     return _compiled(source.text(), source.names, f"<encoder of {cls.__name__} v{version}>", "encode")

@@ -1,12 +1,12 @@
-"""Writes decoders. See `kraft.protocol.codec`.
+"""Generate the text of decoders. See `kraft.protocol.codec`.
 
-In the text: `buffer` and `limit` (its length), `p` the position, `m`, `o1`, `o2` ... the structs being filled, `n1`
-... lengths as they stand on the wire (compact ones count from 1, 0 is null), `left` the elements that there may
-still be.
+Names in the text: `buffer` and `limit` (its length), `p` the position, `m`, `o1`, `o2` ... the structs being filled,
+`n1` ... lengths as they are on the wire (compact ones count from 1, 0 is null), `left` the number of elements still
+permitted.
 
-What others send us has a bound on its elements (ELEMENTS_MAX). An element takes a byte at least, so a buffer of no
-more bytes cannot break it: only a larger one is given to the decoder that counts, and a small request pays for one
-comparison.
+The number of elements in a request is limited (ELEMENTS_MAX). An element takes at least one byte, so a buffer of at
+most so many bytes cannot exceed the limit. Only a larger buffer is decoded by the decoder that counts; a small request
+costs one comparison.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def has_bound(cls: type[Message]) -> bool:
 
 
 class DecoderSource(Source):
-    """`decode(buffer, position) -> (message, end)` as text; with `counting` the one for large buffers, which else
-    goes by `decode_counting`. With `in_turns` it counts too, and is a generator that yields after every TURN_ELEMENTS
-    elements."""
+    """The text of `decode(buffer, position) -> (message, end)`. With `counting` it is the decoder for large buffers;
+    otherwise it passes them to `decode_counting`. With `in_turns` it counts too, and is a generator that yields after
+    every TURN_ELEMENTS elements."""
 
     def __init__(self, cls: type[Message], version: int, *, counting: bool = False, in_turns: bool = False) -> None:
         super().__init__(cls, version, in_turns=in_turns)
@@ -61,7 +61,7 @@ class DecoderSource(Source):
             del self.lines[view_line]
 
     def struct(self, cls: type[Struct], target: str) -> None:
-        """Fill a new `cls` in the variable `target`."""
+        """Write code that fills a new `cls` in the variable `target`."""
         self.line(f"{target} = new({self.class_name(cls)})")
         in_place, tagged, absent = self.fields(cls)
         for field in [*absent, *tagged]:
@@ -85,7 +85,7 @@ class DecoderSource(Source):
         return repr(field.default)
 
     def flush(self) -> None:
-        """Unpack the pending fields."""
+        """Write code that unpacks the pending fields."""
         if not self.pending:
             return
         targets, formats = zip(*self.pending, strict=True)
@@ -100,7 +100,7 @@ class DecoderSource(Source):
         self.line(f"p += {packer(layout).size}")
 
     def length(self, field: Field, layout: str, *, compact: bool, kind: str) -> str:
-        """Read a length or count; the variable that holds it, as on the wire."""
+        """Write code that reads a length or count. Returns the variable that holds it, as it is on the wire."""
         name = self.variable("n")
         self.pending.append((name, "B" if compact else layout))
         self.flush()
@@ -122,7 +122,7 @@ class DecoderSource(Source):
         return name
 
     def field(self, owner: type[Struct], field: Field, target: str) -> None:
-        """Read `field` into the expression `target`."""
+        """Write code that reads `field` into the expression `target`."""
         layout = None if field.is_array else fixed_format(field.type)
         if layout is not None:
             self.pending.append((target, layout))
@@ -183,7 +183,7 @@ class DecoderSource(Source):
             self.line(f"{target} = None" if nullable else f'raise bad({field.name!r}, "null is not allowed")')
 
     def count(self, name: str, count: str) -> None:
-        """Subtract `count` from the remaining elements."""
+        """Write code that subtracts `count` from the remaining elements."""
         if self._counting:
             self.line(f"left -= {count}")
             with self.block("if left < 0:"):
@@ -250,7 +250,7 @@ class DecoderSource(Source):
                 self.one_tag(owner, target, tagged)
 
     def tag_count(self, count: str) -> None:
-        """The rest of the number of tags."""
+        """Write code that reads the other bytes of the number of tags, after its first byte, and counts the tags."""
         with self.block(f"if {count} > 127:"):
             self.line(f"{count}, p = varint_rest(buffer, p, {count})")
         self.count("tagged fields", count)

@@ -1,7 +1,7 @@
-"""Writes encoders. See `kraft.protocol.codec`.
+"""Generate the text of encoders. See `kraft.protocol.codec`.
 
-In the text: `out` is the bytearray that grows, `m`, `o1`, `o2` ... the structs being written, `b1` ... bytes about
-to be written, `n1` ... lengths as they stand on the wire.
+Names in the text: `out` is the bytearray that grows, `m`, `o1`, `o2` ... the structs being written, `b1` ... bytes
+about to be written, `n1` ... lengths as they are on the wire.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kraft.protocol.source import SMALL_ARRAY, Source, fixed_format, packer, sma
 
 
 class EncoderSource(Source):
-    """`encode(message, out)` as text."""
+    """The text of `encode(message, out)`."""
 
     def __init__(self, cls: type[Message], version: int, *, in_turns: bool = False) -> None:
         super().__init__(cls, version, in_turns=in_turns)
@@ -36,7 +36,7 @@ class EncoderSource(Source):
             self.line('raise bad("cannot be encoded", problem) from problem')
 
     def struct(self, cls: type[Struct], value: str) -> None:
-        """Write the struct in the variable `value`."""
+        """Write code that encodes the struct in the variable `value`."""
         in_place, tagged, absent = self.fields(cls)
         for field in absent:
             if not field.ignorable:
@@ -52,7 +52,7 @@ class EncoderSource(Source):
             self.line(f'raise bad({field.name!r}, "this version has no such field, and its value is not the default")')
 
     def differs(self, owner: type[Struct], field: Field, value: str) -> str:
-        """The condition that `value` is not the field's default."""
+        """Return the condition that `value` is not the field's default."""
         if field.default is None:
             return f"{value} is not None"
         if field.is_array:
@@ -67,13 +67,14 @@ class EncoderSource(Source):
         return f"{value} != {field.default!r}"
 
     def pack(self, extra: str = "", *values: str) -> str:
-        """The expression that packs what waits and then `values` in the layout `extra`."""
+        """Return the expression that packs the pending fields, and then `values` in the layout `extra`."""
         layout = "".join(format_ for _, format_ in self.pending) + extra
         arguments = ", ".join([expression for expression, format_ in self.pending if format_ != "x"] + list(values))
         return f"{self.constant('pack', layout, packer(layout).pack)}({arguments})"
 
     def take(self) -> list[tuple[str, str]]:
-        """The pending fields, which are then no longer pending: lines that may raise must precede them."""
+        """Return the pending fields, and clear them. Lines that may raise must precede the code that writes these
+        fields."""
         waiting, self.pending = self.pending, []
         return waiting
 
@@ -96,15 +97,15 @@ class EncoderSource(Source):
             self.text_or_bytes(field, field.type, value)
 
     def check_uuid(self, field: Field, value: str) -> None:
-        """Check a UUID's length: `struct` would pad or truncate it silently."""
+        """Write code that checks a UUID's length: `struct` would pad or truncate it silently."""
         waiting = self.take()
         with self.block(f"if len({value}) != 16:"):
             self.line(f'raise bad({field.name!r}, "a UUID has 16 bytes")')
         self.pending = waiting
 
     def refuse_null(self, field: Field, value: str) -> None:
-        """Reject None for a field that is nullable only in other versions. For fields that never are, the type checker
-        does."""
+        """Write code that rejects None for a field that is nullable only in other versions. For a field that is never
+        nullable, the type checker rejects it."""
         if field.nullable[1] >= 0 or field.type == "records" or field.default is None:
             waiting = self.take()
             with self.block(f"if {value} is None:"):
@@ -129,7 +130,7 @@ class EncoderSource(Source):
             self.flush()
 
     def length(self, name: str, layout: str, *, compact: bool) -> None:
-        """Write what waits and the length in the variable `name`."""
+        """Write code that encodes the pending fields and the length in the variable `name`."""
         if not compact:
             self.line(f"{self.out} += {self.pack(layout, name)}")
             self.pending = []
@@ -195,7 +196,7 @@ class EncoderSource(Source):
             self.elements(owner, field, items)
 
     def fixed_elements(self, layout: str, name: str, items: str, *, compact: bool) -> None:
-        """Length and elements by one call while they are few."""
+        """Write code that encodes the length and the elements by one call if they are few."""
         self.flush()
         small = self.constant("array", f"{compact} {layout}", small_array_packers("B" if compact else "i", layout))
         with self.block(f"if len({items}) < {SMALL_ARRAY}:"):

@@ -1,4 +1,4 @@
-"""Kafka's error codes, as of Apache Kafka 4.4.0: names and retriability are the protocol's, the messages are ours.
+"""Kafka's error codes, as of Apache Kafka 4.4.0. Names and retriability are the protocol's; the messages are kraft's.
 
 Retriable means that the client may send the same request again, perhaps after refreshing its metadata, and expect it to
 succeed.
@@ -10,7 +10,7 @@ from kraft.protocol.error_messages import MESSAGES
 
 
 class ErrorCode:
-    """Each code under Kafka's name."""
+    """The error codes under Kafka's names."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -193,15 +193,15 @@ _NAMES = {code: name for name, code in vars(ErrorCode).items() if not name.start
 
 
 def name_of(code: int) -> str:
-    """Kafka's name of the code; `ERROR_<code>` for one that this release does not know."""
+    """Return Kafka's name of the code; `ERROR_<code>` for a code that this release does not know."""
     return _NAMES.get(code, f"ERROR_{code}")
 
 
 def message_of(code: int) -> str:
-    """A sentence for a person."""
+    """Return the message of an error code for people."""
     return MESSAGES.get(code, f"Error code {code}, which this release does not know.")
 
 
 def is_retriable(code: int) -> bool:
-    """Whether the same request may succeed when sent again. Codes that this release does not know are not."""
+    """Whether the same request may succeed when it is sent again. False for codes that this release does not know."""
     return code in _RETRIABLE

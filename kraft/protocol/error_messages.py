@@ -1,4 +1,4 @@
-"""A sentence for each of Kafka's error codes, in our words. `kraft.protocol.error_codes.message_of` looks them up."""
+"""A message for each of Kafka's error codes, in kraft's words. `kraft.protocol.error_codes.message_of` returns them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """Frames: an int32 size, a header, a body.
 
 Request header v1 is key, version, correlation id and client id (always with an int16 length, even in flexible
-requests); v2 adds a tag section and goes with flexible versions. Response header v0 is the correlation id; v1 adds a
-tag section and goes with flexible versions, except for ApiVersions: its response always has v0 (KIP-511). Frames
-come without their size when they are decoded (the connection has consumed it) and with it when they are encoded.
+requests). Request header v2 adds a tag section and is used with flexible versions. Response header v0 is the
+correlation id. Response header v1 adds a tag section and is used with flexible versions, except for ApiVersions, whose
+response always has v0 (KIP-511). Decoding functions get a frame without its size, because the connection has read it.
+Encoding functions return a frame with its size.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ class RequestHeader:
 
     @classmethod
     def decode(cls, frame: Bytes) -> tuple[RequestHeader, int]:
-        """The header at the start of a frame, and where the body starts. Raises ProtocolError, also for an API key
-        that this release does not know."""
+        """Decode the header at the start of a frame. Returns it and the position of the body. Raises ProtocolError,
+        also for an API key that this release does not know."""
         if len(frame) < 8:
             raise ProtocolError(f"a frame of {len(frame)} bytes is too short for a request header")
         key, version, correlation_id = _REQUEST_START.unpack_from(frame)
@@ -54,7 +55,7 @@ class RequestHeader:
 
 
 def client_id_of(frame: Bytes, api_key: int, api_version: int) -> tuple[str | None, int]:
-    """The client id in a frame's header, and where the body starts. Raises ProtocolError like
+    """Return the client id in a frame's header, and the position of the body. Raises ProtocolError like
     `RequestHeader.decode`."""
     client_id: str | None = None
     position = 10
@@ -77,7 +78,7 @@ def client_id_of(frame: Bytes, api_key: int, api_version: int) -> tuple[str | No
 
 
 def decode_request(frame: Bytes) -> tuple[RequestHeader, Message]:
-    """A whole request frame. Raises ProtocolError, also for versions that the schemas do not define."""
+    """Decode a whole request frame. Raises ProtocolError, also for versions that the schemas do not define."""
     header, position = RequestHeader.decode(frame)
     message, end = api_keys.request_class(header.api_key).decode_from(frame, position, header.api_version)
     _check_end(frame, end, header.api_key, header.api_version)
@@ -87,7 +88,7 @@ def decode_request(frame: Bytes) -> tuple[RequestHeader, Message]:
 def encode_request(
     api_key: int, api_version: int, correlation_id: int, client_id: str | None, message: Message
 ) -> bytes:
-    """A whole request frame, size first. Raises ProtocolError."""
+    """Encode a whole request frame, size first. Raises ProtocolError."""
     name = b"" if client_id is None else client_id.encode()
     out = bytearray(_REQUEST_HEAD.pack(0, api_key, api_version, correlation_id, -1 if client_id is None else len(name)))
     out += name
@@ -99,10 +100,10 @@ def encode_request(
 
 
 def encode_response(api_key: int, api_version: int, correlation_id: int, message: Message) -> bytearray:
-    """A whole response frame, size first. Raises ProtocolError.
+    """Encode a whole response frame, size first. Raises ProtocolError.
 
-    A client that asked for a version of ApiVersions which the server lacks gets version 0 here, with error
-    UNSUPPORTED_VERSION and the range that is served.
+    If a client requested a version of ApiVersions that the server does not support, the response is encoded in version
+    0, with error UNSUPPORTED_VERSION and the supported range.
     """
     out = bytearray(9 if api_keys.response_header_version(api_key, api_version) else 8)
     message.encode_into(out, api_version)
@@ -119,7 +120,7 @@ def encode_response_in_turns(api_key: int, api_version: int, correlation_id: int
 
 
 def response_correlation_id(frame: Bytes) -> int:
-    """The number by which a client finds the request that a response frame answers. Raises ProtocolError."""
+    """Return the correlation id of a response frame, by which a client finds the request. Raises ProtocolError."""
     if len(frame) < 4:
         raise ProtocolError(f"a frame of {len(frame)} bytes is too short for a response header")
     (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
@@ -127,7 +128,7 @@ def response_correlation_id(frame: Bytes) -> int:
 
 
 def decode_response(api_key: int, api_version: int, frame: Bytes) -> tuple[int, Message]:
-    """The correlation id and the body of a whole response frame. Raises ProtocolError."""
+    """Decode a whole response frame. Returns the correlation id and the body. Raises ProtocolError."""
     correlation_id, position = _response_start(api_key, api_version, frame)
     message, end = api_keys.response_class(api_key).decode_from(frame, position, api_version)
     _check_end(frame, end, api_key, api_version)
@@ -143,7 +144,7 @@ def decode_response_in_turns(api_key: int, api_version: int, frame: Bytes) -> St
 
 
 def _response_start(api_key: int, api_version: int, frame: Bytes) -> tuple[int, int]:
-    """The correlation id, and where the body starts."""
+    """Return the correlation id, and the position of the body."""
     correlation_id = response_correlation_id(frame)
     return correlation_id, skip_tagged_fields(frame, 4) if api_keys.response_header_version(api_key, api_version) else 4
 

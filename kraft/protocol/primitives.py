@@ -1,7 +1,7 @@
-"""The pieces of Kafka's wire format that compiled codecs call rather than inline: long varints, tag sections.
+"""Parts of Kafka's wire format that compiled codecs call instead of inlining them: long varints, tag sections.
 
-Varints are little-endian groups of seven bits, the top bit saying that more follow; an unsigned varint here is at
-most five bytes and 2**31 - 1, as are the lengths, counts and tags that it stands for.
+Varints are little-endian groups of seven bits; the top bit says that more groups follow. An unsigned varint here is a
+length, count or tag. It has at most five bytes, and is at most 2**31 - 1.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ TURN_ELEMENTS = 2000
 
 
 def read_uvarint(buffer: Bytes, position: int) -> tuple[int, int]:
-    """The value at `position` and the position after it. Raises ProtocolError when it is cut off or too large."""
+    """Return the value at `position` and the position after it. Raises ProtocolError if the value is cut off or too
+    large."""
     if position >= len(buffer):
         raise ProtocolError("a varint is cut off by the end of the message")
     first = buffer[position]
@@ -31,7 +32,7 @@ def read_uvarint(buffer: Bytes, position: int) -> tuple[int, int]:
 
 
 def read_varint_rest(buffer: Bytes, position: int, first: int) -> tuple[int, int]:
-    """Go on with an unsigned varint whose first byte, already read, has its top bit set."""
+    """Continue to read an unsigned varint whose first byte is already read and has its top bit set."""
     value = first & 127
     shift = 7
     size = len(buffer)
@@ -50,7 +51,7 @@ def read_varint_rest(buffer: Bytes, position: int, first: int) -> tuple[int, int
 
 
 def write_uvarint(out: bytearray, value: int) -> None:
-    """Append `value`. Raises ProtocolError when it is negative or above 2**31 - 1."""
+    """Append `value`. Raises ProtocolError if it is negative or above 2**31 - 1."""
     if not 0 <= value <= UVARINT_MAX:
         raise ProtocolError(f"{value} is not an unsigned varint of at most 2147483647")
     while value > 127:
@@ -60,7 +61,7 @@ def write_uvarint(out: bytearray, value: int) -> None:
 
 
 def read_unknown_tags(buffer: Bytes, position: int, count: int) -> tuple[UnknownTags, int]:
-    """The `count` tags of a struct that knows none. Raises ProtocolError, also for more than TAGS_MAX."""
+    """Read the `count` tags of a struct without known tags. Raises ProtocolError, also for more than TAGS_MAX."""
     _check_tags(count)
     tags: UnknownTags = {}
     for _ in range(count):
@@ -75,7 +76,7 @@ def read_unknown_tags(buffer: Bytes, position: int, count: int) -> tuple[Unknown
 
 
 def skip_tagged_fields(buffer: Bytes, position: int) -> int:
-    """The position after the tag section at `position`, whose content is dropped. Raises ProtocolError, also for
+    """Return the position after the tag section at `position`; its content is ignored. Raises ProtocolError, also for
     more than TAGS_MAX tags."""
     if position < len(buffer) and not buffer[position]:
         return position + 1
@@ -96,8 +97,8 @@ def _check_tags(count: int) -> None:
 
 
 def write_tags(out: bytearray, known: dict[int, bytearray], unknown: UnknownTags | None) -> None:
-    """Append a tag section, in ascending order of tags. Raises ProtocolError when an unknown tag is one that this
-    version knows."""
+    """Append a tag section, in ascending order of tags. Raises ProtocolError if an unknown tag has the number of a tag
+    that this version knows."""
     if not known and not unknown:
         out.append(0)
         return

@@ -1,25 +1,24 @@
-"""What a Kafka message is: the base classes of every generated declaration, and the parsed form of their `SCHEMA`
-text.
+"""The declaration of Kafka messages: the base classes of every generated class, and the parser of their `SCHEMA` text.
 
 A declaration is a plain `__slots__` class whose `SCHEMA` holds one line per field, in wire order:
 
     name: type versions [nullable=versions] [tag=number@versions] [default=value] [flexible=none] [entity=name] [key]
     [ignorable] [zero_copy]
 
-`versions` is `3+`, `2-5` or `7`. Types are Kafka's (`int32`, `string`, `uuid`, `records` ...), a struct's class
-name, or `[]` before either. The words mean:
+`versions` is `3+`, `2-5` or `7`. Types are Kafka's (`int32`, `string`, `uuid`, `records` ...), a struct's class name,
+or `[]` before either. The words mean:
 
-- nullable: in which versions null may stand; default: the value of an absent field (`null`, or a literal; without
-  one 0, false, "", empty, the zero UUID);
-- tag: in these versions the field travels in the tag section (KIP-482), and only when it differs from its default; a
-  tagged struct that is not nullable is None when absent;
-- ignorable: a version without the field drops it silently; for other fields, encoding a value that is not the
-  default is refused with ProtocolError;
-- key: the field identifies an element of its array; entity: what the value names (a topic, a group, a broker id
-  ...); flexible=none: never compact;
+- nullable: the versions in which null is permitted; default: the value of an absent field (`null`, or a literal;
+  otherwise 0, false, "", empty, the zero UUID);
+- tag: in these versions the field is in the tag section (KIP-482), and only if it differs from its default; a tagged
+  struct that is not nullable is None when absent;
+- ignorable: a version without the field drops it silently; for other fields, encoding a value that is not the default
+  raises ProtocolError;
+- key: the field identifies an element of its array; entity: the kind of thing that the value names (a topic, a group, a
+  broker id ...); flexible=none: never compact;
 - zero_copy: bytes stay a view of the frame.
 
-One class serves all versions. Encoders and decoders are made by `kraft.protocol.codec` when a version is first used:
+One class serves all versions. `kraft.protocol.codec` compiles encoders and decoders when a version is first used, so
 importing a message module costs no more than a few plain classes.
 """
 
@@ -83,8 +82,8 @@ class Field(NamedTuple):
 
 
 class Struct:
-    """Base of every generated class. Values are equal when all their fields are; they are mutable, so they have no
-    hash."""
+    """Base of every generated class. Two values are equal if all their fields are equal. Values are mutable, so they
+    have no hash."""
 
     __slots__ = ()
     SCHEMA: ClassVar[str] = ""
@@ -98,8 +97,8 @@ class Struct:
         return all(getattr(self, name) == getattr(other, name) for name in _names(self))
 
     def __repr__(self) -> str:
-        """All fields but absent unknown tags. Bytes show only their length: they may be secrets, and are rarely
-        readable."""
+        """Show all fields, except unknown tags if there are none. Of bytes only the length is shown: they may be
+        secrets, and are rarely readable."""
         shown = [
             f"{name}={_shown(getattr(self, name))}"
             for name in _names(self)
@@ -109,7 +108,7 @@ class Struct:
 
 
 class Message(Struct):
-    """Base of every class that stands for a whole schema file, and can be encoded and decoded by itself."""
+    """Base of every class for a whole schema file. Its messages can be encoded and decoded by themselves."""
 
     __slots__ = ()
     API_KEY: ClassVar[int] = -1
@@ -128,8 +127,8 @@ class Message(Struct):
 
     @classmethod
     def decode(cls, buffer: Bytes, version: int) -> Self:
-        """The message in the whole of `buffer`; records and zero-copy bytes are views of it. Raises ProtocolError
-        for malformed bytes or bytes left over."""
+        """Decode a message from the whole of `buffer`. Records and zero-copy bytes are views of it. Raises
+        ProtocolError for malformed bytes or bytes left over."""
         value, end = (cls._decoders.get(version) or _compile_decoder(cls, version))(buffer, 0)
         if end != len(buffer):
             raise ProtocolError(f"{cls.__name__} v{version}: {len(buffer) - end} bytes left over after the message")
@@ -137,12 +136,12 @@ class Message(Struct):
 
     @classmethod
     def decode_from(cls, buffer: Bytes, position: int, version: int) -> tuple[Self, int]:
-        """The message that starts at `position`, and the position after it. Raises ProtocolError."""
+        """Decode the message that starts at `position`. Returns it and the position after it. Raises ProtocolError."""
         return (cls._decoders.get(version) or _compile_decoder(cls, version))(buffer, position)
 
     @classmethod
     def decode_in_turns(cls, buffer: Bytes, position: int, version: int) -> Steps[tuple[Self, int]]:
-        """Decode a large message like `decode_from`, as a generator that pauses so that others can be served."""
+        """Decode a large message like `decode_from`, as a generator that pauses so that other tasks can run."""
         return (cls._turn_decoders.get(version) or _compile_turn_decoder(cls, version))(buffer, position)
 
     def encode_in_turns(self, out: bytearray, version: int) -> Steps[None]:
@@ -151,23 +150,23 @@ class Message(Struct):
         return (self._turn_encoders.get(version) or _compile_turn_encoder(self.__class__, version))(self, out)
 
     def encode(self, version: int) -> bytes:
-        """The message's bytes in `version`. Raises ProtocolError when this version cannot carry a field's value."""
+        """Return the message's bytes in `version`. Raises ProtocolError if this version cannot hold a field's value."""
         out = bytearray()
         (self._encoders.get(version) or _compile_encoder(self.__class__, version))(self, out)
         return bytes(out)
 
     def encode_into(self, out: bytearray, version: int) -> None:
-        """Append the message's bytes to `out`, which is as before when ProtocolError is raised."""
+        """Append the message's bytes to `out`. If ProtocolError is raised, `out` is unchanged."""
         (self._encoders.get(version) or _compile_encoder(self.__class__, version))(self, out)
 
 
 def fields_of(cls: type[Struct]) -> tuple[Field, ...]:
-    """The fields of a declaration, parsed, in wire order."""
+    """Return the parsed fields of a declaration, in wire order."""
     return tuple(_parse_field(line) for line in cls.SCHEMA.strip().splitlines())
 
 
 def struct_class(cls: type[Struct], name: str) -> type[Struct]:
-    """The struct called `name` in the module that declares `cls`."""
+    """Return the struct class called `name` in the module that declares `cls`."""
     found: type[Struct] = getattr(sys.modules[cls.__module__], name)
     return found
 
@@ -207,7 +206,8 @@ def _parse_versions(text: str) -> VersionRange:
 
 
 def _parse_default(kind: str, text: str | None) -> Any:
-    """The default as a Python value. Arrays and structs have None for null and `()` for "empty" or "a new one"."""
+    """Return the default as a Python value. For arrays and structs, None means null, and `()` means empty or a new
+    struct."""
     if text == "null":
         return None
     if kind.startswith("[]") or kind[0].isupper():

@@ -1,4 +1,4 @@
-"""What the writers of decoders and encoders share: lines with indentation, names for constants, and Kafka's
+"""The common parts of the generators of decoders and encoders: lines with indentation, names for constants, and Kafka's
 fixed-width types as `struct` formats."""
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ SMALL_ARRAY = 17
 
 @cache
 def packer(layout: str) -> struct.Struct:
-    """One big-endian Struct per layout, shared by all codecs."""
+    """Return the big-endian Struct of a layout. All codecs share one for each layout."""
     return struct.Struct(">" + layout)
 
 
 @cache
 def small_array_unpackers(kind: str) -> tuple[Any, ...]:
-    """`unpack_from` for 0 to SMALL_ARRAY - 1 elements."""
+    """Return the `unpack_from` functions for 0 to SMALL_ARRAY - 1 elements."""
     return tuple(packer(f"{count}{kind}").unpack_from for count in range(SMALL_ARRAY))
 
 
 @cache
 def small_array_packers(prefix: str, kind: str) -> tuple[Any, ...]:
-    """`pack` of a length prefix and 0 to SMALL_ARRAY - 1 elements."""
+    """Return the `pack` functions for a length prefix and 0 to SMALL_ARRAY - 1 elements."""
     return tuple(packer(f"{prefix}{count}{kind}").pack for count in range(SMALL_ARRAY))
 
 
 def fixed_format(kind: str) -> str | None:
-    """The struct format of a fixed-width type; None for others."""
+    """Return the struct format of a fixed-width type; None for other types."""
     return FORMATS.get(kind)
 
 
 class Source:
-    """Python text in the making, for one message in one version. With `in_turns` the function is a generator that
-    yields after every TURN_ELEMENTS elements, so that its caller can serve others."""
+    """Python text under construction, for one message in one version. With `in_turns` the function is a generator that
+    yields after every TURN_ELEMENTS elements, so that its caller can run other tasks."""
 
     def __init__(self, cls: type[Message], version: int, *, in_turns: bool = False) -> None:
         self.cls = cls
@@ -68,21 +68,21 @@ class Source:
         self.message_flexible = flexible_in(cls, version)
 
     def bad(self, field: str, reason: object) -> ProtocolError:
-        """The error for bytes or values that do not fit `field`."""
+        """Return the error for bytes or values that do not fit `field`."""
         return ProtocolError(f"{self.label}: {field}: {reason}")
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.indent + text)
 
     def begin_turn(self) -> None:
-        """`turn` is how many elements are left until the next pause."""
+        """Write code that initializes `turn`, the number of elements until the next pause."""
         if self.in_turns:
             self.line(f"turn = {TURN_ELEMENTS}")
             with self.block("if not turn:"):
                 self.line("yield")  # A message without arrays is a generator too.
 
     def end_turn(self) -> None:
-        """One element more: pause if the turn is over."""
+        """Write code that counts one element, and pauses if the turn is over."""
         if self.in_turns:
             self.line("turn -= 1")
             with self.block("if not turn:"):
@@ -91,7 +91,8 @@ class Source:
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """Lines under `head`. What waits to be (un)packed must not cross into a block or out of it."""
+        """Indent the lines written in the context under `head`. No fields may be pending at the start and end of a
+        block."""
         assert not self.pending, head
         self.line(head)
         self.indent += 1
@@ -107,8 +108,8 @@ class Source:
         return f"{stem}{self._variables}"
 
     def constant(self, stem: str, identity: str, value: Any) -> str:
-        """A name for `value` in the compiled text; `stem` and `identity` together say what it is, so that equals
-        share one."""
+        """Return a name for `value` in the compiled text. `stem` and `identity` together identify the value, so that
+        equal values share a name."""
         name = self._constants.get((stem, identity))
         if name is None:
             name = self._constants[stem, identity] = f"{stem}_{len(self._constants)}"
@@ -116,7 +117,7 @@ class Source:
         return name
 
     def class_name(self, cls: type[Struct]) -> str:
-        """A name for the class in the compiled text."""
+        """Return a name for the class in the compiled text."""
         return self.constant("class", cls.__name__, cls)
 
     def text(self) -> str:
@@ -128,7 +129,8 @@ class Source:
         raise NotImplementedError
 
     def fields(self, cls: type[Struct]) -> tuple[list[Field], list[Field], list[Field]]:
-        """The fields of `cls` that this version has in place, those it has in the tag section, those it lacks."""
+        """Return three lists of the fields of `cls`: those in place in this version, those in the tag section, and
+        those that this version lacks."""
         fields = fields_of(cls)
         present = [field for field in fields if field.present(self.version)]
         in_place = [field for field in present if not field.is_tagged(self.version)]
@@ -142,8 +144,8 @@ class Source:
         return struct_class(owner, field.element_type)
 
     def least_size(self, cls: type[Struct]) -> int:
-        """The fewest bytes that one `cls` takes in this version; at least one, so that a count is bounded by the
-        bytes that are left."""
+        """Return the minimum size in bytes of one `cls` in this version. It is at least one, so that a count is bounded
+        by the remaining bytes."""
         in_place, _, _ = self.fields(cls)
         return max(1, sum(self._least_field_size(cls, field) for field in in_place) + self.message_flexible)
 

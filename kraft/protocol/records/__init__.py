@@ -1,7 +1,6 @@
-"""Record batches: what a log holds, a Produce carries and a Fetch returns.
+"""Record batches: the content of a log, of a Produce request and of a Fetch response.
 
-A batch enters as bytes and is seen through `RecordBatch`, a view that parses the 61-byte header and nothing else.
-Records are decoded only by those who ask (`RecordBatch.records()`); `build_batch` makes new batches. Only magic 2
-exists here: older formats are refused, as Kafka 4 does. Deliberately absent: any decision whether a batch may be
-appended (`kraft.storage`).
+`RecordBatch` is a view of a batch's bytes that parses only the 61-byte header. Records are decoded only on request
+(`RecordBatch.records()`). `build_batch` creates new batches. Only magic 2 is supported: older formats are rejected, as
+in Kafka 4. `kraft.storage` decides whether a batch may be appended.
 """

@@ -1,4 +1,4 @@
-"""Making record batches: from records, or empty ones that the cleaner leaves behind."""
+"""Build record batches: from records, or empty batches that the cleaner keeps."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def build_batch(
     is_control: bool = False,
     delete_horizon_ms: int | None = None,
 ) -> bytes:
-    """One whole batch of `records` (at least one), whose offsets must ascend.
+    """Build a batch of `records` (at least one), whose offsets must ascend.
 
-    `base_offset` and `last_offset` default to those of the records; the cleaner passes the original's, so that a
-    batch keeps its span when records leave it. With LOG_APPEND_TIME, `log_append_time_ms` is the batch's max
-    timestamp. `delete_horizon_ms` takes the place of the base timestamp (KIP-534).
+    `base_offset` and `last_offset` default to those of the records. The cleaner passes those of the original batch, so
+    that the batch keeps its range of offsets when records are removed. With LOG_APPEND_TIME, `log_append_time_ms` is
+    the batch's max timestamp. `delete_horizon_ms` replaces the base timestamp (KIP-534).
     """
     base_offset = records[0].offset if base_offset is None else base_offset
     last_offset = records[-1].offset if last_offset is None else last_offset
@@ -106,7 +106,7 @@ def build_values_batch(
     base_sequence: int = NO_SEQUENCE,
     is_transactional: bool = False,
 ) -> bytes:
-    """One whole batch of values (at least one) without keys and headers, from `base_offset` on and all of one time."""
+    """Build a batch of values (at least one), from `base_offset` on, without keys and headers, with one timestamp."""
     parts: list[bytes] = []
     for delta, value in enumerate(values):
         size = len(value)
@@ -136,7 +136,7 @@ def build_keyed_batch(
     producer_epoch: int = NO_PRODUCER_EPOCH,
     is_transactional: bool = False,
 ) -> Steps[bytes]:
-    """One whole batch of keys and values (at least one), from offset 0 on, all with one timestamp. Yields after each
+    """Build a batch of keys and values (at least one), from offset 0 on, all with one timestamp. Yields after each
     TURN_ENTRIES, so that other tasks can run."""
     payload = bytearray()
     for start in range(0, len(entries), TURN_ENTRIES):
@@ -167,7 +167,7 @@ def build_control_record_batch(
     producer_id: int,
     producer_epoch: int,
 ) -> bytes:
-    """One whole transactional batch of a single control record: a transaction marker."""
+    """Build a transactional batch of a single control record: a transaction marker."""
     return _seal(
         _keyed_records(((key, value),), 0),
         offset,
@@ -184,8 +184,8 @@ def build_control_record_batch(
 
 
 def _keyed_records(entries: Sequence[tuple[bytes, bytes | None]], first: int) -> bytes:
-    """Records as `append_record` makes them, from the offset delta `first` on. Lengths are encoded once for those of
-    one shape beside each other."""
+    """Encode records as `append_record` does, from the offset delta `first` on. Consecutive records with equal lengths
+    share one encoding of the lengths."""
     parts: list[bytes] = []
     last_delta_size = last_key_size = last_value_size = -2
     head = key_head = value_head = b""
@@ -206,8 +206,8 @@ def _keyed_records(entries: Sequence[tuple[bytes, bytes | None]], first: int) ->
 def resealed_batch(
     batch: RecordBatch, payload: bytes, codec: int, level: int | None, timestamp_type: int, max_timestamp: int
 ) -> bytes:
-    """`batch` in another codec: `payload` has its records, not compressed. Offsets, sequence, producer and base
-    timestamp stay."""
+    """Return `batch` with another codec. `payload` has its records, uncompressed. Offsets, sequence, producer and base
+    timestamp are kept."""
     return _seal(
         payload if codec == NONE else compress(codec, payload, level),
         batch.base_offset,
@@ -232,9 +232,9 @@ def rebuild_batch(
     max_timestamp: int,
     delete_horizon_ms: int | None,
 ) -> bytes:
-    """`batch` with other records: the `count` ones of `payload`, which is not compressed and is compressed here with
-    the codec of the batch. Offsets, sequences, producer and base timestamp stay, but a delete horizon takes the place
-    of the base timestamp."""
+    """Return `batch` with other records: the `count` records of `payload`. `payload` is uncompressed, and is compressed
+    here with the codec of the batch. Offsets, sequences, producer and base timestamp are kept, but a delete horizon
+    replaces the base timestamp."""
     return _seal(
         payload if batch.codec == NONE else compress(batch.codec, payload),
         batch.base_offset,
@@ -251,8 +251,8 @@ def rebuild_batch(
 
 
 def build_empty_batch(batch: RecordBatch) -> bytes:
-    """`batch` without its records: keeps offsets, producer, epoch and sequence, as Kafka's cleaner does for the last
-    batch of a producer."""
+    """Return `batch` without its records. Offsets, producer, epoch and sequence are kept, as Kafka's cleaner does for
+    the last batch of a producer."""
     attributes = batch.attributes & (TIMESTAMP_TYPE_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG)
     return _seal(
         b"",
@@ -270,8 +270,8 @@ def build_empty_batch(batch: RecordBatch) -> bytes:
 
 
 def with_max_timestamp(batch: RecordBatch, timestamp_type: int, max_timestamp: int) -> bytes:
-    """A copy of the whole batch with another timestamp type and max timestamp, and the CRC that goes with them.
-    Records stay as they are, compressed or not."""
+    """Return a copy of the whole batch with another timestamp type and max timestamp, and a new CRC. Records are copied
+    unchanged, compressed or not."""
     attributes = (
         batch.attributes | TIMESTAMP_TYPE_FLAG
         if timestamp_type == LOG_APPEND_TIME
@@ -293,8 +293,8 @@ def with_max_timestamp(batch: RecordBatch, timestamp_type: int, max_timestamp: i
 
 
 def _seal(payload: Buffer, base_offset: int, leader_epoch: int, *fields: int) -> bytes:
-    """The whole batch: `fields` are those of the header from the attributes on. A payload is copied once: where it has
-    a megabyte, a copy costs more than its CRC."""
+    """Build the whole batch. `fields` are the header fields from the attributes on. The payload is copied only once:
+    for a payload of a megabyte, a copy costs more than the CRC."""
     length = HEADER_SIZE - LOG_OVERHEAD + len(payload)
     unsealed = HEADER.pack(base_offset, length, leader_epoch, MAGIC, 0, *fields)
     crc = crc32c(payload, crc32c(unsealed[CRC_START:]))

@@ -1,8 +1,8 @@
-"""The five codecs of a record batch, with a bound on what a batch may decompress to.
+"""The five codecs of a record batch, with a limit on the decompressed size of a batch.
 
-Bytes are a function of input and level: gzip carries no time. Formats are what Kafka's Java clients read and write:
-snappy in xerial framing (raw snappy is accepted too), LZ4 frames with independent 64 KB blocks and no checksum, gzip
-and zstd as streams that may consist of several members.
+The bytes depend only on input and level; for example, gzip contains no time. The formats are those of Kafka's Java
+clients: snappy in xerial framing (raw snappy is accepted too), LZ4 frames with independent 64 KB blocks and no
+checksum, gzip and zstd as streams that may consist of several members.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ _LZ4_RESERVED = 0x03
 
 
 class CompressionError(ProtocolError):
-    """The compressed bytes are damaged, of an unknown codec, or decompress to more than the bound."""
+    """Raised for compressed bytes that are damaged, have an unknown codec, or decompress to more than the limit."""
 
 
 class DecompressedTooLarge(CompressionError):
-    """The bytes decompress to more than the bound; they may be right otherwise."""
+    """Raised for bytes that decompress to more than the limit. They may be valid otherwise."""
 
 
 class _SnappyModule(Protocol):
@@ -77,8 +77,8 @@ _snappy = cast(_SnappyModule, cramjam.snappy)
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
-    """`data` in the given codec. `level` is the codec's own scale (gzip 1-9 or -1, lz4 1-17, zstd -131072..22); None
-    is Kafka's default."""
+    """Compress `data` with the given codec. `level` has the codec's own scale (gzip 1-9 or -1, lz4 1-17, zstd
+    -131072..22); None is Kafka's default."""
     try:
         return _COMPRESSORS[codec](data, DEFAULT_LEVELS.get(codec, 0) if level is None else level)
     except KeyError:
@@ -86,7 +86,7 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
 
 
 def decompress(codec: int, data: Buffer, bytes_max: int = DECOMPRESSED_BYTES_MAX) -> bytes:
-    """The original bytes. Raises CompressionError; never makes more than about `bytes_max` bytes."""
+    """Return the original bytes. Raises CompressionError. Allocates no more than about `bytes_max` bytes."""
     decompressor = _DECOMPRESSORS.get(codec)
     if decompressor is None:
         raise CompressionError(f"unknown compression codec {codec}")
@@ -107,10 +107,10 @@ def decompress(codec: int, data: Buffer, bytes_max: int = DECOMPRESSED_BYTES_MAX
 
 
 def check_frame(codec: int, data: Buffer) -> None:
-    """Raise CompressionError for a frame that `decompress` reads and Kafka's Java clients do not.
+    """Raise CompressionError for a frame that `decompress` can read but Kafka's Java clients cannot.
 
-    Their LZ4 reader knows independent blocks alone, and neither dictionaries nor skippable frames
-    (Kafka's Lz4BlockInputStream). Only the first bytes are looked at.
+    Their LZ4 reader supports only independent blocks, and neither dictionaries nor skippable frames (Kafka's
+    Lz4BlockInputStream). Only the first bytes are checked.
     """
     if codec in _FRAMED and not len(data):
         raise CompressionError(f"no {CODEC_NAMES[codec]} data, where even an empty frame has a header")
@@ -257,8 +257,8 @@ def _unzstd(data: Buffer, bytes_max: int) -> list[bytes]:
 
 
 def _zstd_frames_are_whole(data: Buffer) -> bool:
-    """Whether the last frame of data that decompressed ends where the data does. The library's reader takes the end of
-    the data for that of a frame; Java's waits for more."""
+    """Whether the last frame of data that decompressed ends at the end of the data. The library's reader accepts a
+    frame that is cut off; Java's reader waits for the rest."""
     position, size = 0, len(data)
     while position < size:
         (magic,) = _LITTLE.unpack_from(data, position)

@@ -1,8 +1,8 @@
-"""Control records: written by brokers and controllers into a log, never shown to applications.
+"""Control records: records that brokers and controllers write into a log, and that are never delivered to applications.
 
-The key is version i16 and type i16. A transaction marker's value is version i16 and coordinator epoch i32 (KIP-98);
-the quorum's control records (KIP-595, KIP-630, KIP-853) carry a message of their schema, encoded by the caller. A
-batch of control records holds exactly one record when it is a marker; the quorum puts several in one batch.
+The key is version i16 and type i16. A transaction marker's value is version i16 and coordinator epoch i32 (KIP-98). The
+quorum's control records (KIP-595, KIP-630, KIP-853) have a message of their schema as value, encoded by the caller. A
+batch with a transaction marker has exactly one record. A batch of the quorum may have several control records.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ decoded record by record."""
 
 
 class ControlRecordType:
-    """What a control record says, as its key's type field has it."""
+    """The type of a control record, as in its key."""
 
     ABORT = 0
     COMMIT = 1
@@ -36,12 +36,13 @@ class ControlRecordType:
 
 
 def control_key(control_type: int) -> bytes:
-    """The key of a control record."""
+    """Return the key of a control record."""
     return _KEY.pack(0, control_type)
 
 
 def control_type_of(key: bytes | None) -> int:
-    """The type in a control record's key; may be one we do not know. Raises InvalidRecord when it is no such key."""
+    """Return the type in a control record's key, which may be unknown to this release. Raises InvalidRecord if the
+    bytes are not such a key."""
     if key is None or len(key) < _KEY.size:
         raise InvalidRecord(f"a control record with the key {key!r}")
     version, control_type = _KEY.unpack_from(key)
@@ -79,7 +80,7 @@ class KeyAndValue(Protocol):
 
 
 def marker_of(batch: ControlBatch) -> TransactionMarker | None:
-    """The transaction marker in a control batch; None when the batch is of another kind or empty. Raises
+    """Return the transaction marker in a control batch; None if the batch is of another kind or empty. Raises
     InvalidRecord."""
     if not batch.is_control or batch.count == 0:
         return None
@@ -109,7 +110,7 @@ def build_marker_batch(
     producer_id: int,
     producer_epoch: int,
 ) -> bytes:
-    """The one-record batch that commits or aborts a producer's transaction on one partition."""
+    """Build the one-record batch that commits or aborts a producer's transaction in one partition."""
     return build_control_record_batch(
         _KEY.pack(0, marker.control_type),
         _MARKER.pack(0, marker.coordinator_epoch),
@@ -124,7 +125,7 @@ def build_marker_batch(
 def build_control_batch(
     entries: Sequence[tuple[int, bytes]], *, base_offset: int, timestamp_ms: int, leader_epoch: int
 ) -> bytes:
-    """A batch of the quorum's control records: (type, encoded message) each."""
+    """Build a batch of the quorum's control records, each given as (type, encoded message)."""
     records = [
         Record(base_offset + index, timestamp_ms, control_key(control_type), value)
         for index, (control_type, value) in enumerate(entries)

@@ -25,22 +25,22 @@ RECORD_BYTES_MIN = 7
 
 
 class CorruptBatch(ProtocolError):
-    """The bytes are not a batch: too short, a wrong magic, a length that cannot be, a CRC that differs."""
+    """Raised for bytes that are not a batch: too short, wrong magic, impossible length, or wrong CRC."""
 
 
 class InvalidRecord(ProtocolError):
-    """The batch is whole, its records are not: garbage where a record should be."""
+    """Raised for an invalid record in a batch that is otherwise complete."""
 
 
 class RecordCountMismatch(InvalidRecord):
-    """The batch holds fewer or more records than its header says."""
+    """Raised for a batch with fewer or more records than its header says."""
 
 
 class Record:
     """One record. `offset` and `timestamp` (ms) are absolute; null keys and values are None; header keys are text.
 
-    Bytes of a header key that are not UTF-8, which some producers send, are lone surrogates in it (PEP 383): encoded
-    with `HEADER_KEY_ERRORS` they are what they were, so that a record that is written again stays the same.
+    Some producers send header keys that are not UTF-8. Their invalid bytes become lone surrogates (PEP 383). Encoding
+    the key with `HEADER_KEY_ERRORS` gives the original bytes, so a record that is written again stays the same.
     """
 
     __slots__ = ("headers", "key", "offset", "timestamp", "value")
@@ -79,10 +79,10 @@ def iterate_records(
     first: int = 0,
     position: int = 0,
 ) -> Iterator[Record]:
-    """The `count` records of a decompressed payload, one by one. `log_append_time_ms` replaces every timestamp.
-    `first` and `position`: the place of the record to begin with.
+    """Yield the `count` records of a decompressed payload. `log_append_time_ms` replaces every timestamp. `first` and
+    `position` are the index and position of the record to start with.
 
-    Raises InvalidRecord where a record is garbage, RecordCountMismatch when the bytes end early or some are left.
+    Raises InvalidRecord for an invalid record, RecordCountMismatch if the bytes end early or some are left.
     """
     data = payload if isinstance(payload, bytes) else bytes(payload)
     size = len(data)
@@ -106,10 +106,10 @@ COPIED_BYTES_MAX = 4096
 
 
 def check_lengths(data: bytes | bytearray | memoryview, position: int, end: int, count: int, checked_max: int) -> None:
-    """Check that `count` records can lie in [position, end) of `data`, by the lengths of the first `checked_max`.
+    """Check that `count` records fit in [position, end) of `data`, by the lengths of the first `checked_max` records.
 
-    Where all of them are checked, their lengths add up to `end`. Otherwise the rest has room for as many of the
-    smallest records. Nothing else in the records is looked at. Raises InvalidRecord, RecordCountMismatch.
+    If all records are checked, they must end at `end`. Otherwise there must be room for the others at the minimum size
+    of a record. The content of the records is not checked. Raises InvalidRecord, RecordCountMismatch.
     """
     unchecked = count - checked_max if count > checked_max else 0
     room = end - unchecked * RECORD_BYTES_MIN
@@ -248,7 +248,7 @@ def read_headers(data: bytes, position: int, end: int, count: int) -> tuple[Head
 def append_record(
     out: bytearray, offset_delta: int, timestamp_delta: int, key: bytes | None, value: bytes | None, headers: Headers
 ) -> None:
-    """Encode one record at the end of `out`."""
+    """Append one encoded record to `out`."""
     body = [
         b"\0",
         varint(timestamp_delta),

@@ -54,15 +54,15 @@ _EPOCH = Struct(">i")
 
 
 def increment_sequence(sequence: int, increment: int) -> int:
-    """The sequence increased by `increment`. Sequences run from 0 to 2^31 - 1 and wrap to 0."""
+    """Return the sequence increased by `increment`. Sequences run from 0 to 2^31 - 1 and wrap to 0."""
     return (sequence + increment) & SEQUENCE_MAX
 
 
 class RecordBatch:
-    """A view of the batch that starts at `position` of `buffer`; the buffer may end after the header (then only
-    header facts can be asked for).
+    """A view of the batch that starts at `position` of `buffer`. The buffer may end after the header; then only the
+    header can be read.
 
-    Raises CorruptBatch when not even a header is there. Nothing else is checked: see `check_frame` and `verify_crc`.
+    Raises CorruptBatch if the header is incomplete. Nothing else is checked here: see `check_frame` and `verify_crc`.
     """
 
     __slots__ = (
@@ -164,7 +164,7 @@ class RecordBatch:
 
     @property
     def view(self) -> memoryview:
-        """The whole batch. Raises CorruptBatch when the buffer ends before it."""
+        """Return the bytes of the whole batch as a view. Raises CorruptBatch if the buffer ends before the batch."""
         size = self.size
         if size < HEADER_SIZE or self.position + size > len(self.buffer):
             raise CorruptBatch(
@@ -188,7 +188,7 @@ class RecordBatch:
         return int(crc32c(self.view[CRC_START:]))
 
     def verify_crc(self) -> None:
-        """Raises CorruptBatch when content and CRC differ."""
+        """Raise CorruptBatch if the CRC does not match the content."""
         computed = int(crc32c(self.view[CRC_START:]))
         if computed != self.crc:
             raise CorruptBatch(
@@ -196,21 +196,21 @@ class RecordBatch:
             )
 
     def payload(self, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> bytes | memoryview:
-        """The records' bytes, decompressed. Raises CompressionError (a ProtocolError), also past the bound."""
+        """Return the bytes of the records, decompressed. Raises CompressionError (a ProtocolError), also above the size
+        limit."""
         raw = self.view[HEADER_SIZE:]
         codec = self.attributes & CODEC_MASK
         return raw if codec == NONE else decompress(codec, raw, decompressed_bytes_max)
 
     def records(self, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> list[Record]:
-        """Every record, decoded and checked: exactly `count`, no bytes left. Raises InvalidRecord or
-        CompressionError."""
+        """Decode and check all records: exactly `count`, with no bytes left. Raises InvalidRecord, CompressionError."""
         return list(self.iterate_records(decompressed_bytes_max))
 
     def iterate_records(
         self, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX, from_offset: int = 0
     ) -> Iterator[Record]:
-        """The records, decoded one at a time, for callers that pause in between. Records before `from_offset` are
-        skipped: an invalid one among them may go unnoticed."""
+        """Decode the records one at a time, for callers that pause in between. Records before `from_offset` are
+        skipped, and an invalid record among them may not be noticed."""
         log_append_time_ms = self.max_timestamp if self.attributes & TIMESTAMP_TYPE_FLAG else None
         payload = self.payload(decompressed_bytes_max)
         first = position = 0
@@ -231,9 +231,10 @@ class RecordBatch:
 
 
 def batches(buffer: Buffer, *, partial_tail: bool = False) -> Iterator[RecordBatch]:
-    """Each batch of a concatenation, frame-checked.
+    """Yield each batch of concatenated batches, with its frame checked.
 
-    A cut-off tail raises CorruptBatch, or ends the iteration with `partial_tail` (Fetch answers may be cut).
+    An incomplete batch at the end raises CorruptBatch. With `partial_tail` it ends the iteration instead, because Fetch
+    responses may be cut off.
     """
     position, end = 0, len(buffer)
     while position < end:
@@ -248,8 +249,8 @@ def batches(buffer: Buffer, *, partial_tail: bool = False) -> Iterator[RecordBat
 
 
 def with_offset_and_epoch(batch: Buffer, base_offset: int, leader_epoch: int) -> bytearray:
-    """A copy of the batch's header with base offset and leader epoch set; the rest of the batch follows it
-    unchanged."""
+    """Return a copy of the batch's header with this base offset and leader epoch. The rest of the batch stays valid
+    after it."""
     header = bytearray(batch[:HEADER_SIZE])
     _OFFSET.pack_into(header, 0, base_offset)
     _EPOCH.pack_into(header, LOG_OVERHEAD, leader_epoch)

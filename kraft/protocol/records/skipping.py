@@ -1,4 +1,4 @@
-"""Pass over the records of a batch that a reader does not want, without building them."""
+"""Skip records of a batch that a reader does not need, without building them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Place = tuple[int, int, int, int]
 
 
 def places_of(data: bytes, count: int, first: int = 0, position: int = 0) -> Iterator[Place]:
-    """The places of a decompressed payload's `count` records, from record `first` at `position` on. `iterate_records`
-    can go on from any.
+    """Yield index, position, timestamp delta and offset delta of a decompressed payload's `count` records, from record
+    `first` at `position` on. `iterate_records` can start at any of them.
 
-    Only lengths, timestamps and offsets are looked at: a record that is garbage behind them passes. Raises
-    InvalidRecord and RecordCountMismatch for what this much shows.
+    Only lengths, timestamps and offsets are read, so a record that is invalid after these fields is not noticed. Raises
+    InvalidRecord and RecordCountMismatch for errors in these fields.
     """
     size = len(data)
     for index in range(first, count):
@@ -55,10 +55,10 @@ def places_of(data: bytes, count: int, first: int = 0, position: int = 0) -> Ite
 
 
 def first_from(data: bytes, count: int, offset_delta: int) -> tuple[int, int]:
-    """Index and position of the first record that is at `offset_delta` or later; the end where there is none.
+    """Return index and position of the first record at `offset_delta` or later; the end if there is none.
 
-    Offset deltas rise. So where no record before it is missing, the lengths alone lead there. Raises what `places_of`
-    raises.
+    Offset deltas ascend. If no record before it is missing, its index is its offset delta, and only the lengths before
+    it are read. Raises the errors of `places_of`.
     """
     if 0 < offset_delta < count:
         position = _after(data, offset_delta)
@@ -71,7 +71,7 @@ def first_from(data: bytes, count: int, offset_delta: int) -> tuple[int, int]:
 
 
 def _after(data: bytes, count: int) -> int:
-    """The position after the first `count` records. Raises InvalidRecord where a length is garbage."""
+    """Return the position after the first `count` records. Raises InvalidRecord for an invalid length."""
     position = 0
     try:
         for _ in range(count):

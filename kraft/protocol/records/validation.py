@@ -74,7 +74,7 @@ def judge_records(payload: bytes | memoryview, count: int) -> Steps[JudgedRecord
 
 
 class _Other(NamedTuple):
-    """A record that is not usual."""
+    """The properties of one record that is not usual."""
 
     end: int
     timestamp_delta: int
@@ -83,7 +83,8 @@ class _Other(NamedTuple):
 
 
 def _judge_other(data: bytes, position: int, left: int) -> Steps[tuple[_Other, int]]:
-    """The record at `position`, and what is left of the slice. Raises InvalidRecord, IndexError, ValueError."""
+    """Check the record at `position`. Returns its properties and the rest of the slice. Raises InvalidRecord,
+    IndexError, ValueError."""
     length, position = read_varint(data, position)
     end = position + length
     if length < 0 or end > len(data):
@@ -101,14 +102,14 @@ def _judge_other(data: bytes, position: int, left: int) -> Steps[tuple[_Other, i
 
 
 def _refusal(index: int, count: int, problem: Exception | None) -> InvalidRecord:
-    """`problem` is that of record `index`; None: the bytes end before it."""
+    """Return the error for `problem` of record `index`. None means that the bytes end before the record does."""
     if problem is None:
         return RecordCountMismatch(f"{index} records where the batch header says {count}")
     return InvalidRecord(f"record {index} of the batch: {problem}")
 
 
 def _skip_headers(data: bytes, position: int, end: int, left: int) -> Steps[tuple[int, int]]:
-    """The position behind the headers whose count is at `position`, and what is left of the slice. Raises
+    """Return the position after the headers whose count is at `position`, and the rest of the slice. Raises
     InvalidRecord, IndexError, ValueError."""
     count, position = read_varint(data, position)
     if count < 0 or count > end - position:

@@ -6,7 +6,7 @@ from typing import Final
 
 
 def append_varint(out: bytearray, value: int) -> None:
-    """Write `value` (32 or 64 bits, signed) zig-zag encoded."""
+    """Append `value` (32 or 64 bits, signed), zig-zag encoded."""
     encoded = value << 1 if value >= 0 else (-value << 1) - 1
     while encoded > 0x7F:
         out.append(encoded & 0x7F | 0x80)
@@ -26,13 +26,13 @@ SMALL_COUNT: Final = len(SMALL)
 
 
 def varint(value: int) -> bytes:
-    """What `append_varint` appends."""
+    """Return the bytes that `append_varint` appends."""
     return SMALL[value] if 0 <= value < SMALL_COUNT else _encoded(value)
 
 
 def read_varint(buffer: bytes | bytearray | memoryview, position: int) -> tuple[int, int]:
-    """The value at `position` and the position after it. Raises IndexError at the end of the buffer, ValueError when
-    it takes more than ten bytes."""
+    """Return the value at `position` and the position after it. Raises IndexError at the end of the buffer, ValueError
+    for more than ten bytes."""
     byte = buffer[position]
     if byte < 0x80:
         return (byte >> 1) ^ -(byte & 1), position + 1

@@ -23,10 +23,10 @@ walk_usual: WalkUsual = compiled(usual_records).walk
 
 
 def walk_records(data: bytes, count: int) -> Iterator[Walked]:
-    """Each of the `count` records of a decompressed payload: what compaction needs, several times faster than
-    `iterate_records`.
+    """Yield, for each of the `count` records of a decompressed payload, the fields that compaction needs. Several times
+    faster than `iterate_records`.
 
-    Raises what `iterate_records` raises, for the same payloads.
+    Raises the same errors as `iterate_records` for the same payloads.
     """
     index = position = 0
     while index < count:
