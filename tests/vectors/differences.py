@@ -300,7 +300,7 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
             "answer."
         ),
         tests=(
-            "tests/unit/protocol/test_element_bound.py::test_a_request_of_more_elements_is_refused",
+            "tests/unit/protocol/test_element_bound.py::test_a_request_with_too_many_elements_is_rejected",
             "tests/unit/controller/test_topics.py::test_ten_thousand_records_are_the_limit_of_one_topic_creation_request",
             "tests/unit/handlers/test_refusals.py::test_the_number_of_config_keys_in_one_response_is_limited",
         ),
@@ -325,8 +325,8 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
             "Kafka lists it until its session ends, 9 seconds by default, and fences it only then."
         ),
         tests=(
-            "tests/unit/metadata/test_metadata_cache.py::test_a_broker_that_died_stays_listed_for_nine_seconds",
-            "tests/unit/metadata/test_metadata_cache.py::test_a_broker_that_said_goodbye_is_not_listed",
+            "tests/unit/metadata/test_metadata_cache.py::test_a_dead_broker_stays_listed_for_nine_seconds",
+            "tests/unit/metadata/test_metadata_cache.py::test_a_broker_that_shut_down_cleanly_is_not_listed",
         ),
     ),
     Documented(

@@ -15,9 +15,7 @@ from jepsen.cli import main
         (["--workload", "balanced", "--target", "kafka"], "workload balanced is of kraft alone"),
     ],
 )
-def test_a_name_that_nobody_knows_is_refused(
-    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_name_is_rejected(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["run", *arguments])
     assert ended.value.code == 2

@@ -49,18 +49,18 @@ def test_equal_replicas_are_equal(tmp_path: Path) -> None:
     assert first[:2] == (0, 2)
 
 
-def test_a_replica_without_the_head_of_its_log_differs(tmp_path: Path) -> None:
+def test_a_replica_without_the_start_of_its_log_differs(tmp_path: Path) -> None:
     whole, beheaded = held(tmp_path, [batch(0), batch(1)], [batch(1)])
     assert whole != beheaded
     assert (whole[0], beheaded[0]) == (0, 1)
 
 
-def test_a_replica_without_the_tail_differs(tmp_path: Path) -> None:
+def test_a_replica_without_the_end_of_its_log_differs(tmp_path: Path) -> None:
     whole, short = held(tmp_path, [batch(0), batch(1)], [batch(0)])
     assert (whole[1], short[1]) == (2, 1)
 
 
-def test_a_replica_with_nothing_differs_and_says_so(tmp_path: Path) -> None:
+def test_an_empty_replica_differs_and_is_reported_as_empty(tmp_path: Path) -> None:
     assert held(tmp_path, [batch(0)], []) == [(0, 1, "something"), (0, 0, "nothing")]
 
 
@@ -72,13 +72,13 @@ def test_a_damaged_batch_differs(tmp_path: Path) -> None:
     assert first != second
 
 
-def test_metadata_logs_are_compared_where_all_have_them(tmp_path: Path) -> None:
+def test_metadata_logs_are_compared_over_their_common_offsets(tmp_path: Path) -> None:
     first, second = held(tmp_path, [batch(0), batch(1)], [batch(1), batch(2)], place=METADATA)
     assert first == second
     assert first[:2] == (1, 2)
 
 
-def test_who_wrote_each_batch_is_told(tmp_path: Path) -> None:
+def test_the_producer_of_each_batch_is_recorded(tmp_path: Path) -> None:
     directory = tmp_path / "events-0"
     directory.mkdir()
     (directory / f"{0:020}.log").write_bytes(of_producer(0, 7, 0) + of_producer(1, 1 << 40, 3))
@@ -88,18 +88,18 @@ def test_who_wrote_each_batch_is_told(tmp_path: Path) -> None:
     assert [told.batches for told in recorder.told] == [[(0, 1, 7, 0), (1, 2, 1 << 40, 3)]]
 
 
-def test_replicas_of_a_tiered_log_are_compared_where_all_have_it_on_the_disk(tmp_path: Path) -> None:
+def test_replicas_of_a_tiered_log_are_compared_over_their_common_local_offsets(tmp_path: Path) -> None:
     first, second = held(tmp_path, [batch(0), batch(1)], [batch(1)], store=Store())
     assert first == second
     assert first[:2] == (1, 2)
 
 
-def test_a_replica_of_a_tiered_log_without_the_tail_differs(tmp_path: Path) -> None:
+def test_a_replica_of_a_tiered_log_without_its_end_differs(tmp_path: Path) -> None:
     whole, short = held(tmp_path, [batch(1), batch(2)], [batch(1)], store=Store())
     assert (whole[1], short[1]) == (3, 2)
 
 
-def test_who_wrote_what_is_in_the_object_store_is_told(tmp_path: Path) -> None:
+def test_the_producer_of_each_batch_in_the_object_store_is_recorded(tmp_path: Path) -> None:
     directory = tmp_path / "events-0"
     directory.mkdir()
     (directory / f"{1:020}.log").write_bytes(of_producer(1, 8, 0))
@@ -173,13 +173,15 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusals: int, second
     return load(tmp_path / "history")
 
 
-def test_a_coordinator_is_asked_in_the_end_until_it_tells_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_coordinator_is_polled_at_the_end_until_it_reports_everything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     operations = asked(tmp_path, monkeypatch, 2, 60.0).operations
     assert {(each.partition, each.offset) for each in operations.of(Committed)} == {(0, 7), (1, 7)}
     assert not operations.of(Stuck)
 
 
-def test_a_coordinator_that_never_tells_is_stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_coordinator_that_never_reports_is_stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     operations = asked(tmp_path, monkeypatch, 2, -1.0).operations
     assert [each.what for each in operations.of(Stuck)] == [
         "it is not told what readers has committed, -1 s after healing"

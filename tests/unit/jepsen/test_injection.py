@@ -10,7 +10,7 @@ import pytest
 from jepsen.nemesis.injection import Context, NotHere, NotNow, grown
 
 
-def test_a_counter_has_grown_once_it_is_above_what_it_was_when_the_fault_began() -> None:
+def test_a_counter_has_grown_when_it_exceeds_its_value_at_the_start_of_the_fault() -> None:
     count = 5
     bit = grown(lambda: count)
     assert not bit()
@@ -26,16 +26,16 @@ def context(*replicas: list[int]) -> Context:
     return Context(cluster=SimpleNamespace(nodes=nodes), observer=observer, recorder=None, chance=random.Random(1))  # type: ignore[arg-type]
 
 
-def test_a_follower_is_sought_where_there_are_some() -> None:
+def test_a_follower_is_picked_from_partitions_that_have_one() -> None:
     assert context([1, 2], [1]).pick("follower") == 2
 
 
-def test_where_no_partition_can_have_a_follower_that_is_no_failure_of_the_plan() -> None:
+def test_a_follower_fault_without_any_follower_is_not_applicable() -> None:
     with pytest.raises(NotHere):
         context([1], [2]).pick("follower")
 
 
-def test_followers_that_are_not_free_are_one() -> None:
+def test_a_follower_fault_with_only_busy_followers_is_not_possible_now() -> None:
     busy = context([1, 2])
     busy.busy.add(2)
     with pytest.raises(NotNow) as refused:

@@ -19,7 +19,7 @@ def say(words: str) -> None:
     not os.access("/dev/kmsg", os.R_OK | os.W_OK),
     reason="the kernel's log, /dev/kmsg, is not ours to read and write here",
 )
-def test_what_was_said_before_is_not_heard_and_what_comes_is_heard_once() -> None:
+def test_kernel_lines_before_the_start_are_skipped_and_later_ones_read_once() -> None:
     before, after = f"kraft test {uuid.uuid4()}", f"kraft test {uuid.uuid4()}"
     say(before)
     log = KernelLog()

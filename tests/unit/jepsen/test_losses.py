@@ -35,7 +35,7 @@ def told_in_vain(*operations: Operation, reports: list[LossReport]) -> list[str]
         pytest.param([report({}, unknown=[1]), report({1: (0, 5)})], id="told later"),
     ],
 )
-def test_what_is_gone_and_told_is_allowed(reports: list[LossReport]) -> None:
+def test_a_reported_loss_is_allowed(reports: list[LossReport]) -> None:
     assert findings(send("a", 0), final(), reports=reports) == set()
 
 
@@ -48,7 +48,7 @@ def test_what_is_gone_and_told_is_allowed(reports: list[LossReport]) -> None:
         pytest.param([report({}, unknown=[1]), report({})], id="told to be nothing in the end"),
     ],
 )
-def test_what_is_gone_and_told_by_nobody_is_a_finding(reports: list[LossReport]) -> None:
+def test_a_loss_that_no_node_reported_is_a_finding(reports: list[LossReport]) -> None:
     assert findings(send("a", 0), final(), reports=reports) >= {"untold"}
 
 
@@ -77,7 +77,7 @@ NEW = [send("a", 0), send("b", 1), final((0, "a", 1), (1, "b", 2))]
         ),
     ],
 )
-def test_a_loss_of_what_is_there_from_before_the_election_is_a_finding(
+def test_a_reported_loss_of_a_present_record_from_before_the_election_is_a_finding(
     operations: list[Operation], reports: list[LossReport]
 ) -> None:
     assert len(told_in_vain(*operations, reports=reports)) == 1
@@ -116,24 +116,24 @@ def test_a_loss_of_what_is_there_from_before_the_election_is_a_finding(
         ),
     ],
 )
-def test_what_looks_alike_and_was_given_up_is_no_finding(
+def test_a_reported_loss_of_records_replaced_at_their_offsets_is_no_finding(
     operations: list[Operation], reports: list[LossReport]
 ) -> None:
     assert told_in_vain(*operations, reports=reports) == []
 
 
-def test_what_another_leader_had_in_that_place_and_never_acknowledged_is_no_finding() -> None:
+def test_an_unacknowledged_record_of_another_leader_at_a_lost_offset_is_no_finding() -> None:
     unanswered = send("other", -1)
     unanswered.outcome = INFO
     assert findings(unanswered, final((0, "other", 1)), reports=[report({1: (0, 5)})]) == set()
 
 
-def test_what_power_took_under_default_settings_no_election_need_tell() -> None:
+def test_a_power_loss_under_default_settings_needs_no_report_by_an_election() -> None:
     judged = run(send("a", 0), final(), losses=[PowerLoss(at=10.0, nodes=[1, 2, 3])], flush=False, unclean=True)
     assert judge(judged).findings == ()
 
 
-def test_what_is_told_comes_through_the_file(tmp_path: Path) -> None:
+def test_reported_losses_are_recorded_in_the_history_file(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "history.jsonl", run().facts)
     watch: Any = LossWatch("losses", recorder, SimpleNamespace(servers=open_servers("")), 1, "events")  # type: ignore[arg-type]
     losses = [
@@ -147,13 +147,13 @@ def test_what_is_told_comes_through_the_file(tmp_path: Path) -> None:
     assert told.at < math.inf
 
 
-def test_apache_kafka_tells_nothing_and_need_not() -> None:
+def test_apache_kafka_reports_no_loss_and_need_not() -> None:
     judged = run(send("a", 0), final(), unclean=True)
     judged.facts.target = "kafka"
     assert judge(judged).findings == ()
 
 
-def test_the_page_shows_what_was_told() -> None:
+def test_the_page_shows_the_reported_losses() -> None:
     judged = run(send("a", 0), final(), unclean=True)
     assert "Unclean elections" not in render(judged, judge(judged))
     judged.loss_reports = [report({}, unknown=[1]), report({1: (0, 5)}, unknown=[3])]
@@ -171,7 +171,7 @@ def test_the_page_shows_what_was_told() -> None:
         pytest.param((1, "b", 2), (2, 4), 1, id="never passed"),
     ],
 )
-def test_what_came_back_where_readers_had_been_need_not_be_seen(
+def test_a_record_rewritten_at_offsets_that_readers_had_passed_may_stay_unseen(
     read: tuple[int, str, int], elections: tuple[int, ...], unseen: int
 ) -> None:
     """A consumer that is behind the new leader's end of its last record's epoch goes on from there (KIP-320)."""

@@ -14,7 +14,7 @@ from tests.capabilities import require_capability
 
 
 @pytest.mark.parametrize("mutant", BANK, ids=lambda mutant: mutant.name)
-def test_a_patch_fits_and_its_run_exists(mutant: Mutant, tmp_path: Path) -> None:
+def test_a_patch_applies_and_its_run_exists(mutant: Mutant, tmp_path: Path) -> None:
     require_capability("patch")
     copy_with(mutant, tmp_path)
     changed = mutant.patch.read_text().splitlines()[1].removeprefix("+++ b/")
@@ -24,5 +24,5 @@ def test_a_patch_fits_and_its_run_exists(mutant: Mutant, tmp_path: Path) -> None
     assert options.plan in NAMED or options.plan in FAULTS
 
 
-def test_no_patch_is_forgotten() -> None:
+def test_no_patch_is_without_a_run() -> None:
     assert {path.stem for path in PATCHES.glob("*.patch")} == {mutant.name for mutant in BANK}

@@ -254,12 +254,12 @@ LEGAL: dict[str, Callable[[], RunHistory]] = {
 
 
 @pytest.mark.parametrize("case", PLANTED)
-def test_what_no_allowed_loss_explains_is_found(case: str) -> None:
+def test_a_loss_that_no_allowance_explains_is_found(case: str) -> None:
     rule, judged = PLANTED[case]
     findings = judge(judged()).findings
     assert [finding for finding in findings if finding.startswith(rule)], findings
 
 
 @pytest.mark.parametrize("case", LEGAL)
-def test_what_an_allowed_loss_explains_is_no_finding(case: str) -> None:
+def test_a_loss_that_an_allowance_explains_is_no_finding(case: str) -> None:
     assert judge(LEGAL[case]()).findings == ()

@@ -15,18 +15,18 @@ def drawn(seed: int, flush: bool = True, tiered: bool = False) -> list[object]:
     return list(islice(steps("swarm", random.Random(seed), flush, tiered=tiered), 200))
 
 
-def test_a_swarm_is_its_seed() -> None:
+def test_a_swarm_is_determined_by_its_seed() -> None:
     assert drawn(1) == drawn(1)
     assert drawn(1) != drawn(2)
 
 
-def test_every_fault_turns_up_in_some_swarm() -> None:
+def test_every_fault_occurs_in_some_swarm() -> None:
     everything = set(FAULTS) - ONLY_REDUCED - AIMED
     assert {step.fault for seed in range(60) for step in drawn(seed, tiered=True)} == everything  # type: ignore[attr-defined]
     assert {step.fault for seed in range(60) for step in drawn(seed)} == everything - set(STORE_FAULTS)  # type: ignore[attr-defined]
 
 
-def test_without_root_a_swarm_kills_pauses_and_cuts_by_proxy() -> None:
+def test_without_root_a_swarm_kills_pauses_and_partitions_by_proxy() -> None:
     seen = {
         step.fault
         for seed in range(60)
@@ -35,20 +35,20 @@ def test_without_root_a_swarm_kills_pauses_and_cuts_by_proxy() -> None:
     assert seen == REDUCED <= set(FAULTS)
 
 
-def test_without_flush_no_swarm_takes_the_power_of_a_majority() -> None:
+def test_without_flush_no_swarm_cuts_the_power_of_a_majority() -> None:
     assert not {step.fault for seed in range(60) for step in drawn(seed, flush=False)} & NEED_FLUSH  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("name", sorted(NAMED))
-def test_named_plans_name_faults(name: str) -> None:
+def test_named_plans_contain_known_faults(name: str) -> None:
     assert all(step.fault in FAULTS for step in NAMED[name])
 
 
-def test_a_fault_is_a_plan() -> None:
+def test_a_single_fault_is_a_plan() -> None:
     assert next(steps("kill-all", random.Random(1), True)).fault == "kill-all"
     with pytest.raises(KeyError):
         next(steps("no-such-thing", random.Random(1), True))
 
 
-def test_between_is_both_ways_and_not_to_oneself() -> None:
+def test_a_partition_between_nodes_is_mutual_and_never_of_a_node_with_itself() -> None:
     assert sorted(between([1], [1, 2])) == [(1, 2), (2, 1)]

@@ -56,7 +56,7 @@ class Child:
         self.process.communicate()
 
 
-def test_a_clock_that_changes_its_rate_does_not_jump() -> None:
+def test_a_clock_does_not_jump_when_its_rate_changes() -> None:
     fast = Change().at_rate(500_000, 1_000)
     assert (fast.added(1_000), fast.added(3_000)) == (0, 1_000)
     right = fast.at_rate(0, 3_000)
@@ -65,7 +65,7 @@ def test_a_clock_that_changes_its_rate_does_not_jump() -> None:
     assert slow.added(11_000) == 0
 
 
-def test_a_page_that_says_nothing_is_empty_orders(tmp_path: Path) -> None:
+def test_an_empty_control_page_gives_no_orders(tmp_path: Path) -> None:
     page = Page(tmp_path / "page")
     page.jump(HOUR)
     page.fail_syncs(errno.EIO, "/events-")
@@ -124,7 +124,7 @@ def test_the_worlds_monotonic_clock_drifts_and_never_goes_back(page: Page, child
     assert page.counters().monotonic_skew_ns > 0
 
 
-def test_a_sync_fails_once_for_each_file_that_is_meant_and_is_believed_after(
+def test_a_sync_fails_once_for_each_targeted_file_and_succeeds_afterwards(
     page: Page, child: Child, tmp_path: Path
 ) -> None:
     meant, other = tmp_path / "events-0.log", tmp_path / "other"
@@ -136,7 +136,7 @@ def test_a_sync_fails_once_for_each_file_that_is_meant_and_is_believed_after(
     assert page.counters().syncs_believed == 1
 
 
-def test_a_sync_is_delayed_where_it_is_meant(page: Page, child: Child, tmp_path: Path) -> None:
+def test_a_sync_is_delayed_on_the_targeted_disk(page: Page, child: Child, tmp_path: Path) -> None:
     page.delay_syncs(0.01, "/events-")
     for name in ("events-1", "other"):
         child.ask(f"sync {tmp_path / name}")

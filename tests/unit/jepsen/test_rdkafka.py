@@ -48,7 +48,7 @@ class Refused:
     ("flush", "unclean", "power_failed", "is_finding"),
     [(False, False, True, False), (True, True, False, False), (True, False, True, True), (False, False, False, True)],
 )
-def test_only_where_records_may_be_gone_it_begins_anew(
+def test_a_producer_is_recreated_after_an_error_only_where_records_may_be_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flush: bool, unclean: bool, power_failed: bool, is_finding: bool
 ) -> None:
     facts = RunFacts(

@@ -64,13 +64,13 @@ def sees(leader: int) -> Callable[[Recovering], None]:
     return change
 
 
-def test_the_next_fault_waits_until_leaders_are_seen_after_something_was_acknowledged() -> None:
+def test_the_next_fault_waits_until_leaders_are_known_after_an_acknowledged_record() -> None:
     cluster = Recovering(nothing, sees(1), acknowledges, nothing, sees(-1), sees(2), nothing)
     cluster.nemesis._until_it_works()
     assert cluster.changes == [nothing]
 
 
-def test_a_cluster_that_does_not_recover_is_not_waited_for_without_end() -> None:
+def test_the_wait_for_a_cluster_that_does_not_recover_is_bounded() -> None:
     for changes in ((), (acknowledges, sees(-1))):
         cluster = Recovering(*changes)
         cluster.nemesis._until_it_works()

@@ -22,7 +22,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(short_lived, "jars_of", lambda program: tmp_path / program)
 
 
-def test_an_archive_is_used_where_there_is_one() -> None:
+def test_an_existing_class_archive_is_used() -> None:
     kept = short_lived.archive("kafka")
     assert short_lived.options("kafka") == list(short_lived.COMPILE_ONCE)
     kept.parent.mkdir()
@@ -31,14 +31,14 @@ def test_an_archive_is_used_where_there_is_one() -> None:
     assert short_lived.options("spark") == list(short_lived.COMPILE_ONCE)
 
 
-def test_other_jars_have_another_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_jars_have_another_class_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = short_lived.archive("kafka")
     (tmp_path / "others").mkdir()
     monkeypatch.setattr(short_lived, "jars_of", lambda _: tmp_path / "others")
     assert short_lived.archive("kafka") != before
 
 
-def test_a_jvm_passes_over_an_archive_that_does_not_fit_and_prints_nothing_of_it() -> None:
+def test_a_jvm_silently_ignores_an_unusable_class_archive() -> None:
     kept = short_lived.archive("kafka")
     kept.parent.mkdir()
     kept.write_bytes(b"no archive")
@@ -49,7 +49,7 @@ def test_a_jvm_passes_over_an_archive_that_does_not_fit_and_prints_nothing_of_it
     assert "archive" not in done.stdout
 
 
-def test_sparks_that_children_start_are_told_unless_the_environment_says_otherwise(
+def test_child_spark_processes_get_the_short_lived_options_unless_the_environment_sets_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-Dmine=1")

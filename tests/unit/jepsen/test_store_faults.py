@@ -26,7 +26,7 @@ def server() -> S3Server:
 
 
 @pytest.mark.parametrize("is_met", [True, False])
-def test_it_bit_if_a_request_met_it(is_met: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_fault_took_effect_if_a_request_met_it(is_met: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jepsen.nemesis.store.MET_SECONDS_MAX", 0.0)
     store = server()
     store.bites[Fault.OUTAGE] = 3
@@ -37,7 +37,7 @@ def test_it_bit_if_a_request_met_it(is_met: bool, monkeypatch: pytest.MonkeyPatc
     assert store.fault == Fault.NONE
 
 
-def test_it_lasts_until_a_request_meets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_fault_lasts_until_a_request_meets_it(monkeypatch: pytest.MonkeyPatch) -> None:
     store = server()
     pauses = []
 
@@ -52,7 +52,7 @@ def test_it_lasts_until_a_request_meets_it(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(pauses) == 3
 
 
-def test_there_is_one_at_a_time_and_none_without_a_store() -> None:
+def test_store_faults_run_one_at_a_time_and_need_a_store() -> None:
     with pytest.raises(NotHere):
         OUT(context(None))
     busy = context(server())
@@ -76,7 +76,7 @@ def other(told: list[Fault], store: S3Server, bit: bool) -> Any:
 
 
 @pytest.mark.parametrize("bit", [True, False])
-def test_another_fault_begins_and_ends_while_the_store_has_its_own(bit: bool) -> None:
+def test_another_fault_runs_within_a_store_fault(bit: bool) -> None:
     store, told = server(), list[Fault]()
     injection = both(OUT, other(told, store, bit))(context(store))
     assert (injection.kind, injection.busy) == ("store-out and kill", {STORE, 1})
@@ -86,7 +86,7 @@ def test_another_fault_begins_and_ends_while_the_store_has_its_own(bit: bool) ->
     assert store.fault == Fault.NONE
 
 
-def test_where_the_other_fault_has_nobody_the_store_has_none() -> None:
+def test_a_store_fault_is_not_started_without_a_target_for_the_other_fault() -> None:
     def nobody(_: Context) -> Injection:
         raise NotNow("no leader is free")
 

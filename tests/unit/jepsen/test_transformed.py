@@ -34,7 +34,7 @@ def history(written: list[str], position: int | None, *more: Operation) -> list[
 @pytest.mark.parametrize(
     ("written", "position"), [(["t.0<a", "t.1<b"], 2), ([], -1), (["x.0", "t.0<a", "t.1<b", "t.2<c"], 3)]
 )
-def test_what_is_written_up_to_the_position_is_right(written: list[str], position: int) -> None:
+def test_transformed_records_up_to_the_committed_position_are_correct(written: list[str], position: int) -> None:
     assert [*untrue(run(*history(written, position)), GROUP, SOURCE)] == []
 
 
@@ -47,11 +47,13 @@ def test_what_is_written_up_to_the_position_is_right(written: list[str], positio
         ([], None, "it is not told how far transformers is in events-0"),
     ],
 )
-def test_what_is_missing_or_there_too_often_is_found(written: list[str], position: int | None, finding: str) -> None:
+def test_missing_and_duplicate_transformed_records_are_found(
+    written: list[str], position: int | None, finding: str
+) -> None:
     assert [*untrue(run(*history(written, position)), GROUP, SOURCE)] == [f"transformed: {finding}"]
 
 
-def test_what_the_group_told_before_healing_says_nothing_of_the_end() -> None:
+def test_group_offsets_from_before_healing_are_ignored_at_the_end() -> None:
     early = Committed(
         process="final", topic=SOURCE, partition=0, began=10.0, ended=11.0, outcome=OK, group=GROUP, offset=0
     )

@@ -45,11 +45,11 @@ def without(kind: type[Operation]) -> list[Operation]:
     return [each for each in load() if not isinstance(each, kind)]
 
 
-def test_a_partition_that_nobody_read_in_the_end_makes_a_run_invalid() -> None:
+def test_a_partition_without_a_final_read_makes_a_run_invalid() -> None:
     assert reasons(without(FinalRead)) == ["events-0 was not read in the end"]
 
 
-def test_replicas_that_nobody_compared_make_a_run_invalid() -> None:
+def test_replicas_that_were_not_compared_make_a_run_invalid() -> None:
     assert reasons(without(ReplicaContent)) == [
         "no node's metadata log was compared",
         "0 replicas of events-0 were compared, and there are 3",
@@ -57,7 +57,7 @@ def test_replicas_that_nobody_compared_make_a_run_invalid() -> None:
 
 
 @pytest.mark.parametrize("start", [0, 2])
-def test_a_tiered_topic_all_of_which_is_on_disks_makes_a_run_invalid(start: int) -> None:
+def test_a_tiered_topic_that_is_entirely_local_makes_a_run_invalid(start: int) -> None:
     operations = load()
     for content in operations:
         if isinstance(content, ReplicaContent) and content.topic == PLACE["topic"]:
@@ -66,7 +66,7 @@ def test_a_tiered_topic_all_of_which_is_on_disks_makes_a_run_invalid(start: int)
     assert (told in reasons(operations, "tiered")) == (start == 0)
 
 
-def test_a_replica_that_was_left_out_makes_a_run_invalid() -> None:
+def test_a_replica_left_out_of_the_comparison_makes_a_run_invalid() -> None:
     two = [
         each
         for each in load()
@@ -76,7 +76,7 @@ def test_a_replica_that_was_left_out_makes_a_run_invalid() -> None:
 
 
 @pytest.mark.parametrize("end", [0, 9])
-def test_metadata_logs_without_anything_in_common_make_a_run_invalid(end: int) -> None:
+def test_metadata_logs_without_common_offsets_make_a_run_invalid(end: int) -> None:
     operations = load()
     for each in operations:
         if isinstance(each, ReplicaContent) and each.place == METADATA:
@@ -84,14 +84,14 @@ def test_metadata_logs_without_anything_in_common_make_a_run_invalid(end: int) -
     assert reasons(operations) == ["no node's metadata log was compared"]
 
 
-def test_readers_that_got_nothing_until_all_was_healed_make_a_run_invalid() -> None:
+def test_readers_without_records_until_healing_make_a_run_invalid() -> None:
     operations = without(Poll)
     everything = [(number, f"v{number}") for number in range(100)]
     assert reasons([*operations, poll(0, *everything, began=25.0)]) == ["nothing was read under faults"]
     assert reasons([*operations, poll(0, *everything, began=6.0)]) == []
 
 
-def test_reads_of_what_power_took_later_are_reads() -> None:
+def test_reads_of_records_lost_to_a_later_power_failure_count_as_reads() -> None:
     taken = [send("a", 0), poll(0, (0, "a")), final(), *phases()]
     losses = [PowerLoss(at=10.0, nodes=[1, 2, 3])]
     assert "nothing was read under faults" not in judge(run(*taken, losses=losses, flush=False)).reasons
@@ -99,7 +99,7 @@ def test_reads_of_what_power_took_later_are_reads() -> None:
     assert "nothing was read under faults" in judge(run(*taken, losses=losses, flush=False)).reasons
 
 
-def test_topics_that_nobody_looked_at_in_the_end_make_a_run_invalid() -> None:
+def test_topics_without_a_final_check_make_a_run_invalid() -> None:
     made = TopicChange(topic="x", partitions=1, **SUCCEEDED)
     assert reasons([*load(), made]) == ["1 topics were changed and not looked at in the end, among them x"]
     assert reasons([*load(), made, TopicSeen(topic="x", partitions=1, **SUCCEEDED)]) == []
@@ -122,25 +122,27 @@ def test_topics_that_nobody_looked_at_in_the_end_make_a_run_invalid() -> None:
         ("offsets", [ListOffset(offset=99, epoch=1, **PLACE, **SUCCEEDED)]),
     ],
 )
-def test_a_workload_whose_own_business_never_succeeded_is_invalid(workload: str, operations: list[Operation]) -> None:
+def test_a_workload_without_a_successful_operation_of_its_own_is_invalid(
+    workload: str, operations: list[Operation]
+) -> None:
     assert len(reasons(load(), workload)) == (2 if workload == "groups" else 1)
     assert reasons([*load(), *operations], workload) == []
     assert len(reasons([*load(), *operations], "queue")) == (2 if workload == "groups" else 3)
 
 
-def test_ends_that_were_asked_for_without_an_epoch_are_not_judged() -> None:
+def test_offset_lookups_answered_without_an_epoch_are_not_judged() -> None:
     assert reasons([*load(), ListOffset(offset=99, **PLACE, **SUCCEEDED)], "offsets") == [
         "the workload offsets had no list_offset that succeeded"
     ]
 
 
-def test_leaders_that_changed_before_the_faults_do_not_count() -> None:
+def test_leader_changes_before_the_faults_do_not_count() -> None:
     early: RunHistory = run(*load(), samples=[sample(1.0), sample(2.0, 1), sample(3.0, 2), sample(30.0, 2)])
     assert leader_changes(early) == 0
     assert leader_changes(run(*load(), samples=[sample(1.0), sample(3.0, 1), sample(30.0, 2)])) == 1
 
 
-def test_a_quorum_that_told_nothing_at_first_has_not_changed_its_leader() -> None:
+def test_a_quorum_without_an_initial_report_has_not_changed_its_leader() -> None:
     silent = sample(5.0)
     silent.controller, silent.controller_epoch = -1, -1
     assert leader_changes(run(*load(), samples=[silent, sample(6.0)])) == 0
@@ -163,7 +165,7 @@ class Notes:
 
 
 @pytest.mark.parametrize(("plan", "told"), [("power-all", ["not done: nobody is free"]), ("swarm", [])])
-def test_a_fault_that_a_plan_names_and_that_is_never_done_is_told(
+def test_a_planned_fault_that_is_never_injected_is_reported(
     monkeypatch: pytest.MonkeyPatch, plan: str, told: list[str]
 ) -> None:
     """A swarm draws many, of which some have nobody to be done to."""
@@ -184,7 +186,7 @@ def test_a_fault_that_a_plan_names_and_that_is_never_done_is_told(
 
 
 @pytest.mark.parametrize("code", [0, 41])
-def test_leaders_were_asked_to_move_only_if_the_cluster_said_yes(code: int) -> None:
+def test_a_leader_transfer_took_effect_only_if_the_cluster_accepted_it(code: int) -> None:
     cluster = SimpleNamespace(ask=lambda node, request, seconds: SimpleNamespace(error_code=code))
     context: Any = SimpleNamespace(cluster=cluster, pick=lambda role: 1)
     assert transfer(context).end() == (code == 0)

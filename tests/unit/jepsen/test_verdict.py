@@ -19,7 +19,7 @@ def word(operations: list[Operation], **options: object) -> tuple[str, str]:
     return found.word, "; ".join([*found.findings, *found.reasons])
 
 
-def test_a_run_with_load_leaders_and_faults_is_ok() -> None:
+def test_a_run_with_load_leader_changes_and_faults_is_ok() -> None:
     assert word(load()) == ("ok", "")
     assert str(judge(run(*load()))) == "verdict: ok acked=100 checked=200 lost=0 unseen=0"
 
@@ -35,11 +35,11 @@ def test_too_little_load_is_invalid() -> None:
     assert "1 records were acknowledged under faults" in found.reasons[0]
 
 
-def test_leaders_that_never_change_are_invalid() -> None:
+def test_a_run_without_leader_changes_is_invalid() -> None:
     assert word(load(), samples=[sample(5.0)])[0] == "invalid"
 
 
-def test_a_fault_that_never_bit_is_invalid() -> None:
+def test_a_fault_without_effect_is_invalid() -> None:
     quiet = FaultInjected(process="nemesis", began=7.0, ended=8.0, kind="mute-leader", bit=False)
     assert word([*load(), quiet]) == ("invalid", "no fault of the kind mute-leader bit")
 
@@ -51,11 +51,11 @@ def test_a_run_without_faults_is_invalid() -> None:
     )
 
 
-def test_a_run_that_did_not_end_is_invalid() -> None:
+def test_an_unfinished_run_is_invalid() -> None:
     assert word([each for each in load() if not isinstance(each, Phase)])[0] == "invalid"
 
 
-def test_what_nobody_read_is_counted() -> None:
+def test_unread_records_are_counted() -> None:
     assert judge(run(*[each for each in load() if each.OP != "poll"])).unseen == 100
 
 
@@ -66,7 +66,7 @@ def test_the_worst_verdict_of_several_counts() -> None:
     assert str(summary([good, good])) == "verdict: ok acked=200 checked=400 lost=0 unseen=0"
 
 
-def test_a_recorded_file_is_judged_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_recorded_history_file_is_judged_by_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "history.jsonl"
     recorder = Recorder(
         path, RunFacts(target="kraft", workload="producers", plan="power-all", seed=1, seconds=1.0, flush=True)
@@ -84,7 +84,7 @@ def test_a_recorded_file_is_judged_alone(tmp_path: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().out == "verdict: ok acked=100 checked=200 lost=0 unseen=0\n"
 
 
-def test_the_report_tells_what_was_done_and_found() -> None:
+def test_the_report_contains_what_was_done_and_found() -> None:
     judged = run(*load(), send("gone<script>", 100, began=24.0))
     page = render(judged, judge(judged))
     assert "verdict: violation" in page
@@ -93,7 +93,7 @@ def test_the_report_tells_what_was_done_and_found() -> None:
     assert page.count("<svg") == 4
 
 
-def test_what_is_read_later_than_a_minute_after_healing_is_unseen() -> None:
+def test_a_record_first_read_over_a_minute_after_healing_is_unseen() -> None:
     """Faults end at 20 s."""
     unread, records = [each for each in load() if each.OP != "poll"], [(number, f"v{number}") for number in range(100)]
     soon = [poll(0, records[0], began=6.0), poll(1, records[1], began=25.0)]

@@ -24,18 +24,18 @@ def counted(*operations: Send | Poll | Commit | TopicChange, struck: tuple[Momen
     return count(history, struck, ("flush 1",), OF_TOPIC, MOVED)
 
 
-def test_an_operation_counts_under_a_fault_that_struck_shortly_before_or_during_it() -> None:
+def test_an_operation_counts_under_a_fault_injected_shortly_before_or_during_it() -> None:
     struck = (Moment("kill", 10.0),)
     before, during, after, late = send(8.0, 9.0), send(9.0, 10.5), send(14.9, 15.0), send(15.1, 15.2)
     assert counted(before, during, after, late, struck=struck)["plain produce", "kill"] == 2
 
 
-def test_an_operation_that_two_like_faults_meet_counts_once() -> None:
+def test_an_operation_during_two_equal_faults_counts_once() -> None:
     struck = (Moment("kill", 10.0), Moment("kill", 10.1))
     assert counted(send(10.0, 11.0), struck=struck)["plain produce", "kill"] == 1
 
 
-def test_features_follow_from_who_asked_for_what() -> None:
+def test_features_of_an_operation_follow_from_its_client_and_kind() -> None:
     found = counted(
         send(0, 1),
         send(0, 1, producer_id=7),
@@ -62,14 +62,14 @@ def test_features_follow_from_who_asked_for_what() -> None:
     assert not found["plain produce", "RF 5"]
 
 
-def test_only_faults_that_bit_are_moments_and_those_of_a_coordinator_count_twice() -> None:
+def test_only_effective_faults_are_counted_and_coordinator_faults_count_twice() -> None:
     history = History()
     for kind, role, bit in (("kill", "coordinator", True), ("stop", "data leader", False), ("isolate", "any", True)):
         history.add(FaultInjected(process="1", began=3.0, kind=kind, role=role, bit=bit))
     assert list(moments(history)) == [Moment("kill", 3.0), Moment("coordinator gone", 3.0), Moment("cut", 3.0)]
 
 
-def test_a_page_gives_back_the_counts_that_were_written_to_it(tmp_path: Path) -> None:
+def test_counts_written_to_a_page_are_read_back(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"# Page\n\n{VISITS_HEADING}\n\n- a reason\n\n## Next\n\ntext\n")
     visits = Visits({("transactions", "kill"): 5, ("plain produce", "RF 5"): 2})
@@ -82,6 +82,6 @@ def test_a_page_gives_back_the_counts_that_were_written_to_it(tmp_path: Path) ->
     assert len(list(table(visits, (*FAULTS, *SETTINGS)))) == len(FAULTS) + len(SETTINGS) + 2
 
 
-def test_a_cell_that_is_visited_no_more_is_told() -> None:
+def test_a_cell_that_is_no_longer_visited_is_reported() -> None:
     known = Visits({("transactions", "kill"): 5, ("plain produce", "kill"): 5, ("compaction", "kill"): 0})
     assert deserted(known, Visits({("transactions", "kill"): 1})) == ["plain produce x kill"]

@@ -21,7 +21,7 @@ def carried(quality: Quality, count: int = 200) -> tuple[list[bytes], Counts]:
 FRAMES = [b"%d" % number for number in range(200)]
 
 
-def test_a_good_cable_hands_on_at_once() -> None:
+def test_a_wire_without_faults_forwards_immediately() -> None:
     assert carried(Quality()) == (FRAMES, Counts(frames=200))
 
 
@@ -29,7 +29,7 @@ def test_delay_and_jitter_keep_the_order() -> None:
     assert carried(Quality(delay=0.02, jitter=0.05)) == (FRAMES, Counts(frames=200, late=200))
 
 
-def test_nothing_leaves_before_its_delay() -> None:
+def test_no_frame_leaves_before_its_delay() -> None:
     queue = Queue(Quality(delay=0.02), random.Random(1))
     queue.put(1.0, 1, b"frame")
     assert queue.due(1.019) == []
@@ -38,27 +38,27 @@ def test_nothing_leaves_before_its_delay() -> None:
     assert queue.wait_seconds(2.0) is None
 
 
-def test_frames_are_overtaken_and_none_is_lost() -> None:
+def test_frames_are_reordered_and_none_is_lost() -> None:
     frames, counts = carried(Quality(jitter=0.01, overtaken=0.2))
     assert frames != FRAMES
     assert sorted(frames) == sorted(FRAMES)
     assert counts.overtaken > 10
 
 
-def test_frames_come_twice() -> None:
+def test_frames_are_duplicated() -> None:
     frames, counts = carried(Quality(twice=0.2))
     assert len(frames) == 200 + counts.twice
     assert 10 < counts.twice < 80
 
 
-def test_the_two_ways_do_not_wait_for_each_other() -> None:
+def test_the_two_directions_do_not_wait_for_each_other() -> None:
     queue = Queue(Quality(), random.Random(1))
     queue.put(1.0, 0, b"there")
     queue.put(1.0, 1, b"back")
     assert (queue.due(1.0), queue.counts.overtaken) == ([(0, b"there"), (1, b"back")], 0)
 
 
-def test_a_full_cable_loses() -> None:
+def test_a_full_queue_drops_frames() -> None:
     queue = Queue(Quality(delay=9.0), random.Random(1))
     for _ in range(WAITING_MAX + 3):
         queue.put(0.0, 0, b"")

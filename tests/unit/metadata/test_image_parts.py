@@ -56,7 +56,7 @@ ID = b"t" * 16
         ({"eligible_leader_replicas": [2], "last_known_elr": [1]}, {"elr": (2,), "last_known_elr": (1,)}),
     ],
 )
-def test_a_change_raises_the_partition_epoch_always_and_the_leader_epoch_with_the_leader_tag(
+def test_each_change_raises_the_partition_epoch_and_a_leader_tag_also_the_leader_epoch(
     change: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     assert BASE.merge(PartitionChangeRecord(**change)) == BASE._replace(partition_epoch=8, **expected)
@@ -102,7 +102,7 @@ def test_directories() -> None:
 BROKER = RegisterBrokerRecord(broker_id=1, broker_epoch=5, fenced=True, log_dirs=[D2, D1])
 
 
-def test_a_broker_registers_changes_and_leaves() -> None:
+def test_a_broker_is_registered_changed_and_unregistered() -> None:
     image, changes = MetadataImage().replay_batch([BROKER])
     assert changes.brokers == {1: None}
     assert image.cluster.brokers[1].directories == (D1, D2)
@@ -124,7 +124,7 @@ def test_a_broker_registers_changes_and_leaves() -> None:
     assert not gone.cluster.brokers
 
 
-def test_a_deleted_topic_takes_its_configuration_along() -> None:
+def test_a_deleted_topic_loses_its_configuration() -> None:
     records = [
         TopicRecord(name="t", topic_id=ID),
         ConfigRecord(resource_type=2, resource_name="t", name="a", value="1"),
@@ -136,7 +136,7 @@ def test_a_deleted_topic_takes_its_configuration_along() -> None:
     assert changes.topics.deleted[ID].name == "t"
 
 
-def test_a_topic_that_comes_and_goes_in_one_batch_leaves_no_trace() -> None:
+def test_a_topic_created_and_deleted_in_one_batch_leaves_no_trace() -> None:
     records = [
         TopicRecord(name="t", topic_id=ID),
         PartitionRecord(topic_id=ID, partition_id=0, replicas=[1], isr=[1]),
@@ -147,7 +147,7 @@ def test_a_topic_that_comes_and_goes_in_one_batch_leaves_no_trace() -> None:
     assert not changes
 
 
-def test_metadata_version_comes_first_in_a_snapshot_and_kraft_version_never() -> None:
+def test_metadata_version_is_first_in_a_snapshot_and_kraft_version_is_never_in_it() -> None:
     levels = [
         FeatureLevelRecord(name=name, feature_level=1)
         for name in ("a.version", "kraft.version", "metadata.version", "z.version")
@@ -174,12 +174,12 @@ def test_metadata_version_comes_first_in_a_snapshot_and_kraft_version_never() ->
         [RemoveUserScramCredentialRecord(name="a", mechanism=1)],
     ],
 )
-def test_records_that_contradict_the_image_are_refused(records: list[Any]) -> None:
+def test_records_that_contradict_the_image_are_rejected(records: list[Any]) -> None:
     with pytest.raises(ValueError):
         MetadataImage().replay_batch(records)
 
 
-def test_an_unknown_record_is_refused() -> None:
+def test_an_unknown_record_is_rejected() -> None:
     class Unknown:
         API_KEY = 99
 
@@ -187,7 +187,7 @@ def test_an_unknown_record_is_refused() -> None:
         MetadataImage().replay_batch([Unknown()])
 
 
-def test_an_ordered_map_iterates_in_key_order_and_never_changes() -> None:
+def test_an_ordered_map_iterates_in_key_order_and_is_immutable() -> None:
     table = OrderedMap({3: "c", 1: "a", 2: "b"})
     assert list(table) == [1, 2, 3]
     assert list(table.items()) == [(1, "a"), (2, "b"), (3, "c")]

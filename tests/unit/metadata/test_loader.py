@@ -81,14 +81,14 @@ def test_every_commit_is_published_with_its_changes() -> None:
     assert loader.published_offset == 3
 
 
-def test_control_batches_move_the_offset() -> None:
+def test_control_batches_advance_the_offset() -> None:
     publisher = Publisher()
     loader = loader_with(publisher)
     apply(loader, batch(0))
     assert (publisher.updates[-1].offset, bool(publisher.updates[-1].changes)) == (0, False)
 
 
-def test_nothing_inside_an_open_transaction_is_seen() -> None:
+def test_records_of_an_open_transaction_are_not_published() -> None:
     publisher = Publisher()
     loader = loader_with(publisher)
     apply(loader, batch(0, topic("a"), BEGIN, topic("b")))
@@ -103,7 +103,7 @@ def test_nothing_inside_an_open_transaction_is_seen() -> None:
     assert not loader.transaction_is_open
 
 
-def test_an_aborted_transaction_leaves_nothing() -> None:
+def test_an_aborted_transaction_leaves_no_change() -> None:
     publisher = Publisher()
     loader = loader_with(publisher)
     apply(loader, batch(0, BEGIN, topic("b"), ABORT, topic("c"), BEGIN, END))
@@ -112,7 +112,7 @@ def test_an_aborted_transaction_leaves_nothing() -> None:
 
 
 @pytest.mark.parametrize("records", [(END,), (ABORT,), (BEGIN, BEGIN)])
-def test_transactions_that_do_not_nest_are_an_error(records: tuple[Any, ...]) -> None:
+def test_nested_and_unopened_transactions_are_an_error(records: tuple[Any, ...]) -> None:
     with pytest.raises(ValueError, match="metadata transaction"):
         MetadataLoader().handle_commit([batch(0, *records)])
 
@@ -133,7 +133,7 @@ def test_nothing_is_published_before_the_high_watermark_is_reached() -> None:
     assert publisher.names == ["a", "b", "c", "d"], "once caught up, it goes on"
 
 
-def test_a_late_publisher_is_told_everything_first() -> None:
+def test_a_late_publisher_first_receives_the_whole_image() -> None:
     loader = MetadataLoader()
     apply(loader, batch(0, topic("a")))
     publisher = Publisher()
@@ -168,7 +168,7 @@ def test_long_commits_are_applied_in_steps() -> None:
     assert len(loader.image.topics.by_id) == RECORDS_PER_STEP * 3
 
 
-def test_slow_publishers_are_finished_before_the_next_update() -> None:
+def test_slow_publishers_finish_before_the_next_update() -> None:
     slow, quick = Publisher(steps=5), Publisher()
     loader = loader_with(slow)
     loader.add_publisher(quick)
@@ -197,7 +197,7 @@ def load(loader: MetadataLoader, snapshot: Snapshot) -> None:
     trio.run(wait)
 
 
-def test_a_snapshot_replaces_everything_even_an_open_transaction() -> None:
+def test_a_snapshot_replaces_everything_including_an_open_transaction() -> None:
     publisher = Publisher()
     loader = loader_with(publisher)
     apply(loader, batch(0, topic("a"), topic("b")))
@@ -235,7 +235,7 @@ class Controller:
         self.leaders.append(leader)
 
 
-def test_the_controller_hears_of_every_batch_and_may_hand_over_its_image() -> None:
+def test_the_controller_receives_every_batch_and_can_supply_its_image() -> None:
     publisher, controller = Publisher(), Controller()
     loader = loader_with(publisher)
     loader.controller = controller

@@ -43,7 +43,7 @@ def listed(cache: MetadataCache) -> list[int]:
     return [node.id for node in cache.listed_brokers("PLAINTEXT")]
 
 
-def test_a_broker_that_died_stays_listed_for_nine_seconds() -> None:
+def test_a_dead_broker_stays_listed_for_nine_seconds() -> None:
     clock = HandClock()
     cache = cache_of(1, 2, clock=clock)
     replay(cache, BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=1, fenced=1))
@@ -55,13 +55,13 @@ def test_a_broker_that_died_stays_listed_for_nine_seconds() -> None:
     assert listed(cache) == [2]
 
 
-def test_a_broker_that_said_goodbye_is_not_listed() -> None:
+def test_a_broker_that_shut_down_cleanly_is_not_listed() -> None:
     cache = cache_of(1, 2)
     say_goodbye(cache, 1)
     assert listed(cache) == [2]
 
 
-def test_clients_are_never_told_that_there_is_no_broker_at_all() -> None:
+def test_the_broker_list_for_clients_is_never_empty() -> None:
     cache = cache_of(1)
     say_goodbye(cache, 1)
     assert listed(cache) == [1]

@@ -10,7 +10,7 @@ from kraft.metadata.image.ordered_map import SORTED_AT_ONCE, OrderedMap
 
 
 @pytest.mark.parametrize("count", [SORTED_AT_ONCE + 1, 2 * SORTED_AT_ONCE, 3 * SORTED_AT_ONCE - 1])
-def test_many_keys_are_sorted_in_turns_counted_in_keys(count: int) -> None:
+def test_many_keys_are_sorted_incrementally_in_steps_counted_in_keys(count: int) -> None:
     keys = random.Random(count).sample(range(10 * count), count)
     table = OrderedMap(dict.fromkeys(keys))
     sorting = table.sort()
@@ -22,7 +22,7 @@ def test_many_keys_are_sorted_in_turns_counted_in_keys(count: int) -> None:
     assert list(table.sort()) == [], "they are sorted now"
 
 
-def test_who_iterates_before_all_are_sorted_sees_them_in_order() -> None:
+def test_an_iteration_before_the_sort_ends_is_in_order() -> None:
     count = 2 * SORTED_AT_ONCE
     table = OrderedMap(dict.fromkeys(reversed(range(count))))
     sorting = table.sort()
@@ -32,7 +32,7 @@ def test_who_iterates_before_all_are_sorted_sees_them_in_order() -> None:
     assert list(table) == list(range(count))
 
 
-def test_few_keys_are_sorted_when_they_are_used() -> None:
+def test_few_keys_are_sorted_on_use() -> None:
     table = OrderedMap(dict.fromkeys((3, 1, 2)))
     assert list(table.sort()) == []
     assert list(table) == [1, 2, 3]

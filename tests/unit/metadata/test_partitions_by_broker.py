@@ -41,7 +41,7 @@ def content(index: PartitionsByBroker) -> list[list[Key]]:
 
 
 @given(changes=images)
-def test_however_partitions_move_within_a_change_the_index_is_that_of_the_table(
+def test_the_index_matches_the_table_however_partitions_move_within_a_change(
     changes: list[list[tuple[Key, tuple[int, ...] | None]]],
 ) -> None:
     table: dict[Key, tuple[int, ...]] = {}
@@ -56,7 +56,7 @@ def test_however_partitions_move_within_a_change_the_index_is_that_of_the_table(
         assert content(index) == [sorted(key for key, on in table.items() if broker in on) for broker in BROKERS]
 
 
-def test_an_index_that_is_made_in_turns_has_every_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_incrementally_built_index_has_every_partition(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partitions_by_broker, "PARTITIONS_A_TURN", 3)
     table = {(topic_id, index): (1 + index % 3, 3 - index % 2) for topic_id in (b"a", b"b") for index in range(5)}
     table = {key: tuple(dict.fromkeys(on)) for key, on in table.items()}

@@ -98,7 +98,7 @@ def test_a_snapshot_is_written_after_enough_bytes() -> None:
     ]
 
 
-def test_a_snapshot_is_written_when_the_last_is_old_and_there_is_news() -> None:
+def test_a_snapshot_is_written_when_the_last_is_old_and_records_followed() -> None:
     async def body(generator: SnapshotGenerator, universe: Universe, shelf: Shelf) -> None:
         for offset in range(5):
             await universe.sleep(1_000)
@@ -109,7 +109,7 @@ def test_a_snapshot_is_written_when_the_last_is_old_and_there_is_news() -> None:
     run(body, max_bytes=1 << 40, max_interval_ms=3_600_000)
 
 
-def test_a_loaded_snapshot_starts_the_count_afresh() -> None:
+def test_a_loaded_snapshot_resets_the_byte_count() -> None:
     async def body(generator: SnapshotGenerator, universe: Universe, shelf: Shelf) -> None:
         generator.publish(update(1, 900))
         generator.publish(update(2, 0, is_snapshot=True))
@@ -120,7 +120,7 @@ def test_a_loaded_snapshot_starts_the_count_afresh() -> None:
     run(body)
 
 
-def test_what_a_full_disk_refuses_is_tried_again_with_the_next_records() -> None:
+def test_a_snapshot_refused_by_a_full_disk_is_retried_with_the_next_records() -> None:
     async def body(generator: SnapshotGenerator, universe: Universe, shelf: Shelf) -> None:
         shelf.is_full = True
         generator.publish(update(1, 5_000))
@@ -132,7 +132,7 @@ def test_what_a_full_disk_refuses_is_tried_again_with_the_next_records() -> None
     assert [writer.snapshot.offset for writer in run(body).writers] == [3]
 
 
-def test_it_holds_the_image_also_when_that_is_long() -> None:
+def test_a_snapshot_contains_the_whole_image_however_long() -> None:
     image = image_with(2_000)
 
     async def body(generator: SnapshotGenerator, universe: Universe, shelf: Shelf) -> None:
@@ -142,7 +142,7 @@ def test_it_holds_the_image_also_when_that_is_long() -> None:
     assert MetadataImage().replay_batch(shelf.writers[0].records)[0] == image
 
 
-def test_an_empty_image_and_a_refusal_write_nothing() -> None:
+def test_an_empty_image_and_a_refusal_write_no_snapshot() -> None:
     async def body(generator: SnapshotGenerator, universe: Universe, shelf: Shelf) -> None:
         generator.publish(update(1, 5_000, image=MetadataImage()))
         shelf.refuses = True
@@ -153,7 +153,7 @@ def test_an_empty_image_and_a_refusal_write_nothing() -> None:
     assert run(body).writers == []
 
 
-def test_of_several_wishes_the_newest_is_granted() -> None:
+def test_of_several_requested_snapshots_only_the_newest_is_written() -> None:
     async def body(generator: SnapshotGenerator, universe: Universe, shelf: Shelf) -> None:
         for offset in range(1, 4):
             generator.publish(update(offset, 5_000))

@@ -7,14 +7,14 @@ import pytest
 from kraft.mirror.names import chosen_groups, chosen_topics, state_topic
 
 
-def test_a_pattern_takes_whole_names_and_nothing_of_clusters_and_mirrors() -> None:
+def test_a_pattern_matches_whole_names_without_internal_and_mirror_topics() -> None:
     names = ["orders", "orders.eu", "reorders", "__consumer_offsets", state_topic("a"), "orders.replica", "x-internal"]
     assert chosen_topics(names, (), "orders.*") == ["orders", "orders.eu"]
     assert chosen_topics(names, (), ".*") == ["orders", "orders.eu", "reorders"]
     assert chosen_topics(names, (), "x|orders") == ["orders"], "an alternative is of the whole"
 
 
-def test_what_is_named_is_taken_as_it_is_once_and_in_order() -> None:
+def test_listed_names_are_used_literally_once_and_in_order() -> None:
     assert chosen_topics([], ["b", "__a", "b"], None) == ["__a", "b"]
 
 
@@ -24,6 +24,6 @@ def test_groups_of_tools_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("choose", [lambda: chosen_topics(["a"], (), "("), lambda: chosen_groups(["a"], "[")])
-def test_what_is_no_pattern_is_said(choose: object) -> None:
+def test_an_invalid_pattern_is_reported(choose: object) -> None:
     with pytest.raises(ValueError, match="is no pattern"):
         choose()  # type: ignore[operator]

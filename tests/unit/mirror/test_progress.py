@@ -16,17 +16,17 @@ PROGRESS = st.builds(Progress, st.text(), st.text(), OFFSETS, st.integers(-1, 2*
 
 
 @given(topic=st.text(), index=st.integers(0, 10_000), progress=PROGRESS)
-def test_what_was_written_is_read(topic: str, index: int, progress: Progress) -> None:
+def test_written_progress_is_read_back(topic: str, index: int, progress: Progress) -> None:
     place = TopicPartition(topic, index)
     assert read_progress(progress_key(place), progress.value()) == (place, progress)
 
 
 @given(key=st.binary(max_size=20), value=st.binary(max_size=40))
-def test_what_another_has_written_is_no_progress(key: bytes, value: bytes) -> None:
+def test_records_of_another_writer_are_no_progress(key: bytes, value: bytes) -> None:
     with pytest.raises(ValueError, match="was not written by a mirror"):
         read_progress(key, value)
 
 
-def test_half_a_progress_is_none() -> None:
+def test_incomplete_progress_is_ignored() -> None:
     with pytest.raises(ValueError, match="'offset'"):
         read_progress(b'["a",0]', b'{"source":"s","topic_id":"t"}')

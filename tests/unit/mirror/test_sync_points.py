@@ -18,7 +18,7 @@ records), and how many markers the copy has behind them."""
 
 
 @given(batches=BATCHES, part=st.floats(0, 1))
-def test_a_group_that_moves_misses_nothing_and_one_that_has_read_all_reads_nothing_again(
+def test_a_migrated_group_skips_no_record_and_a_group_at_the_end_rereads_none(
     batches: list[tuple[list[int], int, int]], part: float
 ) -> None:
     points: Points = ()
@@ -44,7 +44,7 @@ def test_a_group_that_moves_misses_nothing_and_one_that_has_read_all_reads_nothi
         assert not [each for each in target if each >= points[-1].target]
 
 
-def test_a_point_that_tells_nothing_new_is_left_out_and_recent_ones_stay_dense() -> None:
+def test_redundant_sync_points_are_dropped_and_recent_ones_stay_dense() -> None:
     assert noted((Point(5, 5),), Point(5, 9)) == (Point(5, 5),)
     assert translated((), 7) is None
     assert translated((Point(5, 5),), 4) is None
@@ -55,6 +55,6 @@ def test_a_point_that_tells_nothing_new_is_left_out_and_recent_ones_stay_dense()
     assert points[0].source < 500
 
 
-def test_where_a_batch_ends_is_read_from_sparks_plan_without_the_querys_beginning() -> None:
+def test_the_end_offsets_of_a_batch_are_read_from_sparks_plan() -> None:
     planned = 'v1\n{"batchWatermarkMs":0}\n{"a":{"0":7,"00":2,"10":3},"b":{"1":0}}'
     assert ends_of(planned) == {("a", 0): 7, ("a", 10): 3, ("b", 1): 0}

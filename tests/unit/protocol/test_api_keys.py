@@ -8,7 +8,7 @@ KEYS = api_keys.known_keys()
 NAMES = {key: name for name, key in vars(ApiKey).items() if not name.startswith("_")}
 
 
-def test_every_key_of_the_schemas_has_its_name_and_the_retired_ones_have_none() -> None:
+def test_every_api_key_of_the_schemas_has_its_name_and_retired_keys_have_none() -> None:
     assert set(NAMES) == set(KEYS)
     assert set(range(95)) - set(KEYS) == {4, 5, 6, 7}
     for key in KEYS:
@@ -16,7 +16,7 @@ def test_every_key_of_the_schemas_has_its_name_and_the_retired_ones_have_none() 
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_the_table_agrees_with_the_classes(key: int) -> None:
+def test_the_api_table_agrees_with_the_message_classes(key: int) -> None:
     for cls, suffix in ((api_keys.request_class(key), "Request"), (api_keys.response_class(key), "Response")):
         assert cls.__name__ == api_keys.name_of(key) + suffix
         assert key == cls.API_KEY
@@ -39,13 +39,15 @@ def test_the_table_agrees_with_the_classes(key: int) -> None:
         (ApiKey.API_VERSIONS, 32767, 2, 0),
     ],
 )
-def test_header_versions(key: int, version: int, request_header: int, response_header: int) -> None:
+def test_header_versions_follow_from_the_api_version(
+    key: int, version: int, request_header: int, response_header: int
+) -> None:
     assert api_keys.request_header_version(key, version) == request_header
     assert api_keys.response_header_version(key, version) == response_header
 
 
 @pytest.mark.parametrize("key", [-1, 4, 7, 95, 32767])
-def test_an_unknown_key_is_refused_but_has_a_name_for_logs(key: int) -> None:
+def test_an_unknown_api_key_is_rejected_but_has_a_name_for_logs(key: int) -> None:
     for question in (
         api_keys.api_of,
         api_keys.valid_versions,
@@ -58,7 +60,7 @@ def test_an_unknown_key_is_refused_but_has_a_name_for_logs(key: int) -> None:
     assert api_keys.name_of(key) == f"Api{key}"
 
 
-def test_what_brokers_forward_and_what_only_the_cluster_may_ask() -> None:
+def test_forwardable_and_cluster_only_apis_are_marked() -> None:
     assert ApiKey.CREATE_TOPICS in api_keys.FORWARDABLE
     assert ApiKey.METADATA not in api_keys.FORWARDABLE
     assert ApiKey.VOTE in api_keys.CLUSTER_ACTIONS

@@ -94,13 +94,13 @@ def test_records_and_zero_copy_bytes_are_views_and_other_bytes_are_copies() -> N
     assert bytes(records) == b"Rec"
 
 
-def test_null_and_empty_stay_apart() -> None:
+def test_null_and_empty_are_distinct() -> None:
     for topics in (None, []):
         for version in (1, 9):
             assert MetadataRequest.decode(MetadataRequest(topics=topics).encode(version), version).topics == topics
 
 
-def test_null_where_a_version_does_not_allow_it_is_refused_in_both_directions() -> None:
+def test_null_where_a_version_forbids_it_is_rejected_in_both_directions() -> None:
     with pytest.raises(ProtocolError, match="topics"):
         MetadataRequest(topics=None).encode(0)
     with pytest.raises(ProtocolError, match="topics"):
@@ -111,7 +111,7 @@ def test_null_where_a_version_does_not_allow_it_is_refused_in_both_directions() 
         CreateTopicsRequest.decode(b"\0\0\0\0\0\0", 5)
 
 
-def test_a_field_that_a_version_lacks_is_dropped_if_ignorable_and_refused_otherwise() -> None:
+def test_a_field_missing_in_a_version_is_dropped_if_ignorable_and_rejected_otherwise() -> None:
     assert FetchRequest(rack_id="r").encode(4) == FetchRequest().encode(4)
     with pytest.raises(ProtocolError, match="replica_state"):
         FetchRequest(replica_state=ReplicaState(replica_id=1)).encode(14)
@@ -121,7 +121,7 @@ def test_a_field_that_a_version_lacks_is_dropped_if_ignorable_and_refused_otherw
         MetadataRequest(allow_auto_topic_creation=False).encode(3)
 
 
-def test_a_refused_message_leaves_the_output_as_it_was() -> None:
+def test_a_rejected_message_leaves_the_output_unchanged() -> None:
     out = bytearray(b"before")
     for refused in (
         ProduceRequest(timeout_ms=1 << 31),
@@ -134,7 +134,7 @@ def test_a_refused_message_leaves_the_output_as_it_was() -> None:
             assert out == b"before"
 
 
-def test_a_uuid_of_another_length_is_refused() -> None:
+def test_a_uuid_of_another_length_is_rejected() -> None:
     for wrong in (b"", bytes(15), bytes(17)):
         with pytest.raises(ProtocolError, match="16 bytes"):
             AssignReplicasToDirsRequest(directories=[DirectoryData(id=wrong)]).encode(0)
@@ -143,7 +143,7 @@ def test_a_uuid_of_another_length_is_refused() -> None:
 
 
 @pytest.mark.parametrize("version", [-1, 2, 14, 32767])
-def test_a_version_outside_the_valid_ones_is_refused(version: int) -> None:
+def test_a_version_outside_the_valid_ones_is_rejected(version: int) -> None:
     with pytest.raises(ProtocolError, match="no version"):
         produce().encode(version)
     with pytest.raises(ProtocolError, match="no version"):
@@ -173,7 +173,7 @@ def test_a_tagged_struct_is_none_when_absent_and_not_written_when_it_is_its_defa
     assert decoded.responses[0].partitions[0].snapshot_id is None
 
 
-def test_a_null_struct_is_a_negative_byte_in_place() -> None:
+def test_an_untagged_null_struct_is_a_negative_byte() -> None:
     request = DescribeTopicPartitionsRequest(response_partition_limit=5)
     assert request.encode(0) == b"\1" + b"\0\0\0\5" + b"\xff" + b"\0"
     request.cursor = Cursor(topic_name="t", partition_index=2)
@@ -193,7 +193,7 @@ def test_a_null_struct_in_the_tag_section_is_a_varint_and_differs_from_an_absent
         assert ConsumerGroupMemberMetadataValue.decode(value.encode(0), 0) == value
 
 
-def test_unknown_tags_survive() -> None:
+def test_unknown_tags_are_preserved() -> None:
     request = ApiVersionsRequest(
         client_software_name="n", client_software_version="v", unknown_tags={9: b"future", 300: b""}
     )
@@ -205,7 +205,7 @@ def test_unknown_tags_survive() -> None:
         RegisterBrokerRecord(cordoned_log_dirs=[], unknown_tags={1: b"\x05"}).encode(4)
 
 
-def test_a_tagged_field_whose_size_is_not_that_of_its_content_is_refused() -> None:
+def test_a_tagged_field_with_a_wrong_size_is_rejected() -> None:
     head = b"\0\0\0\1" + bytes(16) + b"\1"
     assert PartitionChangeRecord.decode(head + b"\1\4\0\0\0\5", 0).leader == 5
     for section in (b"\1\3\0\0\0\5", b"\1\5\0\0\0\5", b"\1\5\0\0\0\5\0", b"\1\x7f\0\0\0\5"):
@@ -248,7 +248,7 @@ def array_claims() -> list[tuple[str, Callable[[], Message]]]:
 
 
 @pytest.mark.parametrize(("name", "decode"), array_claims(), ids=lambda value: value if isinstance(value, str) else "")
-def test_a_claimed_size_costs_no_memory(name: str, decode: Callable[[], Message]) -> None:
+def test_a_claimed_size_allocates_no_memory(name: str, decode: Callable[[], Message]) -> None:
     with pytest.raises(ProtocolError):
         decode()  # Compiles, so that only decoding is measured below.
     tracemalloc.start()
@@ -260,21 +260,21 @@ def test_a_claimed_size_costs_no_memory(name: str, decode: Callable[[], Message]
         tracemalloc.stop()
 
 
-def test_an_array_longer_than_the_small_ones_takes_the_same_bytes() -> None:
+def test_a_long_array_is_encoded_like_a_short_one() -> None:
     for count in (0, 1, 15, 16, 17, 18, 126, 127, 128, 1000):
         record = PartitionChangeRecord(isr=list(range(count)))
         assert PartitionChangeRecord.decode(record.encode(0), 0) == record
 
 
 @pytest.mark.parametrize("size", [0, 1, 126, 127, 128, 1000, 16382, 16383, 70000])
-def test_records_of_any_length_take_their_own_bytes(size: int) -> None:
+def test_records_of_any_length_are_encoded_unchanged(size: int) -> None:
     partition = PartitionProduceData(records=bytes(size))
     request = ProduceRequest(topic_data=[TopicProduceData(name="t", partition_data=[partition])])
     for version in (3, 9):
         assert ProduceRequest.decode(request.encode(version), version) == request
 
 
-def test_a_string_longer_than_32767_bytes_is_refused_when_read() -> None:
+def test_a_string_longer_than_32767_bytes_is_rejected_when_read() -> None:
     longest = MetadataRequest(topics=[MetadataRequestTopic(name="x" * 32767)]).encode(9)
     assert MetadataRequest.decode(longest, 9).encode(9) == longest
     longer = longest.replace(b"\x80\x80\x02", b"\x81\x80\x02").replace(b"xx\0", b"xxx\0")
@@ -287,6 +287,6 @@ def test_a_port_is_unsigned() -> None:
     assert RegisterBrokerRecord.decode(record.encode(0), 0) == record
 
 
-def test_the_compiled_text_can_be_read() -> None:
+def test_the_generated_codec_source_can_be_read() -> None:
     assert "def decode(buffer, position):" in decoder_source(ProduceRequest, 9)
     assert "def encode(m, out):" in encoder_source(ProduceRequest, 9)

@@ -53,19 +53,19 @@ TOO_MANY = f"more than {ELEMENTS_MAX} elements"
     ],
     ids=lambda case: type(case).__name__ if isinstance(case, Message) else f"v{case}",
 )
-def test_a_request_of_more_elements_is_refused(request_of_many: Message, version: int) -> None:
+def test_a_request_with_too_many_elements_is_rejected(request_of_many: Message, version: int) -> None:
     with pytest.raises(ProtocolError, match=TOO_MANY):
         type(request_of_many).decode(request_of_many.encode(version), version)
 
 
-def test_a_request_about_thirty_thousand_topics_is_none_of_those() -> None:
+def test_a_request_for_thirty_thousand_topics_is_accepted() -> None:
     topics = [ListOffsetsTopic(name=f"topic-{number}", partitions=[ListOffsetsPartition()]) for number in range(30_000)]
     assert len(ListOffsetsRequest.decode(ListOffsetsRequest(topics=topics).encode(10), 10).topics) == 30_000
     metadata = MetadataRequest(topics=[MetadataRequestTopic(name="")] * ELEMENTS_MAX)
     assert len(MetadataRequest.decode(metadata.encode(9), 9).topics or ()) == ELEMENTS_MAX
 
 
-def test_each_request_counts_all_its_arrays_and_tag_sections() -> None:
+def test_the_element_count_of_a_request_includes_all_arrays_and_tag_sections() -> None:
     for key in api_keys.known_keys():
         cls = api_keys.request_class(key)
         low, high = cls.VALID_VERSIONS
@@ -75,7 +75,7 @@ def test_each_request_counts_all_its_arrays_and_tag_sections() -> None:
             assert counting.count("left -= ") == sum(counting.count(mark) for mark in ARRAYS_AND_TAGS), (cls, version)
 
 
-def test_an_answer_is_as_long_as_it_is() -> None:
+def test_a_response_has_no_element_limit() -> None:
     partition = MetadataResponsePartition(replica_nodes=[1] * MANY)
     answer = MetadataResponse(topics=[MetadataResponseTopic(name="t", partitions=[partition])])
     assert MetadataResponse.decode(answer.encode(12), 12) == answer
@@ -93,7 +93,7 @@ def test_records_of_a_large_request_are_no_elements_and_stay_a_view() -> None:
     assert records.obj is frame
 
 
-def test_unknown_tags_count_as_elements_do() -> None:
+def test_unknown_tags_count_as_elements() -> None:
     tags = bytearray()
     write_uvarint(tags, MANY)
     tags += b"\7\0" * MANY
@@ -132,7 +132,7 @@ def driven(work: Steps[Any]) -> tuple[int, Any]:
     ],
     ids=lambda case: type(case).__name__ if isinstance(case, Message) else f"v{case}",
 )
-def test_a_large_message_is_read_and_written_in_turns(message: Message, version: int) -> None:
+def test_a_large_message_is_decoded_and_encoded_incrementally(message: Message, version: int) -> None:
     encoded = message.encode(version)
     pauses, (decoded, end) = driven(type(message).decode_in_turns(encoded, 0, version))
     assert (decoded, end) == (message, len(encoded))
@@ -143,7 +143,7 @@ def test_a_large_message_is_read_and_written_in_turns(message: Message, version:
     assert isinstance(message, BrokerRegistrationRequest) or pauses >= 9000 // TURN_ELEMENTS
 
 
-def test_turns_refuse_what_a_single_step_refuses() -> None:
+def test_incremental_decoding_rejects_the_same_as_a_single_step() -> None:
     with pytest.raises(ProtocolError, match=TOO_MANY):
         driven(DescribeGroupsRequest.decode_in_turns(DescribeGroupsRequest(groups=[""] * MANY).encode(6), 0, 6))
     with pytest.raises(ProtocolError, match="more elements than"):

@@ -65,12 +65,12 @@ def test_tags_in_a_request_header_are_skipped() -> None:
         struct.pack(">hhih", -1, 0, 7, -1),
     ],
 )
-def test_a_malformed_header_is_refused(frame: bytes) -> None:
+def test_a_malformed_header_is_rejected(frame: bytes) -> None:
     with pytest.raises(ProtocolError):
         RequestHeader.decode(frame)
 
 
-def test_bytes_after_a_message_are_refused() -> None:
+def test_bytes_after_a_message_are_rejected() -> None:
     request = encode_request(ApiKey.METADATA, 9, 77, None, MetadataRequest())[4:]
     with pytest.raises(ProtocolError, match="left over"):
         decode_request(request + b"\0")
@@ -82,7 +82,7 @@ def test_bytes_after_a_message_are_refused() -> None:
 
 
 @pytest.mark.parametrize(("version", "header_size"), [(8, 4), (9, 5)])
-def test_a_response_frame_has_the_header_that_goes_with_its_version(version: int, header_size: int) -> None:
+def test_a_response_frame_has_the_header_of_its_version(version: int, header_size: int) -> None:
     response = MetadataResponse(cluster_id="c")
     frame = encode_response(ApiKey.METADATA, version, 77, response)
     assert frame == struct.pack(">ii", len(frame) - 4, 77) + b"\0" * (header_size - 4) + response.encode(version)
@@ -91,14 +91,14 @@ def test_a_response_frame_has_the_header_that_goes_with_its_version(version: int
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_every_response_to_api_versions_has_the_first_header(version: int) -> None:
+def test_every_response_to_api_versions_has_header_version_0(version: int) -> None:
     response = ApiVersionsResponse(api_keys=[ApiVersion(api_key=3, min_version=0, max_version=13)])
     frame = encode_response(ApiKey.API_VERSIONS, version, 77, response)
     assert frame[8:] == response.encode(version)
     assert decode_response(ApiKey.API_VERSIONS, version, frame[4:]) == (77, response)
 
 
-def test_the_answer_to_an_unknown_version_of_api_versions_is_readable_by_any_client() -> None:
+def test_the_response_to_an_unknown_version_of_api_versions_is_readable_by_any_client() -> None:
     """KIP-511: version 0, whatever was asked; features do not fit in and are left out."""
     asked = encode_request(ApiKey.API_VERSIONS, 4, 1, "c", ApiVersionsRequest())[4:]
     header, _ = RequestHeader.decode(asked[:2] + struct.pack(">h", 99) + asked[4:])
@@ -115,6 +115,6 @@ def test_the_answer_to_an_unknown_version_of_api_versions_is_readable_by_any_cli
 
 
 @pytest.mark.parametrize("frame", [b"", b"\0\0\0"])
-def test_a_response_too_short_for_a_correlation_id_is_refused(frame: bytes) -> None:
+def test_a_response_too_short_for_a_correlation_id_is_rejected(frame: bytes) -> None:
     with pytest.raises(ProtocolError):
         response_correlation_id(frame)

@@ -16,7 +16,7 @@ HAND_WRITTEN |= {f"{METADATA_RECORDS}/serde.py", f"{COORDINATOR_RECORDS}/serde.p
 
 
 @pytest.mark.java
-def test_the_declarations_are_what_the_schemas_say() -> None:
+def test_the_generated_declarations_match_the_schemas() -> None:
     require_capability("java17")
     require_capability("mvn")
     schemas = jars("kafka")
@@ -45,12 +45,12 @@ def test_names_become_snake_case(schema_name: str, python_name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["Class", "Decode", "UnknownTags"])
-def test_a_name_that_python_or_the_base_class_has_taken_is_an_error(name: str) -> None:
+def test_a_field_name_reserved_by_python_or_the_base_class_is_an_error(name: str) -> None:
     with pytest.raises(SystemExit, match="no usable Python name"):
         snake_case(name)
 
 
-def test_comments_are_taken_off_but_not_out_of_strings() -> None:
+def test_comments_are_stripped_but_not_inside_strings() -> None:
     text = '// Licence.\n{\n  // A remark with "quotes".\n  "name": "a//b", // The end.\n  "type": "data"\n}'
     assert parse_schema(text) == {"name": "a//b", "type": "data"}
 
@@ -82,6 +82,6 @@ def test_defaults_are_python_literals() -> None:
     assert declared(type="Nested").parameter() == "value: Nested | None = None"
 
 
-def test_schemas_that_are_not_there_are_named() -> None:
+def test_missing_schemas_are_named() -> None:
     with pytest.raises(FileNotFoundError, match=next(iter(PACKAGE_OF_JAR))):
         generate(ROOT / "docs")

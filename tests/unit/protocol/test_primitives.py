@@ -27,13 +27,13 @@ def test_an_unsigned_varint_is_little_endian_in_groups_of_seven_bits(value: int,
 @pytest.mark.parametrize(
     "encoded", [b"", b"\x80", b"\xff\xff\xff\xff", b"\xff\xff\xff\xff\x08", b"\x80\x80\x80\x80\x80\x01", b"\xff" * 20]
 )
-def test_a_varint_that_is_cut_off_or_too_large_is_refused(encoded: bytes) -> None:
+def test_a_truncated_or_too_large_varint_is_rejected(encoded: bytes) -> None:
     with pytest.raises(ProtocolError):
         read_uvarint(encoded, 0)
 
 
 @pytest.mark.parametrize("value", [-1, 2**31])
-def test_a_number_that_is_no_unsigned_varint_is_not_written(value: int) -> None:
+def test_a_number_outside_unsigned_varints_is_not_written(value: int) -> None:
     with pytest.raises(ProtocolError):
         write_uvarint(bytearray(), value)
 
@@ -46,7 +46,7 @@ def test_a_tag_section_is_written_in_ascending_order_with_known_and_unknown_tags
     assert skip_tagged_fields(b"#" + out + b"#", 1) == 1 + len(out)
 
 
-def test_an_unknown_tag_that_this_version_knows_is_not_written_twice() -> None:
+def test_an_unknown_tag_known_to_this_version_is_not_written_twice() -> None:
     with pytest.raises(ProtocolError, match="repeat"):
         write_tags(bytearray(), {1: bytearray(b"a")}, {1: b"b"})
 
@@ -54,7 +54,7 @@ def test_an_unknown_tag_that_this_version_knows_is_not_written_twice() -> None:
 @pytest.mark.parametrize(
     "section", [b"", b"\x01", b"\x01\x05", b"\x01\x05\x02x", b"\x02\x05\x01x", b"\xff\xff\xff\xff\x07"]
 )
-def test_a_tag_section_that_is_cut_off_is_refused(section: bytes) -> None:
+def test_a_truncated_tag_section_is_rejected(section: bytes) -> None:
     with pytest.raises(ProtocolError):
         skip_tagged_fields(section, 0)
     if section:
@@ -62,7 +62,7 @@ def test_a_tag_section_that_is_cut_off_is_refused(section: bytes) -> None:
             read_unknown_tags(section, 1, section[0])
 
 
-def test_many_tags_are_counted_by_a_long_varint() -> None:
+def test_the_count_of_many_tags_is_a_multi_byte_varint() -> None:
     tags = dict.fromkeys(range(130), b"")
     out = bytearray()
     write_tags(out, {}, tags)

@@ -53,7 +53,7 @@ def test_every_metadata_record_is_found_by_its_id(record_id: int) -> None:
         b"\1\2\0\2t",
     ],
 )
-def test_a_malformed_metadata_record_is_refused(value: bytes) -> None:
+def test_a_malformed_metadata_record_is_rejected(value: bytes) -> None:
     with pytest.raises(ProtocolError):
         decode_record(value)
 
@@ -103,7 +103,7 @@ def test_every_coordinator_record_is_found_by_its_type(records: CoordinatorRecor
             )
 
 
-def test_a_record_type_of_the_future_can_be_told_from_damage() -> None:
+def test_an_unknown_record_type_is_distinguished_from_damage() -> None:
     with pytest.raises(UnknownRecordType):
         GROUP_RECORDS.decode(struct.pack(">h", 999), None)
 
@@ -121,12 +121,12 @@ def test_a_record_type_of_the_future_can_be_told_from_damage() -> None:
         (b"\0\1\0\1g\0\1t\0\0\0\3", b"\xff\xff" + bytes(30)),
     ],
 )
-def test_a_malformed_coordinator_record_is_refused(key: bytes, value: bytes | None) -> None:
+def test_a_malformed_coordinator_record_is_rejected(key: bytes, value: bytes | None) -> None:
     with pytest.raises(ProtocolError):
         GROUP_RECORDS.decode(key, value)
 
 
-def test_a_value_version_that_does_not_fit_is_refused() -> None:
+def test_an_invalid_value_version_is_rejected() -> None:
     for version in (-1, 5, 40000):
         with pytest.raises(ProtocolError):
             encode_value(OffsetCommitValue(), version)

@@ -38,7 +38,7 @@ def test_a_declaration_parses_into_fields_in_wire_order() -> None:
     assert name.ignorable
 
 
-def test_tags_and_literal_defaults_parse() -> None:
+def test_tags_and_literal_defaults_are_parsed() -> None:
     leader = field(PartitionChangeRecord, "leader")
     assert (leader.tag, leader.tagged, leader.default) == (1, (0, ALL_ABOVE), -2)
     assert field(FetchRequest, "max_bytes").default == 0x7FFFFFFF
@@ -46,7 +46,7 @@ def test_tags_and_literal_defaults_parse() -> None:
     assert field(FetchRequest, "rack_id").default == ""
 
 
-def test_versions_tell_presence_nullability_and_tags() -> None:
+def test_versions_determine_presence_nullability_and_tags() -> None:
     topics = field(MetadataRequest, "topics")
     assert [topics.null_allowed(version) for version in (0, 1, 13)] == [False, True, True]
     operations = field(MetadataRequest, "include_cluster_authorized_operations")
@@ -56,7 +56,7 @@ def test_versions_tell_presence_nullability_and_tags() -> None:
     assert not state.is_tagged(14)
 
 
-def test_arrays_and_structs_are_told_apart() -> None:
+def test_arrays_and_structs_are_distinguished() -> None:
     topics = field(MetadataRequest, "topics")
     assert topics.is_array
     assert topics.is_struct
@@ -64,7 +64,7 @@ def test_arrays_and_structs_are_told_apart() -> None:
     assert not field(FetchRequest, "replica_state").is_array
 
 
-def test_flexible_versions_begin_where_the_schema_says() -> None:
+def test_flexible_versions_start_at_the_version_in_the_schema() -> None:
     assert [flexible_in(MetadataRequest, version) for version in (0, 8, 9, 13)] == [False, False, True, True]
     assert flexible_in(AlterConfigsRequest, 2)
 
@@ -115,7 +115,7 @@ def test_bytes_are_shown_by_length_only() -> None:
     )
 
 
-def test_importing_messages_compiles_nothing() -> None:
+def test_importing_messages_compiles_no_codec() -> None:
     """Start-up pays for what it uses: a codec is compiled when a version of a message is first met."""
     program = (
         "import sys; from kraft.protocol.messages import fetch_response, metadata_response, produce_request;"

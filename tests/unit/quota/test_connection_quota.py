@@ -22,7 +22,7 @@ def waits(connections: ConnectionQuota, listener: str, limits: ConnectionLimits,
     return [connections.delay(listener, limits) for _ in range(count)]
 
 
-def test_what_fits_into_the_windows_comes_at_once_and_the_rest_waits() -> None:
+def test_connections_within_the_rate_windows_are_accepted_immediately_and_others_wait() -> None:
     connections = quota()
     assert waits(connections, "A", FREE, 1000) == [0.0] * 1000
     connections = quota()
@@ -32,14 +32,14 @@ def test_what_fits_into_the_windows_comes_at_once_and_the_rest_waits() -> None:
     assert 0 < found[101] < 1
 
 
-def test_listeners_share_the_common_rate_but_for_the_protected_one() -> None:
+def test_listeners_except_the_protected_one_share_the_broker_rate() -> None:
     connections = quota()
     waits(connections, "A", TEN, 100)
     assert connections.delay("BROKERS", replace(TEN, is_protected=True)) == 0
     assert waits(connections, "B", TEN, 2)[1] > 0
 
 
-def test_a_listener_may_have_a_rate_of_its_own() -> None:
+def test_a_listener_can_have_its_own_rate() -> None:
     connections = quota()
     own = replace(FREE, listener_creation_rate_max=1, is_protected=True)
     assert waits(connections, "BROKERS", own, 12)[-1] > 0
@@ -47,7 +47,7 @@ def test_a_listener_may_have_a_rate_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("is_protected", [False, True])
-def test_one_that_its_address_may_not_make_is_given_back(is_protected: bool) -> None:
+def test_a_connection_refused_by_its_address_limit_is_returned_to_the_quota(is_protected: bool) -> None:
     connections = quota()
     limits = replace(TEN, listener_creation_rate_max=10, is_protected=is_protected)
     for _ in range(500):
@@ -56,5 +56,5 @@ def test_one_that_its_address_may_not_make_is_given_back(is_protected: bool) -> 
     assert waits(connections, "B", TEN, 100)[-1] == 0
 
 
-def test_at_no_rate_at_all_one_a_window_comes() -> None:
+def test_a_rate_of_zero_accepts_one_connection_per_window() -> None:
     assert waits(quota(), "A", replace(FREE, creation_rate_max=0), 2) == [1.0, 1.0]

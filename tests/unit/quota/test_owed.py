@@ -27,7 +27,7 @@ def quotas_of(world: SimulatedWorld) -> ClientQuotas:
     return quotas
 
 
-def test_a_share_owes_the_wait_that_it_was_told_until_it_is_over() -> None:
+def test_a_client_owes_its_throttle_time_until_it_has_passed() -> None:
     async def main(universe: Universe) -> None:
         world = universe.world_for("a")
         quotas = quotas_of(world)
@@ -45,7 +45,7 @@ def test_a_share_owes_the_wait_that_it_was_told_until_it_is_over() -> None:
     simulate(main)
 
 
-def test_a_long_wait_is_owed_also_when_samples_have_forgotten_its_cause() -> None:
+def test_a_long_throttle_time_is_owed_after_its_samples_expired() -> None:
     async def main(universe: Universe) -> None:
         world = universe.world_for("a")
         quotas = quotas_of(world)
@@ -58,7 +58,7 @@ def test_a_long_wait_is_owed_also_when_samples_have_forgotten_its_cause() -> Non
     simulate(main)
 
 
-def test_nothing_is_owed_by_a_limit_that_is_no_more() -> None:
+def test_a_removed_limit_leaves_no_debt() -> None:
     async def main(universe: Universe) -> None:
         quotas = quotas_of(universe.world_for("a"))
         quotas.produced("u", "c", int(LIMIT * 2 * SPAN))
@@ -69,7 +69,7 @@ def test_nothing_is_owed_by_a_limit_that_is_no_more() -> None:
     simulate(main)
 
 
-def test_no_more_than_so_many_bytes_wait() -> None:
+def test_the_bytes_of_waiting_requests_are_bounded() -> None:
     async def main(universe: Universe) -> None:
         quotas = quotas_of(universe.world_for("a"))
         quotas.produced("u", "c", int(LIMIT * 2 * SPAN))

@@ -59,7 +59,7 @@ def test_the_most_specific_level_wins(present: set[int]) -> None:
         assert strangers[1] == float(defaults[0] + 1)
 
 
-def test_a_limit_of_another_key_or_of_an_address_or_below_zero_limits_no_client() -> None:
+def test_a_limit_of_another_key_or_an_address_or_below_zero_limits_no_client() -> None:
     made = image(
         ((("user", "u"),), "consumer_byte_rate", 5.0),
         ((("ip", "10.0.0.1"),), CONNECTION_CREATION_RATE, 5.0),
@@ -69,7 +69,7 @@ def test_a_limit_of_another_key_or_of_an_address_or_below_zero_limits_no_client(
     assert QuotaLimits(made, "consumer_byte_rate").find("u", "anything") == (Share("u", ""), 5.0)
 
 
-def test_an_address_has_its_own_limit_or_that_of_all() -> None:
+def test_an_address_has_its_own_limit_or_the_default() -> None:
     own = ((("ip", "10.0.0.1"),), CONNECTION_CREATION_RATE, 5.0)
     everybody = ((("ip", None),), CONNECTION_CREATION_RATE, 2.0)
     assert not AddressLimits(image())

@@ -45,7 +45,7 @@ class PlainRate:
 
 
 @given(limits, uses)
-def test_a_rate_is_that_of_all_values_in_its_samples(limit: float, history: list[tuple[float, float]]) -> None:
+def test_a_rate_is_computed_from_all_values_in_its_samples(limit: float, history: list[tuple[float, float]]) -> None:
     rate, plain, now = WindowedRate(SAMPLES, SAMPLE_SECONDS), PlainRate(), 100.0
     for gap, share in history:
         now += gap
@@ -57,7 +57,7 @@ def test_a_rate_is_that_of_all_values_in_its_samples(limit: float, history: list
 
 
 @given(limits, st.floats(0.005, 1.0), st.floats(0.0, 0.02))
-def test_who_sends_as_fast_as_it_may_gets_its_limit_and_one_span_at_first(
+def test_a_client_at_full_speed_gets_its_limit_plus_one_span_at_the_start(
     limit: float, share: float, gap: float
 ) -> None:
     rate, now, total = WindowedRate(SAMPLES, SAMPLE_SECONDS), 0.0, 0.0
@@ -74,14 +74,14 @@ def test_who_sends_as_fast_as_it_may_gets_its_limit_and_one_span_at_first(
 
 
 @given(limits, st.floats(0.0, 1000.0))
-def test_a_value_that_is_taken_back_leaves_nothing(limit: float, share: float) -> None:
+def test_a_withdrawn_value_leaves_nothing(limit: float, share: float) -> None:
     rate = WindowedRate(SAMPLES, SAMPLE_SECONDS)
     rate.record(share * limit, 5.0)
     rate.record(-share * limit, 5.0)
     assert rate.seconds_over(limit, 5.0) == 0.0
 
 
-def test_a_steady_client_at_its_limit_never_waits_and_one_at_twice_of_it_waits_half_of_the_time() -> None:
+def test_a_steady_client_at_its_limit_never_waits_and_one_at_twice_its_limit_waits_half_of_the_time() -> None:
     at_limit, above = WindowedRate(SAMPLES, SAMPLE_SECONDS), WindowedRate(SAMPLES, SAMPLE_SECONDS)
     for tick in range(1000):
         at_limit.record(9.8, tick / 10)
@@ -95,7 +95,7 @@ def test_a_steady_client_at_its_limit_never_waits_and_one_at_twice_of_it_waits_h
 
 
 @given(limits, uses)
-def test_a_bucket_gives_its_burst_and_then_the_limit(limit: float, history: list[tuple[float, float]]) -> None:
+def test_a_bucket_allows_its_burst_and_then_the_limit(limit: float, history: list[tuple[float, float]]) -> None:
     bucket, now, total, largest = TokenBucket(limit, SPAN, 100.0), 100.0, 0.0, 0.0
     for gap, share in history:
         now += gap

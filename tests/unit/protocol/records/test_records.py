@@ -71,7 +71,7 @@ def record_lists(draw: st.DrawFn) -> list[Record]:
 
 
 @given(records=record_lists(), codec=st.sampled_from(CODECS))
-def test_what_is_built_is_read_back(records: list[Record], codec: int) -> None:
+def test_a_built_batch_is_read_back(records: list[Record], codec: int) -> None:
     data = build_batch(records, codec=codec, leader_epoch=7, producer_id=5, producer_epoch=2, base_sequence=9)
     batch = RecordBatch(memoryview(b"before" + data + b"after"), 6)
     batch.check_frame()
@@ -94,13 +94,13 @@ def test_varints_round_trip(value: int) -> None:
     assert read_varint(bytes(out), 1) == (value, len(out))
 
 
-def test_a_varint_that_does_not_end_is_refused() -> None:
+def test_an_endless_varint_is_rejected() -> None:
     with pytest.raises(ValueError, match="more than ten"):
         read_varint(b"\xff" * 20, 0)
 
 
 @given(payload=st.binary(max_size=200), count=st.integers(1, 5))
-def test_garbage_records_are_refused_and_nothing_else_happens(payload: bytes, count: int) -> None:
+def test_garbage_records_raise_only_the_error_for_corrupt_batches(payload: bytes, count: int) -> None:
     data = bytearray(build_batch([Record(0, 0, None, None)]))[:HEADER_SIZE] + payload
     data[8:12] = (len(data) - 12).to_bytes(4, "big")
     data[57:61] = count.to_bytes(4, "big")
@@ -110,7 +110,7 @@ def test_garbage_records_are_refused_and_nothing_else_happens(payload: bytes, co
         pass
 
 
-def test_a_wrong_count_is_told_from_garbage() -> None:
+def test_a_wrong_record_count_is_distinguished_from_garbage() -> None:
     for count in (1, 3):
         data = bytearray(build_batch([Record(0, 0, None, b"a"), Record(1, 0, None, b"b")]))
         data[57:61] = count.to_bytes(4, "big")
@@ -126,7 +126,7 @@ def test_any_changed_byte_changes_the_crc(flipped: int) -> None:
         RecordBatch(data).verify_crc()
 
 
-def test_offset_and_epoch_may_be_set_without_touching_the_crc() -> None:
+def test_offset_and_epoch_can_be_set_without_changing_the_crc() -> None:
     data = build_batch([Record(0, 0, b"key", b"value")])
     patched = RecordBatch(with_offset_and_epoch(data, 1 << 40, 12) + data[HEADER_SIZE:])
     patched.verify_crc()
@@ -139,7 +139,7 @@ def test_too_few_bytes_are_no_batch(size: int) -> None:
         RecordBatch(build_batch([Record(0, 0, None, b"v")])[:size])
 
 
-def test_a_concatenation_is_walked_and_a_cut_off_tail_is_allowed_only_where_asked() -> None:
+def test_batches_are_iterated_and_a_truncated_tail_is_accepted_only_on_request() -> None:
     one, two = build_batch([Record(0, 0, None, b"a")]), build_batch([Record(1, 0, None, b"b")])
     assert [batch.base_offset for batch in batches(one + two)] == [0, 1]
     for cut in range(1, len(two)):
@@ -148,7 +148,7 @@ def test_a_concatenation_is_walked_and_a_cut_off_tail_is_allowed_only_where_aske
             list(batches((one + two)[:-cut]))
 
 
-def test_old_formats_are_refused() -> None:
+def test_old_formats_are_rejected() -> None:
     data = bytearray(build_batch([Record(0, 0, None, b"a")]))
     data[16] = 1
     with pytest.raises(CorruptBatch, match="magic 1"):
@@ -178,12 +178,12 @@ def test_an_emptied_batch_keeps_offsets_and_sequence() -> None:
     assert empty.records() == []
 
 
-def test_a_delete_horizon_stands_in_for_the_base_timestamp() -> None:
+def test_a_delete_horizon_replaces_the_base_timestamp() -> None:
     batch = RecordBatch(build_batch([Record(0, 1000, b"k", None)], delete_horizon_ms=50_000))
     assert (batch.delete_horizon_ms, batch.records()[0].timestamp) == (50_000, 1000)
 
 
-def test_sequences_wrap() -> None:
+def test_sequences_wrap_around() -> None:
     assert increment_sequence(SEQUENCE_MAX, 1) == 0
     assert increment_sequence(SEQUENCE_MAX - 1, 3) == 1
 
@@ -196,7 +196,7 @@ def test_codecs_round_trip(codec: int, data: bytes) -> None:
     assert compress(codec, data) == packed
 
 
-def test_many_members_of_gzip_are_not_copied_once_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_gzip_members_are_not_copied_once_per_member(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = 0
 
     class Counted:
@@ -230,7 +230,7 @@ def test_decompression_is_bounded(codec: int) -> None:
 
 @pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
 @given(data=st.binary(max_size=100), cut=st.integers(1, 20))
-def test_damaged_data_is_refused(codec: int, data: bytes, cut: int) -> None:
+def test_damaged_data_is_rejected(codec: int, data: bytes, cut: int) -> None:
     for damaged in (data, compress(codec, b"some text, some text")[:-cut]):
         try:
             decompress(codec, damaged, 1 << 20)
@@ -238,7 +238,7 @@ def test_damaged_data_is_refused(codec: int, data: bytes, cut: int) -> None:
             pass
 
 
-def test_unknown_codecs_are_refused() -> None:
+def test_unknown_codecs_are_rejected() -> None:
     for action in (compress, decompress):
         with pytest.raises(CompressionError, match="unknown"):
             action(5, b"")
@@ -246,7 +246,7 @@ def test_unknown_codecs_are_refused() -> None:
     assert decompress(NONE, b"as it is") == b"as it is"
 
 
-def test_other_writers_forms_are_read() -> None:
+def test_batches_of_other_writers_are_read() -> None:
     text = os.urandom(100) * 1000
     assert decompress(SNAPPY, bytes(cramjam.snappy.compress_raw(text))) == text
     assert decompress(GZIP, gzip.compress(text[:50]) + gzip.compress(text[50:])) == text
@@ -262,7 +262,7 @@ def test_other_writers_forms_are_read() -> None:
     assert zlib.decompress(compress(GZIP, text), 31) == text
 
 
-def test_markers_round_trip() -> None:
+def test_control_markers_round_trip() -> None:
     data = build_marker_batch(
         TransactionMarker(ControlRecordType.ABORT, 6),
         offset=3,
@@ -283,7 +283,7 @@ def test_markers_round_trip() -> None:
     ) == (0, 6, True, True, 3)
 
 
-def test_control_batches_of_the_quorum_hold_their_messages() -> None:
+def test_control_batches_of_the_quorum_contain_their_messages() -> None:
     entries = [(ControlRecordType.KRAFT_VERSION, b"a"), (ControlRecordType.KRAFT_VOTERS, b"b")]
     batch = RecordBatch(build_control_batch(entries, base_offset=5, timestamp_ms=1, leader_epoch=2))
     assert [(control_type_of(record.key), record.value, record.offset) for record in batch.records()] == [
@@ -295,7 +295,7 @@ def test_control_batches_of_the_quorum_hold_their_messages() -> None:
         control_type_of(b"x")
 
 
-def test_a_header_name_that_is_not_utf_8_stays_what_it_is() -> None:
+def test_a_header_name_that_is_not_utf_8_is_preserved() -> None:
     """Nothing in Kafka's format says that it must be; what is read is written again the same."""
     whole = build_batch([Record(0, 7, b"k", b"v", (("name", b"x"), ("ok", None)))])
     odd = bytes(whole).replace(b"name", b"n\xff\xc3e")
@@ -314,7 +314,7 @@ def test_a_header_name_that_is_not_utf_8_stays_what_it_is() -> None:
     ),
     st.sampled_from((1, 3 * TURN_ENTRIES)),
 )
-def test_a_keyed_batch_is_the_batch_of_its_records(entries, repeated):
+def test_a_keyed_batch_equals_the_batch_of_its_records(entries, repeated):
     entries = (entries * repeated)[: max(len(entries), repeated)]
     records = [Record(index, 1234, key, value, ()) for index, (key, value) in enumerate(entries)]
     building = build_keyed_batch(entries, 1234, producer_id=5, producer_epoch=1, is_transactional=True)
@@ -327,7 +327,7 @@ def test_a_keyed_batch_is_the_batch_of_its_records(entries, repeated):
     assert turns == -(-len(entries) // TURN_ENTRIES)
 
 
-def test_a_zstandard_decompressor_that_met_damage_or_stopped_early_serves_the_next_call() -> None:
+def test_a_zstandard_decompressor_works_after_damage_or_an_early_stop() -> None:
     whole = compress(ZSTD, b"0123456789" * 300_000)
     with pytest.raises(CompressionError):
         decompress(ZSTD, whole[:20] + b"?" * 20)
@@ -337,14 +337,14 @@ def test_a_zstandard_decompressor_that_met_damage_or_stopped_early_serves_the_ne
 
 
 @pytest.mark.parametrize("cut", [1, 2, 3, 4])
-def test_zstandard_data_that_end_early_are_damaged(cut: int) -> None:
+def test_truncated_zstandard_data_is_damaged(cut: int) -> None:
     frames = zstandard.ZstdCompressor(write_checksum=True).compress(b"abc") * 2
     assert decompress(ZSTD, frames) == b"abcabc"
     with pytest.raises(CompressionError):
         decompress(ZSTD, frames[:-cut])
 
 
-def test_snappy_streams_behind_each_other_are_read() -> None:
+def test_concatenated_snappy_streams_are_read() -> None:
     assert decompress(SNAPPY, compress(SNAPPY, b"abc") + compress(SNAPPY, b"def")) == b"abcdef"
     with pytest.raises(CompressionError, match="inside a header"):
         decompress(SNAPPY, compress(SNAPPY, b"abc") + b"\x82SNAPPY\x00\x00")
