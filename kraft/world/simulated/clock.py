@@ -1,5 +1,5 @@
-"""A node's own clock over universal time: it may start skewed, run fast or slow, stand still, and its wall clock may
-jump."""
+"""A node's own clock, derived from universal time. It may start skewed, run fast or slow, or stand still, and its wall
+clock may jump."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ class SimulatedClock:
         return self.read_wall_ms()
 
     def read_wall_ms(self) -> int:
-        """The wall clock as the disk stamps files with it: no port call, no trace."""
+        """Return the wall clock's time with which the disk stamps files. This is no port call and is not traced."""
         return EPOCH_MS + self.wall_skew_ms + int((self._read() - self._wall_origin) * 1000)
 
     def set_speed(self, speed: float) -> None:
-        """From now on the clock makes `speed` seconds a universal second; alarms move accordingly."""
+        """Let the clock advance by `speed` seconds per universal second from now on. Alarms are moved accordingly."""
         self._origin, self._at, self._speed = self._read(), self._node.time.now, speed
         for alarm in self._alarms:
             self._arm(alarm)

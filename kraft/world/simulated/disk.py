@@ -1,7 +1,7 @@
-"""The disk of one node: it outlives the node's processes, and loses on a power cut what they did not sync.
+"""The disk of one node. It outlives the node's processes, and loses on a power cut the data that was not synced.
 
-Paths and handles are the business of `files.py`; here are names and contents, space, faults and time taken.
-Everything random comes from the disk's own stream.
+Paths and handles are in `files.py`. This module has names and contents, space, faults and the duration of calls. All
+randomness is from the disk's own stream.
 """
 
 from __future__ import annotations
@@ -27,11 +27,10 @@ GIBIBYTE = 1 << 30
 
 @dataclass(slots=True, eq=False)
 class Fault:
-    """File calls named `operation` (empty: all) on paths that contain `within` fail with `error`, `times` times;
-    `bites` of them have.
+    """Let file calls named `operation` (empty: all) on paths that contain `within` fail with `error`, at most `times`
+    times. `bites` counts the calls that failed.
 
-    Operations are those of the trace: pread, append, pwrite, sync, sync_directory, truncate, open, rename, remove
-    ...
+    Operations are those of the trace: pread, append, pwrite, sync, sync_directory, truncate, open, rename, remove ...
     """
 
     operation: str
@@ -42,7 +41,7 @@ class Fault:
 
 
 class Disk:
-    """Seen and durable state, with the faults that a test or a fault plan switches on."""
+    """The seen and the durable state of a disk, with the faults that a test or a fault plan switches on."""
 
     def __init__(self, chance: random.Random, capacity: int = 64 * GIBIBYTE) -> None:
         self._random = chance
@@ -75,7 +74,7 @@ class Disk:
         return Inode(self._numbers, modified_ms)
 
     def check_faults(self, operation: str, path: str) -> None:
-        """Count the call's time, and raise the OSError that a fault wants it to."""
+        """Add the call's duration, and raise the OSError of a matching fault."""
         rate = SYNC_RATE if operation in SYNCS else CALL_RATE
         self._busy += -log(1.0 - self._random.random()) / rate * self.slowness  # Distributed exponentially.
         if self.slowness > 1.0:
@@ -98,7 +97,7 @@ class Disk:
         self._busy, self._drops = 0.0, 0
 
     def end_job(self) -> float:
-        """The seconds that the function's file calls took."""
+        """Return the duration of the function's file calls in seconds."""
         self.bites["drip"] += self._drops
         return self._busy
 
@@ -106,8 +105,8 @@ class Disk:
         return max(0, self.capacity - self.used)
 
     def write(self, inode: Inode, position: int, data: bytes, modified_ms: int) -> int:
-        """Bytes written: fewer than asked when space runs out, as the kernel does; the next call then fails with
-        ENOSPC."""
+        """Write, and return the number of bytes written. It is smaller than requested if space runs out, as in the
+        kernel; the next call then fails with ENOSPC."""
         growth = max(0, position + len(data) - len(inode.content))
         if growth > self.free():
             data = data[: len(data) - (growth - self.free())]
@@ -176,8 +175,8 @@ class Disk:
                     self.used += entry.taken
 
     def restart(self) -> None:
-        """Handle the end of a process. After a failed sync the page cache shows, as clean, content that the disk does
-        not have: then the machine is rebooted."""
+        """Handle the end of a process. After a failed sync, the page cache has content, marked as clean, that the disk
+        does not have. In that case the machine is rebooted."""
         self.refusals.clear()
         if self.lost_pages:
             self.crash()
@@ -189,7 +188,7 @@ class Disk:
         self.replaced += 1
 
     def corrupt(self, inode: Inode, position: int) -> None:
-        """Flip one bit, in seen and durable content, as a decaying medium does."""
+        """Flip one bit, in seen and durable content, like a decaying medium."""
         bit = 1 << self._random.randrange(8)
         for content in (inode.content, inode.durable):
             if position < len(content):

@@ -132,7 +132,7 @@ class SimulatedFileSystem:
         return found
 
     def _place(self, path: str) -> tuple[Directory, str]:
-        """The directory that holds (or would hold) `path`, and the name in it."""
+        """Return the directory that holds (or would hold) `path`, and the name in it."""
         parent, name = posixpath.split(_normal(path))
         return self._directory(parent), name
 

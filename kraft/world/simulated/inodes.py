@@ -1,8 +1,8 @@
-"""What a disk holds: files with a seen and a durable content, directories with seen and durable names.
+"""The contents of a disk: files with seen and durable content, directories with seen and durable names.
 
-*Seen* is what reads give: the page cache. *Durable* is what a power loss cannot take: what was synced, and whatever
-the kernel happened to write back. Between the two lie a file's dirty pages and the sizes it had since its last sync,
-each of which a crash may keep or drop on its own, down to single sectors of a torn page.
+*Seen* is what reads return: the page cache. *Durable* is what survives a power loss: synced data, and data that the
+kernel happened to write back. The difference consists of a file's dirty pages, and of the sizes that it had since its
+last sync. A crash may keep or drop each of them independently, down to single sectors of a torn page.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ class Inode:
             self.dirty[page] = None
 
     def sync(self) -> None:
-        """All that is seen becomes durable."""
+        """Make all seen content durable."""
         for page in self.dirty:
             self._persist(page * PAGE, (page + 1) * PAGE)
         self._resize_durable(len(self.content))
         self.forget_changes()
 
     def forget_changes(self) -> None:
-        """What the kernel does after a failed sync: the pages count as clean, though the disk never got them."""
+        """Mark all pages as clean although they are not durable, as the kernel does after a failed sync."""
         self.dirty.clear()
         self.sizes.clear()
 
@@ -113,7 +113,7 @@ class Inode:
         self.forget_changes()
 
     def _crash_to_prefix(self, chance: random.Random, before: int) -> None:
-        """Writes reached the disk in order of position, up to some byte."""
+        """Crash so that writes are durable in order of position, up to some byte."""
         low, high = sorted((before, len(self.content)))
         cut = chance.randint(low, high)
         for page in sorted(self.dirty):
@@ -121,8 +121,8 @@ class Inode:
         self._resize_durable(cut)
 
     def _crash_scattered(self, chance: random.Random, before: int) -> None:
-        """Each dirty page on its own reached the disk, or did not, or was torn between sectors; the size is any that
-        the file had."""
+        """Crash so that each dirty page is durable, lost, or torn between sectors, independently of the others. The
+        size is any that the file had."""
         keep = chance.choice((0.2, 0.5, 0.8))
         for page in sorted(self.dirty):
             draw = chance.random()
@@ -136,7 +136,7 @@ class Inode:
 
 
 class Directory:
-    """Names, seen and durable."""
+    """A directory: its seen and its durable names."""
 
     __slots__ = ("durable", "names", "number")
 

@@ -1,7 +1,7 @@
-"""The network between simulated nodes: hosts with names and addresses, who may reach whom, and how long it takes.
+"""The network between simulated nodes: hosts with names and addresses, which host can reach which, and the delays.
 
-A packet that may not pass is sent again, with growing pauses, as TCP does: so loss shows as a stall, and a cut as
-silence that ends when it is healed.
+A blocked packet is sent again, with growing pauses, as in TCP. So loss shows as a stall, and a cut as silence that ends
+when the cut is healed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ RETRY_SECONDS_MAX = 2.0  # Far below Linux's 120 s, so that a healed cut is noti
 
 @dataclass(slots=True)
 class NetworkFaults:
-    """Rates are probabilities a packet or call."""
+    """Faults of the network. Rates are probabilities per packet or call."""
 
     latency_min: float = LATENCY_SECONDS_MIN
     latency_mean: float = 100e-6  # Added to the minimum, exponentially distributed.
@@ -43,7 +43,7 @@ class NetworkFaults:
 
 
 class Host:
-    """The machine of one node: it keeps its address, ports and disk through all of the node's lives."""
+    """The machine of one node. It keeps its address, ports and disk through all of the node's lives."""
 
     __slots__ = ("address", "listeners", "name", "next_port", "node", "powered", "streams")
 
@@ -69,13 +69,14 @@ class Host:
                 return self.next_port
 
     def process_died(self) -> None:
-        """The kernel closes what the process had open: peers see FIN or RST, and connects are refused."""
+        """Close everything that the process had open, as the kernel does: peers see FIN or RST, and new connections are
+        refused."""
         self.listeners.clear()
         for stream in list(self.streams):
             stream.shut()
 
     def power_lost(self) -> None:
-        """Stop sending anything: peers hang until they hear from the next life of this host."""
+        """Stop sending anything. Peers hang until they receive a packet from the next life of this host."""
         self.powered = False
         self.listeners.clear()
         for stream in list(self.streams):
@@ -83,7 +84,7 @@ class Host:
 
 
 class Internet:
-    """Hosts, cuts and delays. Cuts are pairs (source, target) of host names; they may be one-way."""
+    """Hosts, cuts and delays. A cut is a pair (source, target) of host names, so cuts may be one-way."""
 
     def __init__(self, time: VirtualTime, chance: random.Random) -> None:
         self.time = time
@@ -109,7 +110,7 @@ class Internet:
         return self._connections
 
     def resolve(self, name: str, asking: Host) -> tuple[Host, str]:
-        """The host of that name and the address by which it is meant. Raises OSError as a resolver would."""
+        """Return the host of that name, and the address to which the name resolves. Raises OSError like a resolver."""
         if name in OWN_NAMES:
             return asking, LOOPBACK
         host = self._hosts.get(name)
@@ -128,7 +129,7 @@ class Internet:
                 self.cut(name, other)
 
     def mute(self, source: str, port: int, target: str) -> None:
-        """Drop what `source` sends from `port` to `target`; everything else passes."""
+        """Drop the packets that `source` sends from `port` to `target`; all other packets pass."""
         self._mutes[source, port, target] = None
 
     def heal(self, source: str | None = None, target: str | None = None) -> None:
@@ -155,7 +156,7 @@ class Internet:
         )
 
     def is_muted(self, source: Host, port: int, target: Host) -> bool:
-        """Whether what `source` sends from `port` now is held back."""
+        """Whether packets that `source` sends from `port` are held back now."""
         if not self._mutes or (source.name, port, target.name) not in self._mutes:
             return False
         self.bite("cut", source, target)
@@ -201,5 +202,5 @@ class Internet:
 
 
 def failure(number: int) -> OSError:
-    """The OSError of that errno, as its subclass where there is one."""
+    """Return the OSError of that errno, as its subclass if there is one."""
     return OSError(number, os.strerror(number))

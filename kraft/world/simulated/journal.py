@@ -1,8 +1,8 @@
 """The changes of names that survive a crash: a small model of a file system's journal.
 
 A change (create, remove, rename, make directory) touches one or two directories and is atomic. Syncing a directory
-makes all its changes durable, and with them whatever they depend on. A crash keeps, in each directory, a prefix of
-its changes: after one that is lost, every later change of the same directories is lost too.
+makes all its changes durable, and all changes on which they depend. A crash keeps, in each directory, a prefix of its
+changes. After a lost change, every later change of the same directories is lost too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kraft.world.simulated.inodes import Directory, Inode
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Names set (or, with None, removed) in directories, all or nothing."""
+    """An atomic change: names that are set (or removed, if None) in directories."""
 
     edits: Sequence[tuple[Directory, str, Inode | Directory | None]]
 
@@ -40,7 +40,7 @@ def _set(names: dict[str, Inode | Directory], name: str, target: Inode | Directo
 
 
 class Journal:
-    """Changes of names that are seen but not durable, oldest first."""
+    """The changes of names that are seen but not durable, oldest first."""
 
     __slots__ = ("pending",)
 
@@ -67,8 +67,8 @@ class Journal:
         self.pending = kept[::-1]
 
     def crash(self, chance: random.Random) -> None:
-        """Each change that no lost one precedes is kept with a probability drawn once a crash; 1 and 0 are among
-        them."""
+        """Keep each change with a probability drawn once per crash, which may be 0 or 1. A change after a lost change
+        of the same directories is lost too."""
         keep = chance.choice((0.0, 0.5, 0.9, 1.0))
         closed: list[Directory] = []
         for change in self.pending:

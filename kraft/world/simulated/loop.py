@@ -1,9 +1,9 @@
-"""Trio's loop, as far as a simulation needs it.
+"""Trio's event loop, reduced to the needs of a simulation.
 
-A turn of trio's own also asks the kernel for events, and looks for deadlines, idlers and instruments, none of which a
-simulation has; and most turns run one task. Here a turn asks the kernel only where somebody waits for it: trio's queue
-of calls from other threads, a task that waits for a real file descriptor, the closing of the run. Which tasks run, and
-in which order, is as in trio's loop.
+In each turn, trio's own loop also asks the kernel for events, and checks deadlines, idle waiters and instruments, which
+a simulation does not have. Most turns run only one task. This loop asks the kernel only if something may wait for it:
+trio's queue of calls from other threads, a task that waits for a real file descriptor, the closing of the run. The same
+tasks run in the same order as in trio's loop.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ Turns = Generator[float, Any, None]
 
 
 def of_run(runner: Any, async_fn: Any, args: Any, *more: Any) -> Turns:
-    """The loop of one of trio's runs: this one if virtual time drives it, else trio's."""
+    """Return the loop of one of trio's runs: this module's loop if virtual time drives the run, else trio's."""
     return (_simulated if type(runner.clock) is VirtualTime else of_any)(runner, async_fn, args, *more)
 
 
 @trio.lowlevel.enable_ki_protection
 def _simulated(runner: Any, async_fn: Any, args: Any) -> Turns:
-    """Yields the seconds that trio is to wait for the kernel. Raises TrioInternalError."""
+    """Run the loop. Yields the seconds for which trio should wait for the kernel. Raises TrioInternalError."""
     try:
         runner.entry_queue.wakeup.wakeup_on_signals()
         runner.clock.start_clock()
@@ -95,7 +95,7 @@ def _turns(runner: Any) -> Turns:
 
 
 def _wait(runner: Any, task: Any, message: Any) -> None:
-    """The task waits for what its message says."""
+    """Suspend the task as the message that it yielded says."""
     task._schedule_points += 1
     if type(message) is WaitTaskRescheduled:
         task._cancel_points += 1

@@ -74,8 +74,7 @@ class SimulatedListener:
 
 
 class Attempt:
-    """One connect under way: packets of it go back and forth until it succeeds, fails, or nobody waits for it any
-    more."""
+    """One connection attempt. Its packets go back and forth until it succeeds, fails, or is abandoned by its caller."""
 
     __slots__ = (
         "_address",
@@ -144,8 +143,8 @@ class Attempt:
 
 
 class SimulatedNetwork:
-    """Implements `kraft.world.ports.Network`. Other nodes are reached by their host's name or address, the node
-    itself also as localhost."""
+    """Implements `kraft.world.ports.Network`. Other nodes are reached by their host's name or address, the node itself
+    also as localhost."""
 
     __slots__ = ("_home", "_internet", "_node")
 

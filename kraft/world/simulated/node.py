@@ -29,7 +29,7 @@ class NodeDied(BaseException):
 
 
 class Node:
-    """One incarnation. A restarted node is another `Node` over the same disk; handles of the old one stay dead."""
+    """One life of a node. A restarted node is another `Node` on the same disk; handles of the old one stay dead."""
 
     __slots__ = (
         "_calls",
@@ -145,7 +145,7 @@ class Node:
 
 
 class Parking:
-    """Where tasks of one node wait for one thing (readable, writable, a connection, the end of a function)."""
+    """The tasks of one node that wait for the same event (readable, writable, a connection, the end of a function)."""
 
     __slots__ = ("_cancellable", "_node", "_tasks")
 

@@ -38,7 +38,7 @@ DELAY_SECONDS_MEAN = 0.02
 
 @dataclass(slots=True)
 class ObjectFaults:
-    """Rates are probabilities a request."""
+    """Faults of an object store. Rates are probabilities per request."""
 
     delay_mean: float = DELAY_SECONDS_MEAN  # One way, exponentially distributed.
     failure_rate: float = 0.0  # The store answers that it failed, and did nothing.
@@ -50,7 +50,7 @@ class ObjectFaults:
 
 
 class ObjectServer:
-    """One store. `objects` is what lies in it; `bites` counts what its faults did."""
+    """One object store. `objects` is its content. `bites` counts the effects of its faults."""
 
     def __init__(self, time: VirtualTime, chance: random.Random) -> None:
         self._time = time
@@ -93,7 +93,7 @@ class ObjectServer:
         self._time.call_after(delay, arrive)
 
     def break_connections(self) -> None:
-        """Fail every waiting request without an answer. Its effect happens nevertheless."""
+        """Fail every waiting request without a response. The effect of the request happens nevertheless."""
         waiting, self._waiting = self._waiting, {}
         for answer in waiting.values():
             answer(ObjectUnreachable("the connection broke"))
@@ -127,7 +127,7 @@ class ObjectServer:
 
 
 class ObjectServers:
-    """The stores of a universe, by their URI. Each is made when it is first asked for."""
+    """The stores of a universe by their URI. Each store is created on first use."""
 
     def __init__(self, time: VirtualTime, chance: random.Random) -> None:
         self._time = time
@@ -211,7 +211,7 @@ class SimulatedObjectStore:
         await self._ask(lambda: self._server.delete(name))
 
     async def _ask(self, effect: Callable[[], T]) -> T:
-        """Raises ObjectError."""
+        """Send a request and wait for its response. Raises ObjectError."""
         answered = Parking(self._node)
         results: list[T | ObjectError] = []
 

@@ -1,9 +1,9 @@
-"""Trio's order of tasks, made to follow from a seed.
+"""Make trio's order of tasks depend on a seed.
 
-Trio shuffles what is runnable. With both of its private knobs set it sorts the batch by task number first and
-shuffles with a generator that can be seeded; with one alone, ties stay random (addresses of objects). So does the
-order in which a cancellation reaches tasks, whose waits it ends at once, until cancel scopes keep them in order. All
-this is why tests/constraints.txt pins trio exactly, and why this module refuses to go on without it.
+Trio shuffles the runnable tasks. If both of its private knobs are set, it first sorts the batch by task number, and
+then shuffles with a generator that can be seeded. With only one of them, ties stay random (addresses of objects). The
+order in which a cancellation reaches tasks is also random, until cancel scopes keep their tasks in order. These are
+private parts of trio, so tests/constraints.txt pins trio exactly, and this module raises an error if they are missing.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ FACTORIES = ("__attr_factory__tasks", "__attr_factory__children")
 
 
 class _InOrder(dict[Any, None]):
-    """A set that is gone through in the order of insertion, as far as `CancelStatus` uses it."""
+    """A set with iteration in the order of insertion. It has only the methods that `CancelStatus` uses."""
 
     add = dict.setdefault
     remove = dict.__delitem__
 
 
 def check_knobs() -> None:
-    """Raises RuntimeError unless trio's loop still reads both knobs, and its cancel scopes make their sets as we
-    know it."""
+    """Raise RuntimeError unless trio's loop still reads both knobs, and its cancel scopes still create their sets by
+    the known factories."""
     for factory in FACTORIES:
         if _run.CancelStatus.__init__.__globals__.get(factory) not in (set, _InOrder):
             raise RuntimeError(
@@ -44,16 +44,18 @@ def check_knobs() -> None:
 
 
 class _ByThread:
-    """The generator of trio's loops: `seeded` for the thread that made this, `others` for loops of other threads.
+    """The random generator of trio's loops: `seeded` for the thread that created this object, `others` for loops of
+    other threads.
 
-    Without it a cluster that serves on another thread draws from the seeded generator, too, and two runs differ.
+    Otherwise a cluster that runs on another thread would draw from the seeded generator, too, and two runs would
+    differ.
     """
 
     def __init__(self, seed: str, others: random.Random) -> None:
         self._thread, self._seeded, self._others = threading.get_ident(), random.Random(seed), others
 
     def shuffle(self, batch: list[Any]) -> None:
-        """Most batches are of one task, and draw nothing."""
+        """Shuffle a batch. Most batches have one task, and draw no random number."""
         if len(batch) > 1:
             (self._seeded if threading.get_ident() == self._thread else self._others).shuffle(batch)
 
@@ -63,7 +65,8 @@ class _ByThread:
 
 @contextlib.contextmanager
 def seeded_scheduling(seed: str) -> Iterator[None]:
-    """Trio runs begun inside, on this thread, schedule their tasks as `seed` says; afterwards chance has it back."""
+    """Let trio runs that start in this context, on this thread, schedule their tasks by `seed`. Afterwards the order is
+    random again."""
     check_knobs()
     factories = _run.CancelStatus.__init__.__globals__
     before = {name: getattr(_run, name) for name in KNOBS}

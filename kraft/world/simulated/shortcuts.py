@@ -1,9 +1,9 @@
-"""What trio does at every step for features that no simulation uses, made cheap: deadlines of its own, instruments, an
-outcome for each task that is woken with nothing, cancel scopes entered and left where nothing is cancelled, and the
-kernel asked for events at every turn (`loop`).
+"""Shorter forms of work that trio does at every step for features that no simulation uses. These are deadlines of
+trio's own, instruments, an outcome object for each task that is woken without a value, cancel scopes that are entered
+and left without a cancellation, and asking the kernel for events at every turn (`loop`).
 
-Nothing here changes what happens, or in which order. A cluster takes thousands of steps a simulated second, and
-enters hundreds of scopes.
+The shorter forms change neither what happens nor the order. A cluster takes thousands of steps per simulated second,
+and enters hundreds of scopes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ DEADLINE_CHANGE: Final = "_might_change_registered_deadline"
 
 
 class _Nothing:
-    """The outcome None. Trio makes one for each waking, as its own may be used once."""
+    """The outcome None, shared by all wakings. Trio creates one for each waking, because its own outcomes can be used
+    only once."""
 
     __slots__ = ()
 
@@ -42,7 +43,7 @@ _new_status: Any = _run.CancelStatus.__new__
 
 
 class _DeadlineChange:
-    """What trio does around a change of a cancel scope, left out where the scope has no deadline."""
+    """Trio's work around a change of a cancel scope, left out if the scope has no deadline."""
 
     __slots__ = ("_scope",)
 
@@ -70,8 +71,8 @@ def _made(scope: Any) -> None:
 
 @trio.lowlevel.enable_ki_protection
 def _enter(scope: Any) -> Any:
-    """Enter a scope: without its deadline, where it has none, and without looking for a cancellation around it, where
-    there is none."""
+    """Enter a cancel scope. Trio's own code enters a scope that has a deadline. For other scopes, the work for a
+    cancellation is left out if no surrounding scope is cancelled."""
     if scope._has_been_entered or scope._deadline != math.inf or scope._relative_deadline != math.inf:
         return _enter_any(scope)
     scope._has_been_entered = True
@@ -97,7 +98,8 @@ def _enter(scope: Any) -> Any:
 
 @trio.lowlevel.enable_ki_protection
 def _leave(scope: Any, kind: Any, error: Any, traceback: Any) -> Any:
-    """Leave a scope that was not cancelled, in the task and at the depth where it was entered."""
+    """Leave a cancel scope that was not cancelled, in the task and at the depth where it was entered. Trio's own code
+    leaves any other scope."""
     status, task = scope._cancel_status, _run.GLOBAL_RUN_CONTEXT.task
     if (
         status is None
@@ -127,7 +129,7 @@ SHORTER: Final[tuple[tuple[str, Any, Any], ...]] = (
 
 
 def _check() -> None:
-    """Raises RuntimeError unless trio wakes tasks as this module knows."""
+    """Raise RuntimeError unless trio wakes tasks in the way that this module knows."""
     for reschedule in RESCHEDULES:
         if reschedule.__defaults__ not in ((_run._NO_SEND,), (NOTHING,)):
             raise RuntimeError("what trio wakes tasks with is not the one default of its reschedule any more")
@@ -140,7 +142,8 @@ def _wake_with(outcome: Any) -> None:
 
 @contextlib.contextmanager
 def shortcuts() -> Iterator[None]:
-    """Trio runs inside take them; afterwards trio is as it was. Raises RuntimeError where trio is another."""
+    """Let trio runs in this context use the shorter forms; restore trio afterwards. Raises RuntimeError if trio differs
+    from the known version."""
     _check()
     _wake_with(NOTHING)
     for name, shorter, _ in SHORTER:
@@ -156,7 +159,7 @@ def shortcuts() -> Iterator[None]:
 
 
 class _NoInstruments(dict[str, Any]):
-    """A run's instruments until the first is added: trio asks it by hook, many times a step, whether it has any."""
+    """The instruments of a run until the first is added. Trio looks up each hook in it, many times per step."""
 
     __slots__ = ("_runner",)
 
@@ -164,17 +167,17 @@ class _NoInstruments(dict[str, Any]):
         self._runner = runner
 
     def add_instrument(self, instrument: trio.abc.Instrument) -> None:
-        """From now on trio's own are asked."""
+        """Replace this object by trio's own instruments, and add the instrument."""
         self._runner.instruments = Instruments([])
         self._runner.instruments.add_instrument(instrument)
 
     def remove_instrument(self, instrument: trio.abc.Instrument) -> None:
-        """Raises KeyError, as trio's do: none was added."""
+        """Raise KeyError, as trio does for an instrument that was not added."""
         raise KeyError(instrument)
 
 
 def without_instruments() -> None:
-    """While trio's present run has none, a plain dict says so."""
+    """Replace the instruments of trio's present run by an empty dict, if there are none."""
     runner: Any = _run.GLOBAL_RUN_CONTEXT.runner
     if not runner.instruments["_all"]:
         runner.instruments = _NoInstruments(runner)

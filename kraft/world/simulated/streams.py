@@ -1,5 +1,5 @@
-"""A simulated TCP connection: two ends, and one pipe each way that delays, splits, stalls, resets and forgets as a
-network does."""
+"""A simulated TCP connection: two ends, and one pipe in each direction that delays, splits, stalls, resets and forgets
+packets as a network does."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Packet = bytes | None
 
 
 class Pipe:
-    """One direction. Packets arrive in order; behind one that is held up, all wait."""
+    """One direction of a connection. Packets arrive in order: a delayed packet delays all packets behind it."""
 
     __slots__ = (
         "_held",
@@ -87,7 +87,7 @@ class Pipe:
         self._packets.clear()
 
     def release(self, count: int) -> None:
-        """The reader took `count` bytes: the sender's window opens, once an acknowledgement gets through."""
+        """Free `count` bytes that the reader has read. The sender's window grows once an acknowledgement arrives."""
         if count and self._internet.passes(self.target, self.source):
             self.window += count
             if self.writer.writable:
@@ -250,7 +250,7 @@ class SimulatedStream:
         return count
 
     def close(self) -> None:
-        """A dead node's streams are closed already; what is left for its cleanup to do is nothing."""
+        """Close the stream. On a dead node, whose streams are already closed, this has no effect."""
         if self._node.alive and not self._closed:
             self._node.enter("close", self.name)
             self.shut()
@@ -282,8 +282,8 @@ class SimulatedStream:
         self.writable.wake_all()
 
     def shut(self) -> None:
-        """Close as the kernel does: unread data or a send half done make the peer see a reset, else the end of the
-        stream after the last byte."""
+        """Close as the kernel does. With unread data or an unfinished send the peer sees a reset, otherwise the end of
+        the stream after the last byte."""
         if self._closed:
             return
         self._closed = True
@@ -293,14 +293,14 @@ class SimulatedStream:
         self._leave()
 
     def reset(self) -> None:
-        """Both ends find the connection broken."""
+        """Break the connection for both ends."""
         self.outgoing.drop_packets()
         self.outgoing.push(RST)
         self._fail(errno.ECONNRESET)
 
     def vanish(self) -> None:
-        """The host lost power: this end answers nothing, until the next life of the host resets what still comes for
-        it."""
+        """Handle the power loss of the host: this end sends nothing, until the next life of the host resets connections
+        whose packets still arrive."""
         self._gone = True
         self.outgoing.drop_packets()
         self._home.streams.pop(self, None)

@@ -1,8 +1,9 @@
-"""Worker threads without threads: a function runs whole at a drawn moment, and its result comes at a later one.
+"""Worker threads, simulated without threads. A function runs as a whole at a drawn moment, and its result arrives at a
+later one.
 
-Between the two moments the node may die: then the function's effects are there and nobody learned of them. If it
-dies before, nothing was done; if a planned death strikes inside, the function stops between two of its file calls.
-Jobs of a dead node never complete.
+The node may die between the two moments: then the function's effects exist, but no task gets the result. If the node
+dies before, the function does not run. A planned death within the function stops it between two of its file calls. Jobs
+of a dead node never complete.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ DISPATCH_SECONDS_MEAN = 100e-6  # A hop to a thread and back as measured on a sm
 
 
 class SimulatedThreads:
-    """Implements `kraft.world.ports.Threads`. File calls inside a function take the disk's drawn times, added to
-    when its result is known."""
+    """Implements `kraft.world.ports.Threads`. File calls inside a function take times drawn by the disk, which delay
+    the function's result."""
 
     __slots__ = ("_disk", "_node", "_random", "running")
 

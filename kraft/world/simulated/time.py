@@ -1,10 +1,9 @@
-"""Virtual time: one event heap that trio's own loop is driven by.
+"""Virtual time: one event heap that drives trio's own loop.
 
-Trio asks its clock how long to wait only when no task can run; the answer here is always "not at all", and time has
-moved to the next event. While tasks do run, each turn of the loop costs `TURN_SECONDS`, so that a task which spins
-on checkpoints sees time pass as it would on a real machine. Events due run between turns of the loop, in order of
-time and, at equal times, of their making: trio's own deadlines break ties by the address of an object, so nothing
-here uses them.
+Trio asks its clock how long to wait only if no task can run. The answer is always 0 s, and time moves to the next
+event. While tasks run, each turn of the loop takes `TURN_SECONDS`, so that a task which spins on checkpoints sees time
+pass as on a real machine. Due events run between turns of the loop, in order of time, and at equal times in order of
+creation. Trio's own deadlines are not used, because they break ties by the address of an object.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ SWEEP_AT = 4096  # Cancelled events in the heap before they are swept out.
 
 
 class Event:
-    """Something that happens at its time, unless it is cancelled before."""
+    """An action at a given time, unless it is cancelled before."""
 
     __slots__ = ("action",)
 
@@ -43,7 +42,7 @@ class VirtualTime(trio.abc.Clock):
         self.ended = False
 
     def call_at(self, time: float, action: Callable[[], object]) -> Event:
-        """`action` runs outside any task: it may wake tasks and change plain state, and must not raise."""
+        """Run `action` at that time, outside any task. It may wake tasks and change plain state, and must not raise."""
         sequence = self._sequence = self._sequence + 1
         event = Event(action)
         now = self.now
@@ -54,7 +53,7 @@ class VirtualTime(trio.abc.Clock):
         return self.call_at(self.now + seconds, action)
 
     def cancel(self, event: Event) -> None:
-        """Idempotent, also after the event has happened."""
+        """Cancel an event. Idempotent, also after the event has run."""
         if event.action is None:
             return
         event.action = None
@@ -65,10 +64,11 @@ class VirtualTime(trio.abc.Clock):
             self._cancelled = 0
 
     def start_clock(self) -> None:
-        """Trio's hook; this clock needs no start."""
+        """Do nothing: trio calls this hook, but this clock needs no start."""
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
-        """Trio's question when every task waits. Raises RuntimeError if nothing will ever happen again."""
+        """Move time to the next event. Trio calls this hook when every task waits. Raises RuntimeError if there is no
+        further event."""
         while self._heap and self._heap[0][2].action is None:
             heapq.heappop(self._heap)
             self._cancelled -= 1
@@ -81,7 +81,7 @@ class VirtualTime(trio.abc.Clock):
         return 0.0
 
     def current_time(self) -> float:
-        """Trio's question at every turn of its loop: what is due happens here."""
+        """Run the due events and return the time. Trio calls this hook at every turn of its loop."""
         self.now += self._turn_seconds
         while (heap := self._heap) and heap[0][0] <= self.now:
             _, _, event = heapq.heappop(heap)

@@ -1,8 +1,8 @@
-"""The trace of a simulation: every port call with its node, arguments, result and time, folded into one hash.
+"""The trace of a simulation: every port call with its node, arguments, result and time, in one hash.
 
-Two runs of one seed must give one hash, in whatever process, under whatever hash seed, environment and working
-directory. Payloads enter by length and CRC-32; nothing that differs between processes (addresses, ids of objects,
-file descriptors) ever does.
+Two runs of one seed must give the same hash, in any process and under any hash seed, environment and working directory.
+Payloads are represented by length and CRC-32. Values that differ between processes (addresses, ids of objects, file
+descriptors) are never included.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MARSHAL_VERSION: Final = 2
 
 
 def digest_of(buffers: Sequence[Buffer]) -> tuple[int, int]:
-    """Length and CRC-32 of the concatenated buffers."""
+    """Return length and CRC-32 of the concatenated buffers."""
     length = crc = 0
     for buffer in buffers:
         length += len(buffer)
@@ -32,7 +32,7 @@ def digest_of(buffers: Sequence[Buffer]) -> tuple[int, int]:
 
 
 class Trace:
-    """A running hash, and the text behind it where somebody wants to compare two runs line by line."""
+    """A running hash. The text can be kept too, to compare two runs line by line."""
 
     __slots__ = ("_folded", "_hash", "_text", "waiting")
 
@@ -45,7 +45,7 @@ class Trace:
         self._folded = 0  # Calls that are in the hash.
 
     def record(self, time: float, node: object, operation: str, facts: tuple[object, ...]) -> None:
-        """`facts` do not change any more: they are hashed later."""
+        """Record a port call. `facts` must not change afterwards, because they are hashed later."""
         waiting = self.waiting
         waiting.append((time, node, operation, facts))
         if len(waiting) >= CALLS_PER_UPDATE:
@@ -53,11 +53,11 @@ class Trace:
 
     @property
     def calls(self) -> int:
-        """How many were recorded."""
+        """The number of recorded calls."""
         return self._folded + len(self.waiting)
 
     def fold(self) -> None:
-        """Put what waits into the hash."""
+        """Add the pending records to the hash."""
         waiting = self.waiting
         if not waiting:
             return

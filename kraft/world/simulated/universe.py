@@ -83,7 +83,7 @@ class SimulatedWorld:
         self.log: deque[Mapping[str, Any]] = deque(maxlen=LOG_LINES_MAX)
 
     def process_usage(self) -> None:
-        """There is no process."""
+        """Return None: there is no process to measure."""
 
     def log_sink(self, line: Mapping[str, Any]) -> None:
         self.node.enter("log", str(line.get("event")))
@@ -92,7 +92,7 @@ class SimulatedWorld:
 
 
 class TracedRandomness(SeededRandomness):
-    """Streams of one life of a node; asking for one is a port call like any other."""
+    """The random streams of one life of a node. Requesting a stream is a traced port call."""
 
     __slots__ = ("_node",)
 
@@ -106,7 +106,7 @@ class TracedRandomness(SeededRandomness):
 
 
 class Universe:
-    """Nodes are named by text or number; a node's host is `node-<name>`, with an address of its own."""
+    """Nodes and their hosts. A node's name is text or a number; its host is `node-<name>`, with its own address."""
 
     def __init__(
         self,
@@ -116,8 +116,8 @@ class Universe:
         environment: Mapping[str, str] | None = None,
         turn_seconds: float = TURN_SECONDS,
     ) -> None:
-        """`turn_seconds` is what one turn of trio's loop costs. About 25 us is true of CPython, and spares a node
-        that spins many turns."""
+        """`turn_seconds` is the duration of one turn of trio's loop. About 25 us is realistic for CPython, and a node
+        that spins takes fewer turns than with a smaller value."""
         self.seed = str(seed)
         self.time = VirtualTime(turn_seconds)
         self.trace = Trace(trace_path)
@@ -132,7 +132,8 @@ class Universe:
         self._lives: dict[str, int] = {}
 
     def stream(self, purpose: str) -> random.Random:
-        """A new random stream for the test itself (fault schedules, workloads), independent of every node's."""
+        """Return a new random stream for the test itself (fault schedules, workloads), independent of the streams of
+        nodes."""
         return random.Random(f"{self.seed}//{purpose}")
 
     def run(self, body: Callable[[Universe], Awaitable[T]], *, seconds_max: float = SECONDS_MAX) -> T:
@@ -143,8 +144,8 @@ class Universe:
 
     @contextlib.contextmanager
     def _collecting_on_time(self) -> Iterator[None]:
-        """Python's collector runs at moments of the simulation, not when allocations add up: finalizers may then be
-        part of a replay."""
+        """Run Python's garbage collector at simulated times, not by the number of allocations, so that finalizers run
+        at the same time in a replay."""
 
         def collect() -> None:
             gc.collect(1)
@@ -195,7 +196,7 @@ class Universe:
         return self._disks[key]
 
     def world_for(self, name: int | str) -> SimulatedWorld:
-        """The world of the node's present life; a new life, over the surviving disk, if it has none."""
+        """Return the world of the node's present life. If it has none, a new life starts on the surviving disk."""
         key = str(name)
         world = self._worlds.get(key)
         if world is None or not world.node.alive:
@@ -211,7 +212,7 @@ class Universe:
     async def live(self, world: SimulatedWorld, body: Callable[[SimulatedWorld], Awaitable[object]]) -> bool:
         """Run `body(world)` until it returns (True) or its node dies (False).
 
-        Whatever a dying node raises dies with it; what a living one raises is the caller's.
+        Errors of a node that dies are dropped. Errors of a living node are raised.
         """
         with trio.CancelScope() as scope:
             world.node.on_death(scope.cancel)
@@ -229,12 +230,12 @@ class Universe:
         self.trace.record(self.time.now, "fate", what, facts)
 
     def kill(self, name: int | str) -> None:
-        """kill -9: the process is gone, the kernel closes its connections and keeps its page cache."""
+        """Kill the process, as by SIGKILL: the kernel closes its connections and keeps its page cache."""
         self._fate("kill", name)
         self.world_of(name).node.die(power_lost=False)
 
     def power_off(self, name: int | str) -> None:
-        """Cut the machine's power: whatever its disk had not made durable is lost. The next `world_for` switches it on
+        """Cut the machine's power: data that was not durable is lost. The next `world_for` switches the machine on
         again."""
         self._fate("power off", name)
         self.world_of(name).node.die(power_lost=True)
@@ -247,18 +248,18 @@ class Universe:
             self.host(node.name).process_died()
 
     def kill_after_calls(self, name: int | str, count: int, *, power_lost: bool = False) -> None:
-        """The node dies, as by `kill` or `power_off`, just before its port call number `count` from now: also
+        """Kill the node, as by `kill` or `power_off`, just before its port call number `count` from now. This may be
         between two file calls of one function."""
         self._fate("kill after", name, count, power_lost)
         self.world_of(name).node.die_after_calls(count, power_lost=power_lost)
 
     def world_of(self, name: int | str) -> SimulatedWorld:
-        """The world of the node's latest life, dead or alive. Raises KeyError if it never lived."""
+        """Return the world of the node's latest life, dead or alive. Raises KeyError if the node never lived."""
         return self._worlds[str(name)]
 
     def pause(self, name: int | str) -> None:
-        """SIGSTOP: no task of the node is woken and its alarms ring late; its clock and its kernel (accepting,
-        buffering) go on."""
+        """Pause the process, as by SIGSTOP: none of its tasks is woken, and its alarms ring late. Its clock and its
+        kernel (accepting, buffering) continue."""
         self._fate("pause", name)
         self.world_of(name).node.pause()
 
@@ -267,7 +268,7 @@ class Universe:
         self.world_of(name).node.resume()
 
     def set_speed(self, name: int | str, speed: float) -> None:
-        """The node's clocks make `speed` seconds a second."""
+        """Let the node's clocks advance by `speed` seconds per universal second."""
         self._fate("speed", name, speed)
         self.world_of(name).clock.set_speed(speed)
 
@@ -300,7 +301,7 @@ class Universe:
 
 
 class SimulatedLoop:
-    """Implements `kraft.world.ports.Loop`. Steps take no simulated time: they are long only where a test says so."""
+    """Implements `kraft.world.ports.Loop`. Steps take no simulated time, unless a test sets a duration."""
 
     __slots__ = ("_watchers",)
 

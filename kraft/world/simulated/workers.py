@@ -1,7 +1,7 @@
-"""Work processes without processes: the work runs in place, some steps at a time, as a function of a worker thread
-does.
+"""Worker processes, simulated without processes. The work runs in place, some steps at a time, like a function of a
+worker thread.
 
-It dies with its node, also between two of its file calls. It may also die alone, where a test asks for that.
+A worker dies with its node, also between two of its file calls. It may also die alone, if a test asks for that.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ STEPS_A_SLICE = 64
 
 
 class SimulatedWorkers:
-    """Implements `kraft.world.ports.Workers`. `death_rate` is the share of results before which the process dies."""
+    """Implements `kraft.world.ports.Workers`. `death_rate` is the probability that the process dies before a result."""
 
     __slots__ = ("_chance", "_clock", "_files", "_threads", "death_rate", "deaths")
 
@@ -77,7 +77,7 @@ class SimulatedWorker:
 
 
 def _slice(work: Iterator[Any]) -> tuple[float, Any]:
-    """(seconds that it must take, the result or None)."""
+    """Run some steps of the work. Returns the seconds that they must take, and the result or None."""
     seconds = 0.0
     for _ in range(STEPS_A_SLICE):
         try:
