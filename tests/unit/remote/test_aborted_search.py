@@ -48,7 +48,7 @@ def index_of(transactions: list[tuple[int, int, int, bool]], first: int, last: i
 
 
 @given(lives(), st.data())
-def test_all_that_overlap_are_told_and_no_others(
+def test_exactly_the_overlapping_aborted_transactions_are_returned(
     life: tuple[dict[int, int], list[tuple[int, int, int, bool]]], data: st.DataObject
 ) -> None:
     epochs, transactions = life

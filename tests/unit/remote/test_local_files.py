@@ -27,7 +27,7 @@ def written(machine: Machine) -> UnifiedLog:
     return log
 
 
-def test_the_facts_are_those_of_the_log() -> None:
+def test_the_facts_match_the_log() -> None:
     log = written(Machine())
     facts = facts_of(log)
     assert [(each.base_offset, each.end_offset) for each in facts.segments] == [(0, 6), (6, 9), (9, 10)]
@@ -37,7 +37,7 @@ def test_the_facts_are_those_of_the_log() -> None:
     assert (facts.log_start_offset, facts.last_stable_offset, facts.log_end_offset) == (0, 9, 10)
 
 
-def test_every_file_is_copied_as_long_as_it_is() -> None:
+def test_every_file_is_copied_with_its_whole_length() -> None:
     machine = Machine()
     log = written(machine)
     for copied in segments_to_copy(facts_of(log), RemoteLogMetadataCache()):
@@ -50,7 +50,7 @@ def test_every_file_is_copied_as_long_as_it_is() -> None:
         assert (".txnindex" in contents) == (copied.base_offset == 0)
 
 
-def test_the_epochs_go_along_up_to_the_segments_end() -> None:
+def test_the_epochs_of_a_copy_end_with_the_segment() -> None:
     log = written(Machine())
     texts = [contents_of(log, each)[".leader-epoch-checkpoint"] for each in facts_of(log).segments[:2]]
     assert [parse_leader_epochs("", bytes(text).decode()).entries for text in texts if isinstance(text, bytes)] == [
@@ -59,7 +59,7 @@ def test_the_epochs_go_along_up_to_the_segments_end() -> None:
     ]
 
 
-def test_a_log_without_producers_has_a_snapshot_of_none() -> None:
+def test_a_log_without_producers_has_an_empty_snapshot() -> None:
     log = Machine().log()
     log.append_as_leader(batch_of(b"a"), 0, now_ms=NOW_MS)
     roll(log)
@@ -69,7 +69,7 @@ def test_a_log_without_producers_has_a_snapshot_of_none() -> None:
     assert decode_snapshot("", content) == []
 
 
-def test_a_snapshot_that_was_lost_is_made_again_as_it_was() -> None:
+def test_a_lost_snapshot_is_rebuilt_unchanged() -> None:
     """A replica that begins with the copy would take what is aborted later for committed, did it not know of the
     transaction that is open here."""
     machine = Machine()

@@ -64,7 +64,7 @@ def made(epochs: int) -> tuple[LogFacts, RemoteLogMetadataCache]:
 
 
 @pytest.mark.parametrize("epochs", [1, 20])
-def test_a_lookup_costs_the_same_however_many_there_are(epochs: int) -> None:
+def test_a_lookup_costs_the_same_for_any_number_of_segments(epochs: int) -> None:
     facts, cache = made(epochs)
     end = COUNT * 10
     for work in (
@@ -84,7 +84,7 @@ def test_a_lookup_costs_the_same_however_many_there_are(epochs: int) -> None:
 
 
 @pytest.mark.parametrize("retention", [ALL, NOTHING])
-def test_what_expires_is_decided_in_turns(retention: RemoteRetention) -> None:
+def test_expired_segments_are_determined_incrementally(retention: RemoteRetention) -> None:
     facts, cache = made(1)
     work = expired_segments(facts, cache, retention, leader_epoch=9, being_copied=(), now_ms=0)
     turns: list[int] = []
@@ -94,7 +94,7 @@ def test_what_expires_is_decided_in_turns(retention: RemoteRetention) -> None:
     assert len(turns) >= 2 * COUNT // SEGMENTS_A_TURN - 2
 
 
-def test_a_decision_begins_again_when_the_metadata_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_decision_restarts_when_the_metadata_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote_retention, "SEGMENTS_A_TURN", 2)
     facts = log(60, 70, epochs={0: 0})
     changes = 0
@@ -124,7 +124,7 @@ def test_a_decision_begins_again_when_the_metadata_changed(monkeypatch: pytest.M
     assert raised.group_contains(KraftError)
 
 
-def test_of_a_log_with_many_segments_one_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_one_of_many_segments_of_a_log_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     log = Machine().log()
     for _ in range(40):
         log.append_as_leader(batch_of(b"a", b"b"), 0, now_ms=NOW_MS)
@@ -148,7 +148,7 @@ def test_of_a_log_with_many_segments_one_is_looked_at(monkeypatch: pytest.Monkey
         assert first_to_copy(log, copied_end_offset(facts, cache)) == copied
 
 
-def test_what_is_of_no_known_epoch_is_passed_over() -> None:
+def test_segments_of_unknown_epochs_are_skipped() -> None:
     log = Machine().log()
     for epoch in (0, 0, 1, 1, 2):
         log.append_as_leader(batch_of(b"a", b"b"), epoch, now_ms=NOW_MS)
@@ -160,7 +160,7 @@ def test_what_is_of_no_known_epoch_is_passed_over() -> None:
         assert [each.base_offset for each in segments_to_copy(facts, RemoteLogMetadataCache())] == due
 
 
-def test_snapshots_are_looked_for_in_one_pass() -> None:
+def test_snapshots_are_listed_in_one_pass() -> None:
     log = Machine().log()
     for sequence in range(300):
         log.append_as_leader(batch_of(b"a", producer_id=7, producer_epoch=0, base_sequence=sequence), 0, now_ms=NOW_MS)

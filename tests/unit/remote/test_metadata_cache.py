@@ -25,7 +25,9 @@ VALID = {
 
 
 @pytest.mark.parametrize(("before", "after"), list(product((STARTED, FINISHED, DELETING, DELETED), repeat=2)))
-def test_a_state_follows_where_kafka_lets_it(before: RemoteLogSegmentState, after: RemoteLogSegmentState) -> None:
+def test_state_transitions_are_those_that_kafka_allows(
+    before: RemoteLogSegmentState, after: RemoteLogSegmentState
+) -> None:
     cache, one = RemoteLogMetadataCache(), segment(1, 0, 9)
     put_into(cache, one, before)
     assert cache.replay(one.state_update(after, broker_id=2, now_ms=5)) == ((before, after) in VALID)
@@ -37,7 +39,7 @@ def test_a_state_follows_where_kafka_lets_it(before: RemoteLogSegmentState, afte
         assert (found.broker_id, found.event_timestamp_ms) == (2, 5)
 
 
-def test_a_copy_begins_once_and_with_its_own_record() -> None:
+def test_a_copy_starts_once_and_with_its_own_record() -> None:
     cache, one = RemoteLogMetadataCache(), segment(1, 0, 9)
     for state in (FINISHED, DELETING, DELETED):
         assert not cache.replay(one.state_update(state, broker_id=1, now_ms=0))
@@ -53,7 +55,7 @@ def test_a_copy_begins_once_and_with_its_own_record() -> None:
     assert not cache.replay(SNAPSHOT)
 
 
-def test_only_finished_segments_are_found_by_their_offsets() -> None:
+def test_only_finished_segments_are_found_by_offset() -> None:
     one = segment(1, 10, 29, {4: 10, 6: 20})
     for state in (STARTED, FINISHED, DELETING, DELETED):
         cache = RemoteLogMetadataCache()
@@ -78,13 +80,13 @@ def test_an_epoch_without_records_has_no_offsets() -> None:
     assert cache.highest_offset_for_epoch(5) is None
 
 
-def test_of_several_segments_with_an_offset_the_one_that_begins_last_is_found() -> None:
+def test_of_several_segments_with_an_offset_the_one_with_the_highest_start_is_found() -> None:
     cache = cache_of(segment(1, 0, 9), segment(2, 0, 19), segment(3, 5, 12), segment(4, 15, 29), segment(5, 15, 29))
     found = [cache.remote_log_segment_metadata(0, offset) for offset in range(31)]
     assert [each and each.segment_id[-1] for each in found] == [2] * 15 + [5] * 15 + [None]
 
 
-def test_what_lay_within_a_longer_segment_is_found_again_without_it() -> None:
+def test_segments_inside_a_longer_segment_are_found_again_after_its_deletion() -> None:
     cache = cache_of(segment(1, 0, 9), segment(2, 10, 19), longer := segment(3, 0, 19))
     assert cache.replay(longer.state_update(DELETING, broker_id=1, now_ms=0))
     found = [cache.remote_log_segment_metadata(0, offset) for offset in (0, 9, 10, 19)]
@@ -100,7 +102,7 @@ def test_the_highest_offset_of_an_epoch_stays_when_its_segment_is_deleted() -> N
     assert cache.highest_offset_for_epoch(2) == 29
 
 
-def test_giving_up_a_copy_has_no_effect_once_it_is_finished() -> None:
+def test_abandoning_a_finished_copy_has_no_effect() -> None:
     one = segment(1, 0, 9)
     give_up = one.state_update(DELETING, broker_id=2, now_ms=0, custom_metadata=ABANDONED)
     cache = cache_of(one)
@@ -114,7 +116,7 @@ def test_giving_up_a_copy_has_no_effect_once_it_is_finished() -> None:
     assert cache.replay(one.state_update(DELETED, broker_id=2, now_ms=0))
 
 
-def test_segments_are_listed_by_their_start_offsets() -> None:
+def test_segments_are_listed_by_start_offset() -> None:
     cache = cache_of(segment(1, 20, 29), segment(2, 0, 9), segment(3, 10, 19, {1: 10}))
     assert [each.start_offset for each in cache.segments_of_epoch(0)] == [0, 20]
     assert [each.start_offset for each in cache.segments()] == [20, 0, 10]
@@ -139,7 +141,7 @@ def test_a_partition_is_deleted_in_three_states() -> None:
     assert cache.delete_state == finished
 
 
-def test_the_segments_deleted_last_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_most_recently_deleted_segments_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata_cache, "DELETED_IDS_MAX", 2)
     cache = RemoteLogMetadataCache()
     for number in (1, 2, 3):

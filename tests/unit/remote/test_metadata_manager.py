@@ -54,7 +54,7 @@ def run(body: Callable[[MemoryTopic], Awaitable[None]], seed: int = 0) -> Memory
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_is_written_is_replayed_by_its_writer_and_by_those_who_come_later(seed: int) -> None:
+def test_written_metadata_is_replayed_by_its_writer_and_by_later_readers(seed: int) -> None:
     async def write(manager: RemoteLogMetadataManager, partition: TopicIdPartition, first: int) -> None:
         for number in range(first, first + 5):
             await copy(manager.follow(partition), partition, number)
@@ -74,7 +74,7 @@ def test_what_is_written_is_replayed_by_its_writer_and_by_those_who_come_later(s
     run(body, seed)
 
 
-def test_a_partition_that_is_added_later_is_read_from_the_beginning_and_no_other_again() -> None:
+def test_an_added_partition_is_read_from_the_start_and_no_other_is_read_again() -> None:
     async def body(topic: MemoryTopic) -> None:
         manager = RemoteLogMetadataManager(topic)
         first, later = PARTITIONS[:2]
@@ -96,7 +96,7 @@ def test_a_partition_that_is_added_later_is_read_from_the_beginning_and_no_other
     run(body)
 
 
-def test_a_partition_that_is_added_while_others_are_read_misses_nothing() -> None:
+def test_a_partition_added_during_a_read_misses_no_record() -> None:
     async def body(topic: MemoryTopic) -> None:
         topic.partition_count = 1
         first, later = PARTITIONS[:2]
@@ -120,7 +120,7 @@ def test_a_partition_that_is_added_while_others_are_read_misses_nothing() -> Non
     run(body)
 
 
-def test_a_partition_that_was_forgotten_begins_anew() -> None:
+def test_a_forgotten_partition_starts_empty() -> None:
     async def body(topic: MemoryTopic) -> None:
         manager = RemoteLogMetadataManager(topic)
         await copy(manager.follow(PARTITION), PARTITION, 1)
@@ -134,7 +134,7 @@ def test_a_partition_that_was_forgotten_begins_anew() -> None:
     run(body)
 
 
-def test_a_topic_that_was_made_anew_is_read_from_its_begin_and_nothing_of_the_earlier_one_is_kept() -> None:
+def test_a_recreated_metadata_topic_is_read_from_its_start_without_old_state() -> None:
     async def body(topic: MemoryTopic) -> None:
         topic.partition_count = 1
         manager = RemoteLogMetadataManager(topic)
@@ -155,7 +155,7 @@ def test_a_topic_that_was_made_anew_is_read_from_its_begin_and_nothing_of_the_ea
     run(body)
 
 
-def test_a_topic_that_is_made_anew_while_it_is_read_gives_nothing_of_one_for_the_other() -> None:
+def test_a_metadata_topic_recreated_during_a_read_mixes_no_records() -> None:
     async def body(topic: MemoryTopic) -> None:
         topic.partition_count = 1
         for number in range(4):
@@ -175,7 +175,7 @@ def test_a_topic_that_is_made_anew_while_it_is_read_gives_nothing_of_one_for_the
     run(body)
 
 
-def test_a_partition_is_forgotten_while_the_topic_does_not_exist() -> None:
+def test_a_partition_can_be_forgotten_while_the_metadata_topic_does_not_exist() -> None:
     async def body(topic: MemoryTopic) -> None:
         manager = RemoteLogMetadataManager(topic)
         await copy(manager.follow(PARTITION), PARTITION, 1)
@@ -187,7 +187,7 @@ def test_a_partition_is_forgotten_while_the_topic_does_not_exist() -> None:
     run(body)
 
 
-def test_records_of_others_and_snapshots_change_nothing() -> None:
+def test_records_of_other_partitions_and_snapshot_records_change_nothing() -> None:
     async def body(topic: MemoryTopic) -> None:
         topic.partition_count = 1
         await topic.append(0, encode_metadata(SNAPSHOT))
@@ -202,7 +202,7 @@ def test_records_of_others_and_snapshots_change_nothing() -> None:
     run(body)
 
 
-def test_a_record_that_cannot_be_read_lets_nobody_decide() -> None:
+def test_an_unreadable_metadata_record_blocks_all_decisions() -> None:
     async def body(topic: MemoryTopic) -> None:
         topic.partition_count = 1
         await topic.append(0, b"junk")
@@ -213,7 +213,7 @@ def test_a_record_that_cannot_be_read_lets_nobody_decide() -> None:
     run(body)
 
 
-def test_a_topic_that_lost_its_end_lets_nobody_decide() -> None:
+def test_a_metadata_topic_that_lost_its_end_blocks_all_decisions() -> None:
     async def body(topic: MemoryTopic) -> None:
         async def too_far(partition: int) -> int:
             return 10

@@ -27,7 +27,7 @@ KAFKA: tuple[tuple[str, int, tuple[int, int, int]], ...] = (
 
 
 @pytest.mark.parametrize(("topic_id", "partition", "expected"), KAFKA)
-def test_a_partitions_records_are_where_kafka_puts_them(
+def test_metadata_records_are_in_the_partition_that_kafka_chooses(
     topic_id: str, partition: int, expected: tuple[int, int, int]
 ) -> None:
     placed = TopicIdPartition("t", Uuid(bytes.fromhex(topic_id)), partition)

@@ -65,7 +65,7 @@ def records() -> dict[str, RemoteLogMetadataRecord]:
 
 
 @pytest.mark.parametrize("name", sorted(KAFKA))
-def test_a_record_has_the_bytes_that_kafka_writes(name: str) -> None:
+def test_a_metadata_record_has_kafkas_bytes(name: str) -> None:
     record = records()[name]
     assert encode_metadata(record).hex() == KAFKA[name]
     decoded = decode_metadata(bytes.fromhex(KAFKA[name]))
@@ -73,7 +73,7 @@ def test_a_record_has_the_bytes_that_kafka_writes(name: str) -> None:
     assert encode_metadata(decoded).hex() == KAFKA[name]
 
 
-def test_a_segment_comes_back_from_its_record() -> None:
+def test_a_segment_is_read_back_from_its_record() -> None:
     for each in (SEGMENT, replace(SEGMENT, custom_metadata=b"", state=FINISHED, txn_index_is_empty=True)):
         record = decode_metadata(encode_metadata(each.to_record()))
         assert isinstance(record, RemoteLogSegmentMetadataRecord)
@@ -91,7 +91,7 @@ def test_a_segment_comes_back_from_its_record() -> None:
         (bytes(encode_metadata(PARTITION_DELETE))[:-3], "RemotePartitionDeleteMetadataRecord"),
     ],
 )
-def test_what_is_no_record_is_refused(value: bytes, problem: str) -> None:
+def test_bytes_that_are_no_metadata_record_are_rejected(value: bytes, problem: str) -> None:
     with pytest.raises(ProtocolError, match=problem):
         decode_metadata(value)
 
@@ -105,6 +105,6 @@ def test_what_is_no_record_is_refused(value: bytes, problem: str) -> None:
         ({"state": 9}, "no state 9"),
     ],
 )
-def test_a_record_that_cannot_be_true_is_refused(change: dict[str, object], problem: str) -> None:
+def test_a_contradictory_metadata_record_is_rejected(change: dict[str, object], problem: str) -> None:
     with pytest.raises(ProtocolError, match=problem):
         segment_of(replace(SEGMENT, **change).to_record())  # type: ignore[arg-type]

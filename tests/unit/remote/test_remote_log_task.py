@@ -121,7 +121,7 @@ def test_every_sealed_segment_is_copied_and_expires_with_its_objects() -> None:
     run(0, main)
 
 
-def test_a_leader_that_dies_at_any_step_is_followed_by_one_that_ends_its_work() -> None:
+def test_the_next_leader_finishes_the_work_of_a_leader_that_died_at_any_step() -> None:
     ends = []
 
     async def main(universe: Universe, topic: Topic) -> None:
@@ -142,7 +142,7 @@ def test_a_leader_that_dies_at_any_step_is_followed_by_one_that_ends_its_work() 
     assert ends == sorted(ends)
 
 
-def test_a_leader_that_is_deposed_copies_no_further() -> None:
+def test_a_deposed_leader_copies_no_more_segments() -> None:
     async def main(universe: Universe, topic: Topic) -> None:
         topic.check_whole = check_log
         fill(universe.world_for(1))

@@ -17,12 +17,12 @@ def found(facts: LogFacts, cache: RemoteLogMetadataCache, offset: int) -> tuple[
     return None if part is None else (part.segment.segment_id[-1], part.end_offset)
 
 
-def test_an_offset_is_found_in_the_segment_that_has_it() -> None:
+def test_an_offset_is_found_in_the_segment_that_contains_it() -> None:
     facts, cache = log(20, 30), cache_of(segment(1, 0, 9), segment(2, 10, 19))
     assert [found(facts, cache, offset) for offset in (0, 9, 10, 19, 20)] == [(1, 10), (1, 10), (2, 20), (2, 20), None]
 
 
-def test_a_segment_of_several_epochs_is_read_through() -> None:
+def test_a_segment_of_several_epochs_is_read_completely() -> None:
     facts = log(10, 20, epochs={0: 0, 2: 4, 3: 9})
     cache = cache_of(segment(1, 0, 9, {0: 0, 2: 4, 3: 9}))
     assert [found(facts, cache, offset) for offset in (0, 4, 9)] == [(1, 10)] * 3
@@ -42,12 +42,12 @@ def test_a_segment_that_ends_within_an_epoch_ends_there() -> None:
     assert [part.end_offset for part in parts_from(facts, cache, 3)] == [10, 20]
 
 
-def test_a_segment_of_which_an_epoch_begins_elsewhere_is_read_before_it_alone() -> None:
+def test_a_segment_is_read_only_up_to_the_start_of_a_diverging_epoch() -> None:
     facts, cache = log(20, 30, epochs={0: 0, 1: 15}), cache_of(segment(1, 0, 19, {0: 0, 1: 10}))
     assert found(facts, cache, 3) == (1, 10)
 
 
-def test_aborted_transactions_are_looked_for_where_the_log_is() -> None:
+def test_aborted_transactions_are_looked_up_in_the_tier_of_their_offsets() -> None:
     facts = log(30, 40, epochs={0: 0, 2: 16})
     plain = replace(segment(1, 0, 9), txn_index_is_empty=True)
     lost = segment(3, 20, 29, {1: 20})
@@ -61,7 +61,7 @@ def test_aborted_transactions_are_looked_for_where_the_log_is() -> None:
     assert [(start, part.end_offset) for start, part in parts_with_aborted(facts, cache, 25)] == [(25, 30)]
 
 
-def test_a_copy_of_which_an_epochs_end_alone_is_read_has_its_aborted_transactions() -> None:
+def test_a_copy_read_only_for_the_end_of_an_epoch_returns_its_aborted_transactions() -> None:
     """Of epoch 0 all that the second leader copied is in the first one's segment; of epoch 2 it has one record more."""
     facts = log(24, 30, epochs={0: 0, 2: 20})
     cache = cache_of(segment(1, 10, 22, {0: 10, 2: 20}), segment(2, 12, 23, {0: 12, 2: 20}))
@@ -74,7 +74,7 @@ def test_a_copy_of_which_an_epochs_end_alone_is_read_has_its_aborted_transaction
         assert parts == [(1, offset, 23), (2, 20, 24)]
 
 
-def test_a_segment_with_aborted_transactions_is_told_wherever_the_reader_stands_before_it() -> None:
+def test_a_segment_with_aborted_transactions_is_returned_for_any_earlier_offset() -> None:
     cache = cache_of(segment(1, 0, 9), segment(2, 10, 19))
     told = {
         offset: [part.end_offset for _, part in parts_with_aborted(log(20, 30), cache, offset)] for offset in range(20)
@@ -82,7 +82,7 @@ def test_a_segment_with_aborted_transactions_is_told_wherever_the_reader_stands_
     assert told == {offset: [10, 20] if offset < 10 else [20] for offset in range(20)}
 
 
-def test_the_log_begins_where_the_first_segment_does_of_which_it_has_something() -> None:
+def test_the_log_starts_at_the_first_segment_that_contains_its_records() -> None:
     cache = cache_of(segment(2, 10, 19))
     assert remote_start_offset(log(20, 30), cache) == 10
     assert remote_start_offset(log(5, 30), cache) == 5

@@ -47,18 +47,18 @@ def tiered() -> RemoteLogMetadataCache:
 BREACH = "retention breach"
 
 
-def test_without_a_limit_everything_stays() -> None:
+def test_without_a_retention_limit_every_segment_stays() -> None:
     assert expired(log(20, 30, 40, epochs={0: 0}), tiered(), now_ms=1 << 50) == (0, {})
 
 
-def test_segments_go_when_their_newest_record_is_too_old() -> None:
+def test_segments_whose_newest_record_is_too_old_expire() -> None:
     facts = log(20, 30, 40, epochs={0: 0})
     assert expired(facts, tiered(), ms=50, now_ms=150) == (0, {})
     assert expired(facts, tiered(), ms=50, now_ms=151) == (10, {1: BREACH})
     assert expired(facts, tiered(), ms=50, now_ms=999) == (30, {1: BREACH, 2: BREACH, 3: BREACH})
 
 
-def test_one_young_segment_keeps_all_that_follow() -> None:
+def test_one_young_segment_protects_all_later_ones() -> None:
     cache = cache_of(
         segment(1, 0, 9, max_timestamp_ms=100), segment(2, 10, 19, max_timestamp_ms=900), segment(3, 20, 29)
     )
@@ -72,7 +72,7 @@ def test_a_segment_without_timestamps_ages_from_its_copy() -> None:
     assert expired(log(10, 20, epochs={0: 0}), cache, ms=50, now_ms=751) == (10, {1: BREACH})
 
 
-def test_size_counts_both_tiers_and_each_segment_once() -> None:
+def test_retention_size_counts_both_tiers_and_each_segment_once() -> None:
     facts = log(20, 30, 40, epochs={0: 0})  # The segment 20..29 is in both.
     assert expired(facts, tiered(), size=400) == (0, {})
     assert expired(facts, tiered(), size=301) == (0, {})
@@ -80,13 +80,13 @@ def test_size_counts_both_tiers_and_each_segment_once() -> None:
     assert expired(facts, tiered(), size=0) == (30, {1: BREACH, 2: BREACH, 3: BREACH})
 
 
-def test_what_lies_before_the_start_of_the_log_goes() -> None:
+def test_segments_before_the_log_start_expire() -> None:
     why = "log start offset breach"
     assert expired(log(20, 30, 40, start=19), tiered()) == (19, {1: why})
     assert expired(log(20, 30, 40, start=20), tiered()) == (20, {1: why, 2: why})
 
 
-def test_copies_and_deletions_that_nobody_finishes_go() -> None:
+def test_abandoned_copies_and_deletions_are_removed() -> None:
     cache = tiered()
     put_into(cache, segment(4, 30, 39), STARTED)
     put_into(cache, segment(5, 30, 39), STARTED)
@@ -97,7 +97,7 @@ def test_copies_and_deletions_that_nobody_finishes_go() -> None:
     )
 
 
-def test_what_a_later_leader_copied_is_left_alone() -> None:
+def test_segments_copied_by_a_later_leader_are_not_touched() -> None:
     cache = tiered()
     put_into(cache, segment(4, 30, 39, {7: 30}))
     put_into(cache, segment(5, 30, 39, {7: 30}), STARTED)
@@ -110,29 +110,29 @@ def test_what_a_later_leader_copied_is_left_alone() -> None:
     assert expired(facts, early, leader_epoch=6, size=0) == (0, {})
 
 
-def test_after_an_unclean_election_what_is_not_of_the_log_goes() -> None:
+def test_segments_that_diverge_from_the_log_after_an_unclean_election_expire() -> None:
     cache = cache_of(segment(1, 0, 9), segment(2, 10, 19, {0: 10, 1: 15}), segment(3, 20, 29, {1: 20}))
     facts = log(0, 40, 50, epochs={0: 0, 2: 12})
     assert expired(facts, cache) == (0, {3: "not of this log"})
     assert expired(facts, cache, size=0) == (12, {1: BREACH, 2: BREACH, 3: "not of this log"})
 
 
-def test_a_segment_within_another_goes() -> None:
+def test_a_segment_inside_another_expires() -> None:
     cache = cache_of(segment(1, 0, 9), segment(2, 0, 19), segment(3, 15, 29))
     assert expired(log(0, 30, 40), cache) == (0, {1: "within another segment"})
 
 
-def test_a_log_that_knows_no_epoch_judges_no_copy() -> None:
+def test_a_log_without_epochs_expires_no_copy() -> None:
     assert expired(log(20, 30, 40, epochs={}), tiered(), size=0) == (0, {})
 
 
-def test_retention_stops_at_what_is_on_the_disk_alone() -> None:
+def test_retention_stops_at_the_first_segment_that_is_only_local() -> None:
     cache = cache_of(segment(1, 0, 9), segment(3, 20, 29))
     assert expired(log(0, 10, 20, 30, 40), cache, size=0) == (10, {1: BREACH})
     assert expired(log(20, 30, 40, epochs={0: 0}), cache, size=0) == (30, {1: BREACH, 3: BREACH})
 
 
-def test_segments_that_have_the_same_of_this_log_count_once() -> None:
+def test_segments_with_the_same_records_of_this_log_count_once() -> None:
     """Cut at the end by an election, or at the start of the log, one lies within the other."""
     cut_at_end = cache_of(segment(1, 3, 9), segment(2, 4, 12))
     facts = log(10, 20, 30, epochs={0: 3, 1: 10}, start=3)

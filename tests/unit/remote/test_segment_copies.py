@@ -30,7 +30,7 @@ def alone(body: Callable[[Broker, Topic], Awaitable[None]], seed: int = 0) -> To
     return topics[0]
 
 
-def test_a_segment_is_copied_with_everything_that_belongs_to_it() -> None:
+def test_a_segment_is_copied_with_all_its_files() -> None:
     async def body(broker: Broker, topic: Topic) -> None:
         await broker.work()
         assert broker.remote.being_copied == {}
@@ -40,7 +40,7 @@ def test_a_segment_is_copied_with_everything_that_belongs_to_it() -> None:
     assert len(topic.records) == 2 * SEGMENTS
 
 
-def test_a_deleted_segment_leaves_nothing() -> None:
+def test_a_deleted_segment_leaves_no_object() -> None:
     async def body(broker: Broker, topic: Topic) -> None:
         await broker.work()
         for each in broker.cache.segments():
@@ -56,7 +56,7 @@ CALLS_MAX = 120
 
 
 @pytest.mark.parametrize("power_lost", [False, True])
-def test_a_broker_that_dies_at_any_step_leaves_nothing_half_done(power_lost: bool) -> None:
+def test_a_broker_that_dies_at_any_step_leaves_no_partial_state(power_lost: bool) -> None:
     ends = []
 
     async def main(universe: Universe, topic: Topic) -> None:
@@ -76,7 +76,7 @@ def test_a_broker_that_dies_at_any_step_leaves_nothing_half_done(power_lost: boo
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_two_that_take_each_other_for_dead_do_no_harm(seed: int) -> None:
+def test_two_brokers_that_believe_each_other_dead_lose_no_data(seed: int) -> None:
     """Each gives up what the other copies, while answers are lost and requests come late."""
 
     async def main(universe: Universe, topic: Topic) -> None:
@@ -110,7 +110,7 @@ def test_two_that_take_each_other_for_dead_do_no_harm(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(15))
-def test_a_store_and_a_topic_that_fail_now_and_then_delay_and_spoil_nothing(seed: int) -> None:
+def test_intermittent_failures_of_store_and_topic_delay_and_damage_nothing(seed: int) -> None:
     async def main(universe: Universe, topic: Topic) -> None:
         topic.unknown_rate = 0.05
         topic.server.faults = ObjectFaults(failure_rate=0.03, lost_answer_rate=0.03, late_rate=0.03, damage_rate=0.03)
@@ -124,7 +124,7 @@ def test_a_store_and_a_topic_that_fail_now_and_then_delay_and_spoil_nothing(seed
     run(seed, main)
 
 
-def test_an_object_that_is_stored_wrong_is_not_told_as_copied() -> None:
+def test_a_wrongly_stored_object_is_not_recorded_as_copied() -> None:
     async def body(broker: Broker, topic: Topic) -> None:
         topic.server.faults.damage_rate = 1.0
         with pytest.raises(CopyFailed, match="read back where"):
@@ -136,7 +136,7 @@ def test_an_object_that_is_stored_wrong_is_not_told_as_copied() -> None:
     assert topic.reader().segments() == ()
 
 
-def test_who_leads_no_more_copies_no_further() -> None:
+def test_a_former_leader_copies_no_more_files() -> None:
     async def body(broker: Broker, topic: Topic) -> None:
         new = broker.new_segment(0)
         broker.leads = False
@@ -159,7 +159,7 @@ def test_who_leads_no_more_copies_no_further() -> None:
     assert len(topic.records) == 3  # The copy's start, and its deletion.
 
 
-def test_a_file_that_is_gone_is_not_copied() -> None:
+def test_a_missing_file_is_not_copied() -> None:
     async def body(broker: Broker, topic: Topic) -> None:
         contents = broker.contents()
         broker.world.files.remove("/segment.log")
@@ -169,7 +169,7 @@ def test_a_file_that_is_gone_is_not_copied() -> None:
     assert alone(body).server.objects == {}
 
 
-def test_a_copy_that_another_broker_gave_up_is_not_finished() -> None:
+def test_a_copy_abandoned_by_another_broker_is_not_finished() -> None:
     async def body(broker: Broker, topic: Topic) -> None:
         new, other = broker.new_segment(0), Broker(topic, broker.world)
         append = broker.log.append
@@ -188,7 +188,7 @@ def test_a_copy_that_another_broker_gave_up_is_not_finished() -> None:
     alone(body)
 
 
-def test_giving_up_a_copy_that_was_finished_meanwhile_leaves_it() -> None:
+def test_abandoning_a_copy_that_was_finished_meanwhile_keeps_it() -> None:
     async def body(broker: Broker, topic: Topic) -> None:
         await broker.work()
         seen_before = replace(broker.cache.segments()[0], state=STARTED)
@@ -199,7 +199,7 @@ def test_giving_up_a_copy_that_was_finished_meanwhile_leaves_it() -> None:
     alone(body)
 
 
-def test_deleting_what_another_broker_has_deleted_has_no_effect() -> None:
+def test_deleting_a_segment_deleted_by_another_broker_has_no_effect() -> None:
     async def body(broker: Broker, topic: Topic) -> None:
         await broker.work()
         first = broker.cache.segments()[0]
@@ -211,7 +211,7 @@ def test_deleting_what_another_broker_has_deleted_has_no_effect() -> None:
     alone(body)
 
 
-def test_what_came_late_is_found_and_deleted_and_what_nobody_knows_is_told() -> None:
+def test_late_objects_are_found_and_deleted_and_unknown_objects_are_reported() -> None:
     async def body(broker: Broker, topic: Topic) -> None:
         await broker.work()
         before = dict(topic.server.objects)
@@ -229,7 +229,7 @@ def test_what_came_late_is_found_and_deleted_and_what_nobody_knows_is_told() -> 
     alone(body)
 
 
-def test_objects_are_judged_by_metadata_that_are_younger() -> None:
+def test_objects_are_judged_by_metadata_that_is_newer() -> None:
     async def body(broker: Broker, topic: Topic) -> None:
         await broker.work()
         found = await Broker(topic, broker.world).remote.delete_stray_objects(PARTITION)
@@ -238,7 +238,7 @@ def test_objects_are_judged_by_metadata_that_are_younger() -> None:
     alone(body)
 
 
-def test_the_records_of_a_life_are_in_order() -> None:
+def test_the_metadata_records_of_a_segment_are_in_order() -> None:
     async def body(broker: Broker, topic: Topic) -> None:
         new = broker.new_segment(0)
         states = []

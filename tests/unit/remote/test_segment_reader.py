@@ -68,7 +68,7 @@ def test_every_offset_is_read_as_from_the_disk(index_interval_bytes: int) -> Non
     run(body)
 
 
-def test_an_index_is_fetched_once_and_the_oldest_goes() -> None:
+def test_an_index_is_fetched_once_and_the_oldest_is_evicted() -> None:
     async def body(world: SimulatedWorld, server: ObjectServer) -> None:
         log = written(300)
         new = stored(log, server)
@@ -100,7 +100,7 @@ def test_an_index_is_fetched_once_and_the_oldest_goes() -> None:
         (".log", b"\x7f" * 500),
     ],
 )
-def test_what_was_not_copied_so_is_damaged(suffix: str, content: bytes) -> None:
+def test_an_object_that_differs_from_its_copy_is_reported_as_damaged(suffix: str, content: bytes) -> None:
     async def body(world: SimulatedWorld, server: ObjectServer) -> None:
         new = stored(written(300), server)
         server.objects[object_name(new, suffix)] = content
@@ -112,7 +112,7 @@ def test_what_was_not_copied_so_is_damaged(suffix: str, content: bytes) -> None:
     run(body)
 
 
-def test_an_object_that_ends_early_is_damaged() -> None:
+def test_a_truncated_object_is_reported_as_damaged() -> None:
     async def body(world: SimulatedWorld, server: ObjectServer) -> None:
         new = stored(written(300), server)
         name = object_name(new, ".log")

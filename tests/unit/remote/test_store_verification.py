@@ -60,7 +60,7 @@ CASES: list[tuple[Callable[[Objects], None], bool, list[str]]] = [
 
 
 @pytest.mark.parametrize(("spoil", "reads", "kinds"), CASES)
-def test_what_the_store_lacks_or_has_too_much_is_named(
+def test_missing_and_surplus_objects_of_the_store_are_named(
     spoil: Callable[[Objects], None], reads: bool, kinds: list[str]
 ) -> None:
     async def body(tiered: Tiered) -> None:
@@ -84,7 +84,7 @@ async def verified(tiered: Tiered, *, reads: bool = False) -> StoreVerification:
     return verification
 
 
-def test_objects_of_deleted_segments_are_left_over() -> None:
+def test_objects_of_deleted_segments_are_surplus() -> None:
     async def body(tiered: Tiered) -> None:
         await fill(tiered)
         name = first(tiered.store.objects, ".log")

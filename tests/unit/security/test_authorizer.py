@@ -85,7 +85,7 @@ def model(acls: list[AccessControlEntry], who: str, host: str, operation: int, k
 
 
 @given(st.lists(entries, max_size=12), st.lists(entries, max_size=12), st.lists(questions, min_size=1, max_size=8))
-def test_the_index_decides_as_the_list_of_entries_does(
+def test_the_acl_index_decides_like_the_list_of_acls(
     stay: list[AccessControlEntry], go: list[AccessControlEntry], asked: list[tuple[str, str, int, int, str]]
 ) -> None:
     rules = AclRules().changed((), go).changed((), stay).changed(go, ())
@@ -98,7 +98,7 @@ def test_the_index_decides_as_the_list_of_entries_does(
 
 
 @given(st.lists(entries, max_size=8), questions)
-def test_what_is_allowed_on_some_resource_is_never_less_than_on_one(
+def test_a_permission_on_one_resource_is_included_in_the_check_for_any_resource(
     acls: list[AccessControlEntry], asked: tuple[str, str, int, int, str]
 ) -> None:
     who, host, _, kind, name = asked
@@ -108,15 +108,13 @@ def test_what_is_allowed_on_some_resource_is_never_less_than_on_one(
 
 
 @given(st.lists(entries, max_size=12), entries)
-def test_a_filter_of_one_entry_finds_that_entry_alone(
-    acls: list[AccessControlEntry], wanted: AccessControlEntry
-) -> None:
+def test_a_filter_for_one_acl_finds_only_that_acl(acls: list[AccessControlEntry], wanted: AccessControlEntry) -> None:
     taken = AclFilter(*wanted)
     assert [entry for entry in acls if taken.takes(entry)] == [entry for entry in acls if entry == wanted]
 
 
 @given(st.lists(entries, max_size=12), st.sampled_from(("a", "abc", "zz")))
-def test_match_finds_every_pattern_that_names_a_resource(acls: list[AccessControlEntry], name: str) -> None:
+def test_a_match_filter_finds_every_pattern_for_a_resource(acls: list[AccessControlEntry], name: str) -> None:
     taken = AclFilter(TOPIC, name, PatternType.MATCH, None, None, ANY, ANY)
     assert [entry for entry in acls if taken.takes(entry)] == [
         entry for entry in acls if entry.resource_type == TOPIC and _matches_name(entry, name)
@@ -155,7 +153,7 @@ def make(*acls: AccessControlEntry, **settings: Any) -> Authorizer:
     return made
 
 
-def test_answers_are_dropped_when_the_rules_change() -> None:
+def test_cached_decisions_are_dropped_when_the_rules_change() -> None:
     made, asking = make(allow("t")), context()
     made.check(asking, Operation.READ, TOPIC, "t")
     made.take_rules(AclRules())
@@ -165,7 +163,7 @@ def test_answers_are_dropped_when_the_rules_change() -> None:
     assert made.listener.denied == [("User:alice", "10.0.0.1", Operation.READ, TOPIC, "t")]  # type: ignore[attr-defined]
 
 
-def test_answers_are_dropped_when_somebody_else_asks_by_the_connection() -> None:
+def test_cached_decisions_are_dropped_when_the_principal_of_a_connection_changes() -> None:
     made, asking = make(allow("t")), context()
     made.check(asking, Operation.READ, TOPIC, "t")
     asking.principal = "User:bob"
@@ -173,7 +171,7 @@ def test_answers_are_dropped_when_somebody_else_asks_by_the_connection() -> None
         made.check(asking, Operation.READ, TOPIC, "t")
 
 
-def test_super_users_may_everything_even_before_metadata_is_loaded() -> None:
+def test_super_users_are_allowed_everything_even_before_metadata_is_loaded() -> None:
     made = Authorizer(frozenset(("User:root",)), listener=Audit(), allows_without_rules=False)
     made.check(context("User:root"), Operation.ALTER, ResourceKind.CLUSTER, "kafka-cluster")
     with pytest.raises(ApiError) as refused:
@@ -181,14 +179,14 @@ def test_super_users_may_everything_even_before_metadata_is_loaded() -> None:
     assert refused.value.code == ErrorCode.NOT_CONTROLLER
 
 
-def test_everybody_is_allowed_what_no_entry_names_if_so_configured() -> None:
+def test_every_user_is_allowed_resources_without_acls_if_configured() -> None:
     made = make(allow("t", principal="User:bob"), allows_without_rules=True)
     made.check(context(), Operation.WRITE, TOPIC, "other")
     with pytest.raises(ApiError):
         made.check(context(), Operation.WRITE, TOPIC, "t")
 
 
-def test_kept_answers_are_bounded() -> None:
+def test_cached_decisions_are_bounded() -> None:
     access: Access = make().access_of(context())
     for number in range(ANSWERS_MAX + 10):
         assert not access.may(Operation.READ, TOPIC, str(number))
@@ -209,13 +207,13 @@ def test_kept_answers_are_bounded() -> None:
         ((allow("ab", operation=Operation.WRITE, permission_type=Permission.DENY, host="10.9.9.9"),), True),
     ],
 )
-def test_an_allow_that_a_deny_covers_is_none(denied: tuple[AccessControlEntry, ...], expected: bool) -> None:
+def test_an_allow_covered_by_a_deny_does_not_count(denied: tuple[AccessControlEntry, ...], expected: bool) -> None:
     access = make(allow("ab", operation=Operation.WRITE), *denied).access_of(context())
     assert access.may_on_some(Operation.WRITE, TOPIC) is expected
 
 
 @pytest.mark.parametrize("written", ["2001:db8::7", "2001:db8:0:0:0:0:0:7", "2001:0DB8::0007"])
-def test_a_host_of_ipv6_may_be_written_in_any_way(written: str) -> None:
+def test_an_ipv6_host_can_be_written_in_any_notation(written: str) -> None:
     entry = allow("t", operation=Operation.WRITE, permission_type=Permission.DENY, host=written)
     assert entry.is_about("2001:db8::7")
     assert not any(entry.is_about(other) for other in ("2001:db8::8", "10.0.0.7", "::1%eth0", "no:address"))

@@ -65,7 +65,7 @@ def test_attributes_without_a_keyword_are_hexadecimal() -> None:
     assert distinguished_name(named) == "CN=x,1.2.840.113549.1.9.1=#1603614062"
 
 
-def test_a_part_may_have_several_attributes() -> None:
+def test_a_part_can_have_several_attributes() -> None:
     named = certificate(part((NameOID.COMMON_NAME, "x"), (NameOID.DOMAIN_COMPONENT, "y")))
     assert sorted(distinguished_name(named).split("+")) == ["CN=x", "DC=y"]
 
@@ -82,26 +82,26 @@ def test_a_part_may_have_several_attributes() -> None:
         ("RULE:^UID=(.*?)$/$1/, DEFAULT", "User:CN=Writer,O=Example,C=DE"),
     ],
 )
-def test_the_first_rule_that_matches_gives_the_name(rules: str, principal: str) -> None:
+def test_the_first_matching_rule_gives_the_name(rules: str, principal: str) -> None:
     assert PrincipalMapping(rules).principal(WRITER) == principal
 
 
-def test_a_name_that_no_rule_matches_is_refused() -> None:
+def test_a_name_without_a_matching_rule_is_rejected() -> None:
     with pytest.raises(ValueError, match="no rule of"):
         PrincipalMapping("RULE:^UID=(.*)$/$1/").principal(WRITER)
 
 
 @pytest.mark.parametrize("rules", ["RULE", "RULE:a", "RULE:a/b", "RULE:a/b/X", "DEFAULTS", "RULE:(/x/"])
-def test_what_is_no_rule_is_refused(rules: str) -> None:
+def test_an_invalid_mapping_rule_is_rejected(rules: str) -> None:
     with pytest.raises(ValueError, match=r"is neither|is not a regular expression"):
         PrincipalMapping(rules)
 
 
-def test_nobody_without_a_certificate_has_a_name() -> None:
+def test_a_client_without_a_certificate_is_anonymous() -> None:
     assert PrincipalMapping("DEFAULT").principal(None) == ANONYMOUS
 
 
-def test_a_certificate_of_another_maker_is_read() -> None:
+def test_a_certificate_of_another_tool_is_read() -> None:
     der = ssl.PEM_cert_to_DER_cert(
         certificates().client_chain.split("-----END CERTIFICATE-----")[0] + "-----END CERTIFICATE-----\n"
     )

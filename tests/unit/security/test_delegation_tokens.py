@@ -38,7 +38,7 @@ def log_in(to: SaslSession, token_id: str = "t", secret: str = "s", wall_ms: int
     return lasts
 
 
-def test_who_has_a_token_is_its_owner_until_it_expires() -> None:
+def test_a_token_login_is_its_owner_until_the_token_expires() -> None:
     door = session(TokenCredentials("s"))
     assert log_in(door) == 5000
     assert (door.user, door.by_token) == ("alice", True)
@@ -47,7 +47,7 @@ def test_who_has_a_token_is_its_owner_until_it_expires() -> None:
 
 
 @pytest.mark.parametrize(("longest_ms", "lasts"), [(0, 5000), (4000, 4000), (9000, 5000)])
-def test_a_listener_may_end_sessions_earlier(longest_ms: int, lasts: int) -> None:
+def test_a_listener_can_end_sessions_earlier(longest_ms: int, lasts: int) -> None:
     assert log_in(session(TokenCredentials("s"), longest_ms=longest_ms)) == lasts
 
 
@@ -55,26 +55,26 @@ def test_a_listener_may_end_sessions_earlier(longest_ms: int, lasts: int) -> Non
     ("token_id", "secret", "wall_ms"),
     [("u", "s", NOW), ("t", "guess", NOW), ("t", "s", NOW + 5001), ("alice", "s", NOW)],
 )
-def test_another_token_a_wrong_one_and_one_that_is_over_are_refused(token_id: str, secret: str, wall_ms: int) -> None:
+def test_unknown_wrong_and_expired_tokens_are_rejected(token_id: str, secret: str, wall_ms: int) -> None:
     door = session(TokenCredentials("s"), wall_ms)
     with pytest.raises(SaslRefused, match="invalid credentials"):
         log_in(door, token_id, secret, wall_ms)
     assert door.user is None
 
 
-def test_a_token_that_expires_during_its_login_lets_nobody_in() -> None:
+def test_a_token_that_expires_during_its_login_is_rejected() -> None:
     door = session(TokenCredentials("s"))
     with pytest.raises(SaslRefused, match="has expired"):
         log_in(door, wall_ms=NOW + 5000)
     assert (door.user, door.by_token) == (None, False)
 
 
-def test_where_there_are_none_nobody_logs_in_by_one() -> None:
+def test_a_token_login_is_rejected_where_tokens_are_disabled() -> None:
     with pytest.raises(SaslRefused, match="invalid credentials"):
         log_in(session(None))
 
 
-def test_credentials_are_kept_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_token_credentials_are_cached_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delegation_tokens, "CREDENTIALS_MAX", 2)
     known, mechanism = TokenCredentials("s"), MECHANISMS[MECHANISM]
 

@@ -36,12 +36,12 @@ def changed(options: str, listener: str = "clients", files: dict[str, str] | Non
     return changed_users(node(files), listener, f"{PLAIN_MODULE} required {options};")
 
 
-def test_users_are_those_of_the_text_alone() -> None:
+def test_users_are_exactly_those_of_the_jaas_text() -> None:
     assert changed('user_alice="a" user_bob="b;b"') == {"alice": "a", "bob": "b;b"}
     assert changed('username="node" password="n-secret" user_alice="a"', "CLIENTS") == {"alice": "a"}
 
 
-def test_passwords_may_stand_elsewhere_and_are_read_anew() -> None:
+def test_passwords_come_from_providers_and_are_read_again() -> None:
     files = {"/secrets/bob": "first"}
     assert changed('user_bob="${directory:/secrets:bob}"', files=files) == {"bob": "first"}
     files["/secrets/bob"] = "second"
@@ -57,7 +57,7 @@ def test_a_listener_without_plain_has_no_users(listener: str) -> None:
 
 
 @pytest.mark.parametrize("options", ['username="other"', 'username="node" password="g-secret"'])
-def test_by_what_the_node_logs_in_itself_does_not_change(options: str) -> None:
+def test_the_nodes_own_login_cannot_be_changed(options: str) -> None:
     with pytest.raises(ValueError, match="username and password, by which this node logs in") as refused:
         changed(options)
     assert "secret" not in str(refused.value)
@@ -66,19 +66,19 @@ def test_by_what_the_node_logs_in_itself_does_not_change(options: str) -> None:
 @pytest.mark.parametrize(
     "text", ["nonsense", "", f'{PLAIN_MODULE} required user_a="s"', 'com.Other required user_a="s";']
 )
-def test_what_cannot_be_read_is_refused_without_showing_it(text: str) -> None:
+def test_an_unreadable_jaas_text_is_rejected_without_showing_it(text: str) -> None:
     with pytest.raises(ValueError, match=r"module|semicolon|form") as refused:
         changed_users(node(), "clients", text)
     assert '"s"' not in str(refused.value)
 
 
-def test_a_key_tells_its_listener() -> None:
+def test_a_key_names_its_listener() -> None:
     assert listener_of("listener.name.clients.plain.sasl.jaas.config") == "clients"
     for other in ("plain.sasl.jaas.config", "listener.name.clients.scram-sha-256.sasl.jaas.config", "sasl.jaas.config"):
         assert listener_of(other) is None
 
 
-def test_versions_tell_of_changes_only_and_nothing_shows_a_password() -> None:
+def test_the_version_rises_only_on_changes_and_no_password_is_shown() -> None:
     users = PlainUsers({"alice": "secret"})
     users.take({"alice": "secret"})
     assert (users.version, dict(users), len(users)) == (0, {"alice": "secret"}, 1)

@@ -30,7 +30,7 @@ def ours(rules: str, name: str) -> str | None:
         return None
 
 
-def test_every_recorded_name_is_kafkas_or_differs_on_purpose() -> None:
+def test_every_recorded_name_equals_kafkas_or_is_a_declared_difference() -> None:
     unexplained = []
     explained = set()
     for rules, name, kafkas in ROWS:
@@ -45,7 +45,7 @@ def test_every_recorded_name_is_kafkas_or_differs_on_purpose() -> None:
     assert {*DIFFERENCES} <= explained
 
 
-def test_every_pair_that_is_asked_was_recorded() -> None:
+def test_every_tested_pair_was_recorded() -> None:
     assert pairs() == [(rules, name) for rules, name, _ in ROWS]
     assert sum(answer is not None for _, _, answer in ROWS) > 700
 
@@ -62,6 +62,6 @@ def test_every_pair_that_is_asked_was_recorded() -> None:
         ("RULE:(?U)a/x/", "the flag U is not known"),
     ],
 )
-def test_a_rule_that_could_not_be_applied_is_refused_with_the_reason(rules: str, problem: str) -> None:
+def test_an_inapplicable_rule_is_rejected_with_the_reason(rules: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         PrincipalMapping(rules)

@@ -46,7 +46,7 @@ class Example(ScramServer):
         super().__init__(SHA_256, lambda user: kept if user == "user" else None, "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0")
 
 
-def test_the_server_answers_as_in_rfc_7677() -> None:
+def test_the_server_responds_as_in_rfc_7677() -> None:
     server = Example()
     assert server.evaluate(Example.FIRST) == Example.ANSWER
     assert server.user is None
@@ -54,7 +54,7 @@ def test_the_server_answers_as_in_rfc_7677() -> None:
     assert server.user == "user"
 
 
-def test_the_client_speaks_as_in_rfc_7677() -> None:
+def test_the_client_sends_the_messages_of_rfc_7677() -> None:
     client = ScramClient(SHA_256, "user", "rOprNGfwEbeRWgbNEkqO")
     assert client.first() == Example.FIRST
     assert client.final(client.salt("pencil", client.challenge(Example.ANSWER))) == Example.FINAL
@@ -63,7 +63,7 @@ def test_the_client_speaks_as_in_rfc_7677() -> None:
         client.finish(b"v=7rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")
 
 
-def test_the_client_speaks_as_in_rfc_5802() -> None:
+def test_the_client_sends_the_messages_of_rfc_5802() -> None:
     client = ScramClient(SHA_1, "user", "fyko+d2lbbFgONRv9qkxdawL")
     answer = b"r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,s=QSXCR+Q6sek8bf92,i=4096"
     assert client.final(client.salt("pencil", client.challenge(answer))) == (
@@ -73,7 +73,7 @@ def test_the_client_speaks_as_in_rfc_5802() -> None:
 
 
 @pytest.mark.parametrize("password", ["pencils", ""])
-def test_a_proof_of_another_password_is_refused(password: str) -> None:
+def test_a_proof_of_another_password_is_rejected(password: str) -> None:
     server = Example(password)
     server.evaluate(Example.FIRST)
     with pytest.raises(SaslRefused, match="invalid credentials with SASL mechanism SCRAM-SHA-256"):
@@ -89,7 +89,7 @@ def test_a_proof_of_another_password_is_refused(password: str) -> None:
         b"n,,n=user,r=x,tokenauth=true", b"n,a=other,n=user,r=x",
     ],
 )  # fmt: skip
-def test_what_is_no_first_message_is_refused(first: bytes) -> None:
+def test_an_invalid_first_message_is_rejected(first: bytes) -> None:
     with pytest.raises(SaslRefused):
         Example().evaluate(first)
 
@@ -97,7 +97,7 @@ def test_what_is_no_first_message_is_refused(first: bytes) -> None:
 @pytest.mark.parametrize(
     ("old", "new"), [(b"c=biws", b"c=eSws"), (b"hNlF$k0,", b"hNlF$k1,"), (b"p=dHzb", b"p="), (b",p=", b",q=")]
 )
-def test_what_is_no_final_message_is_refused(old: bytes, new: bytes) -> None:
+def test_an_invalid_final_message_is_rejected(old: bytes, new: bytes) -> None:
     server = Example()
     server.evaluate(Example.FIRST)
     with pytest.raises(SaslRefused):
@@ -109,14 +109,14 @@ def test_what_is_no_final_message_is_refused(old: bytes, new: bytes) -> None:
     [b"", b"r=other,s=QSXCR+Q6sek8bf92,i=4096", b"r=mine,s=QSXCR+Q6sek8bf92,i=4096",
      b"r=mine1,s=QSXCR+Q6sek8bf92,i=1", b"r=mine1,s=QSXCR+Q6sek8bf92,i=99999999", b"r=mine1,s=x,i=4096"],
 )  # fmt: skip
-def test_a_client_does_not_work_for_a_strange_server(answer: bytes) -> None:
+def test_a_client_rejects_an_unauthenticated_server(answer: bytes) -> None:
     with pytest.raises(SaslRefused):
         ScramClient(SHA_256, "user", "mine").challenge(answer)
 
 
 @settings(deadline=None, max_examples=15)
 @given(NAMES, NAMES, st.sampled_from(sorted(MECHANISMS)))
-def test_whatever_the_name_and_the_password_both_sides_agree(user: str, password: str, name: str) -> None:
+def test_client_and_server_agree_for_any_name_and_password(user: str, password: str, name: str) -> None:
     mechanism = MECHANISMS[name]
     server = ScramServer(mechanism, {user: credential(mechanism, password)}.get, "server")
     client = ScramClient(mechanism, user, "client")
@@ -127,7 +127,7 @@ def test_whatever_the_name_and_the_password_both_sides_agree(user: str, password
 
 
 @given(st.lists(st.binary(max_size=60) | st.sampled_from([Example.FIRST, Example.FINAL]), max_size=4))
-def test_any_messages_are_answered_or_refused(messages: list[bytes]) -> None:
+def test_any_messages_are_answered_or_rejected(messages: list[bytes]) -> None:
     server = Example()
     for message in messages:
         try:
@@ -151,14 +151,14 @@ def test_any_messages_are_answered_or_refused(messages: list[bytes]) -> None:
         (b"bob\0alice\0secret", "authorization id that is different"),
     ],
 )
-def test_plain_refuses_in_kafkas_words(message: bytes, told: str) -> None:
+def test_plain_rejects_with_kafkas_words(message: bytes, told: str) -> None:
     server = PlainServer({"alice": "secret"})
     with pytest.raises(SaslRefused, match=told):
         server.evaluate(message)
     assert server.user is None
 
 
-def test_plain_takes_name_and_password() -> None:
+def test_plain_accepts_name_and_password() -> None:
     server = PlainServer({"älice": "sécret"})
     assert server.evaluate(plain_message("älice", "sécret")) == b""
     assert server.user == "älice"
@@ -170,7 +170,7 @@ def session(session_ms_max: int = 0) -> SaslSession:
     return SaslSession(told, lambda user, mechanism: None, lambda: "nonce")
 
 
-def test_a_session_ends_and_is_renewed_by_the_same_user_and_mechanism_only() -> None:
+def test_a_session_expires_and_is_reauthenticated_only_by_the_same_user_and_mechanism() -> None:
     logged_in = session(5000)
     assert not logged_in.begin("GSSAPI", 1)
     assert logged_in.begin("PLAIN", 1)
@@ -186,7 +186,7 @@ def test_a_session_ends_and_is_renewed_by_the_same_user_and_mechanism_only() -> 
         logged_in.evaluate(plain_message("bob", "b"), 105.0, 0)
 
 
-def test_jaas_is_read_as_java_reads_it() -> None:
+def test_jaas_is_parsed_as_by_java() -> None:
     text = f"""{PLAIN_MODULE} required username="ad;min" password='p"w' user_alice="a\\"=b" serviceName=kafka ;"""
     login = parse_jaas(text)
     assert login.module == PLAIN_MODULE
@@ -200,7 +200,7 @@ def test_jaas_is_read_as_java_reads_it() -> None:
     ["", "x", "x required", "x maybe;", 'x required a="secret"', 'x required a="secret;', 'x required a "secret";',
      'x required a="1" a="2";', "x required; y required;", "= required;", 'x required a=;'],
 )  # fmt: skip
-def test_what_is_no_login_module_is_refused_without_showing_it(text: str) -> None:
+def test_an_invalid_login_module_is_rejected_without_showing_it(text: str) -> None:
     with pytest.raises(ValueError, match=r"it |option ") as refused:
         parse_jaas(text)
     assert "secret" not in str(refused.value)
@@ -212,7 +212,7 @@ VALUES = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 
 @settings(max_examples=1000 if SOAK else 100)
 @given(st.dictionaries(KEYS, VALUES, max_size=5), st.sampled_from("\"'"))
-def test_whatever_is_quoted_is_read_again(options: dict[str, str], quote: str) -> None:
+def test_any_quoted_text_is_read_back(options: dict[str, str], quote: str) -> None:
     """Backslashes and the quotation mark itself need a backslash, nothing else."""
     quoted = {
         key: quote + value.replace("\\", "\\\\").replace(quote, "\\" + quote) + quote for key, value in options.items()
@@ -222,7 +222,7 @@ def test_whatever_is_quoted_is_read_again(options: dict[str, str], quote: str) -
 
 
 @pytest.mark.parametrize("unit", ['"', "'", "\\", " ", "=", ";", "a", 'a="', 'a="b" ', '\\"', " \n"])
-def test_long_texts_are_read_or_refused_at_once(unit: str) -> None:
+def test_long_invalid_texts_are_rejected_quickly(unit: str) -> None:
     for text in (unit, "x required " + unit, 'x required a="' + unit):
         with pytest.raises(ValueError, match=r"it |option "):
             parse_jaas(text + unit * (200_000 // len(unit)))

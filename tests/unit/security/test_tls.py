@@ -70,7 +70,7 @@ STORES: dict[str, tuple[dict[str, bytes], dict[str, str]]] = {
 
 
 @pytest.mark.parametrize("name", list(STORES))
-def test_a_servers_keys_come_from(name: str) -> None:
+def test_a_server_loads_its_keys_from_each_store_type(name: str) -> None:
     files, values = STORES[name]
     server_context(loaded(files, **values))
 
@@ -86,13 +86,15 @@ def test_a_servers_keys_come_from(name: str) -> None:
         ),
     ],
 )
-def test_a_clients_trust_comes_from(files: dict[str, bytes], values: dict[str, str]) -> None:
+def test_a_client_loads_its_trusted_certificates_from_each_store_type(
+    files: dict[str, bytes], values: dict[str, str]
+) -> None:
     tls = loaded(files, is_server=False, **values)
     assert tls.check_host
     assert len(client_context(tls).get_ca_certs()) == 1
 
 
-def test_a_client_without_settings_trusts_what_the_system_trusts_and_shows_nothing() -> None:
+def test_a_client_without_settings_trusts_the_system_and_sends_no_certificate() -> None:
     tls = loaded(is_server=False)
     assert (tls.trusted, tls.certificate_chain, tls.check_host) == ("", "", True)
     assert not loaded(is_server=False, ssl_endpoint_identification_algorithm="").check_host
@@ -128,7 +130,7 @@ REFUSED: list[tuple[dict[str, bytes], dict[str, str], str]] = [
 
 
 @pytest.mark.parametrize(("files", "values", "sentence"), REFUSED)
-def test_what_cannot_be_used_is_refused_with_a_sentence(
+def test_unusable_tls_settings_are_rejected_with_one_sentence(
     files: dict[str, bytes], values: dict[str, str], sentence: str
 ) -> None:
     with pytest.raises(TlsProblem, match=sentence) as caught:
@@ -137,7 +139,7 @@ def test_what_cannot_be_used_is_refused_with_a_sentence(
     assert "PRIVATE KEY-" not in str(caught.value)
 
 
-def test_pkcs12_without_the_package_that_reads_it_is_refused_with_what_to_install(
+def test_pkcs12_without_its_package_is_rejected_with_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     real = builtins.__import__
@@ -163,7 +165,7 @@ def test_pkcs12_without_the_package_that_reads_it_is_refused_with_what_to_instal
         ("TLS_RSA_WITH_AES_128_CBC_SHA", "AES128-SHA"),
     ],
 )
-def test_javas_suites_have_openssls_names_and_openssl_knows_them(java: str, openssl: str) -> None:
+def test_java_cipher_suites_map_to_names_that_openssl_knows(java: str, openssl: str) -> None:
     assert openssl_suite(java) == openssl
     tls = loaded(**OWN, ssl_cipher_suites=java)
     assert (tls.protocols, tls.ciphers) == (("TLSv1.2",), (openssl,))
@@ -171,6 +173,6 @@ def test_javas_suites_have_openssls_names_and_openssl_knows_them(java: str, open
 
 
 @given(st.binary(max_size=200))
-def test_any_file_is_read_or_refused_with_a_sentence(content: bytes) -> None:
+def test_any_file_is_loaded_or_rejected_with_one_sentence(content: bytes) -> None:
     with pytest.raises(TlsProblem):
         loaded({"node.pem": content}, **OWN)

@@ -42,7 +42,7 @@ def endpoint(options: str = "", **changes: str) -> TokenEndpoint:
     return read_endpoint(values.get, jaas.options, TRUST)
 
 
-def test_keys_come_before_the_options_of_the_jaas_text() -> None:
+def test_config_keys_override_the_options_of_the_jaas_text() -> None:
     by_keys = read_endpoint({**URL, **CREDENTIALS, "sasl.oauthbearer.scope": "a b"}.get, {"clientId": "you"}, TRUST)
     assert (by_keys.client_id, by_keys.client_secret, by_keys.scope) == ("me", "a secret&", "a b")
     assert by_keys.tls == TlsSettings(values=TRUST, is_server=False, prefix="sasl.oauthbearer.token.endpoint.url: ")
@@ -56,7 +56,7 @@ def test_keys_come_before_the_options_of_the_jaas_text() -> None:
     assert by_keys.path is None
 
 
-def test_what_is_asked_is_the_client_credentials_grant() -> None:
+def test_the_token_request_is_the_client_credentials_grant() -> None:
     asks = read_endpoint({**URL, **CREDENTIALS, "sasl.oauthbearer.scope": "a b"}.get, {}, {})
     assert request_body(asks) == b"grant_type=client_credentials&scope=a+b"
     told = dict(request_headers(asks))
@@ -87,12 +87,14 @@ def test_a_token_in_a_file_needs_no_credentials() -> None:
         ('clientId="a" clientSecret="b"', {"sasl__login__refresh__window__factor": "3"}, "not within 0.5 and 1"),
     ],
 )
-def test_what_cannot_be_used_is_refused_with_a_sentence(options: str, changes: dict[str, str], sentence: str) -> None:
+def test_unusable_token_settings_are_rejected_with_one_sentence(
+    options: str, changes: dict[str, str], sentence: str
+) -> None:
     with pytest.raises(ValueError, match=sentence):
         endpoint(options, **changes)
 
 
-def test_the_message_is_one_that_a_server_takes() -> None:
+def test_a_server_accepts_the_clients_message() -> None:
     seen: list[str] = []
 
     def check(text: str) -> Token:
@@ -104,7 +106,7 @@ def test_the_message_is_one_that_a_server_takes() -> None:
     assert (seen, server.user) == (["a.b.c"], "alice")
 
 
-def test_the_answer_holds_an_access_token_or_an_id_token() -> None:
+def test_the_token_response_has_an_access_token_or_an_id_token() -> None:
     assert token_in_answer(200, b'{"access_token": "a.b.c", "id_token": "x"}') == "a.b.c"
     assert token_in_answer(201, b'{"id_token": "d.e.f"}') == "d.e.f"
 
@@ -122,7 +124,7 @@ def test_the_answer_holds_an_access_token_or_an_id_token() -> None:
         (200, b"[" * 100_000, "no access_token", True),
     ],
 )
-def test_an_answer_without_a_token_is_told(status: int, body: bytes, sentence: str, is_final: bool) -> None:
+def test_a_token_response_without_a_token_is_reported(status: int, body: bytes, sentence: str, is_final: bool) -> None:
     with pytest.raises(NoToken, match=sentence) as caught:
         token_in_answer(status, body)
     assert caught.value.is_final == is_final
@@ -132,7 +134,7 @@ def part(value: object) -> str:
     return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
 
 
-def test_a_token_is_read_without_being_checked() -> None:
+def test_a_token_is_read_without_validation() -> None:
     text = authority().sign(NOW, sub=" alice ")
     read = read_token(f"{text}\n", "sub", NOW * 1000)
     assert read == ClientToken(text=text, subject="alice", issued_at_ms=NOW * 1000, expires_at_ms=(NOW + 300) * 1000)
@@ -154,7 +156,7 @@ def test_a_token_is_read_without_being_checked() -> None:
         (f"e30.{part({'sub': 'a', 'exp': NOW})}.x", "has expired already"),
     ],
 )
-def test_what_is_no_token_is_told(text: str, sentence: str) -> None:
+def test_an_invalid_token_is_reported(text: str, sentence: str) -> None:
     with pytest.raises(NoToken, match=sentence):
         read_token(text, "sub", NOW * 1000)
 
@@ -169,12 +171,12 @@ def test_what_is_no_token_is_told(text: str, sentence: str) -> None:
         (400, 0.0, 100),
     ],
 )
-def test_a_token_is_due_as_kafka_reckons(lives: int, chance: float, due: int) -> None:
+def test_the_refresh_time_of_a_token_equals_kafkas(lives: int, chance: float, due: int) -> None:
     token = ClientToken(text="", subject="a", issued_at_ms=0, expires_at_ms=lives * 1000)
     assert due_at_ms(token, RefreshRules(), 0, chance) == due * 1000
 
 
-def test_a_token_that_is_nearly_due_when_it_comes_is_kept_for_a_while() -> None:
+def test_a_new_token_close_to_its_refresh_time_is_kept_for_a_while() -> None:
     token = ClientToken(text="", subject="a", issued_at_ms=0, expires_at_ms=3_600_000)
     assert due_at_ms(token, RefreshRules(), 3_200_000, 0.0) == 3_260_000
     unknown: dict[str, Any] = {"text": "", "subject": "a", "issued_at_ms": None}

@@ -43,7 +43,7 @@ def server(rules: TokenRules = RULES) -> OAuthBearerServer:
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256"])
-def test_a_token_of_the_authority_is_taken(algorithm: str) -> None:
+def test_a_token_of_the_authority_is_accepted(algorithm: str) -> None:
     end = NOW + 300
     expected = Token(
         subject="alice", expires_at_ms=end * 1000, taken_until_ms=(end + 30) * 1000, scopes=("read", "write")
@@ -52,7 +52,7 @@ def test_a_token_of_the_authority_is_taken(algorithm: str) -> None:
     assert check(token(algorithm=algorithm, scope="read write", header={})) == expected
 
 
-def test_claims_have_the_names_that_are_configured() -> None:
+def test_claims_have_the_configured_names() -> None:
     rules = TokenRules(subject_claim="client_id", scope_claim="scp")
     found = check(token(aud=None, client_id=" kate ", scp=["a", 1, "b"]), rules)
     assert (found.subject, found.scopes) == ("kate", ("a", "b"))
@@ -78,24 +78,24 @@ def test_claims_have_the_names_that_are_configured() -> None:
         ({"sub": "  "}, "no subject"),
     ],
 )
-def test_a_token_that_says_the_wrong_thing_is_refused(claims: dict[str, Any], reason: str | None) -> None:
+def test_a_token_with_a_wrong_claim_is_rejected(claims: dict[str, Any], reason: str | None) -> None:
     with pytest.raises(TokenRefused, match=reason):
         check(token(**claims))
 
 
-def test_clocks_may_differ_by_the_skew() -> None:
+def test_clocks_can_differ_by_the_allowed_skew() -> None:
     assert check(token(exp=NOW - 29, iat=NOW - 60)).subject == check(token(nbf=NOW + 30)).subject
     with pytest.raises(TokenRefused, match="expired"):
         check(token(exp=NOW - 29, iat=0), TokenRules(audiences=("kafka",), clock_skew_seconds=0))
 
 
-def test_a_token_for_somebody_is_refused_where_no_audience_is_expected() -> None:
+def test_a_token_with_an_audience_is_rejected_where_none_is_expected() -> None:
     assert check(token(aud=None), TokenRules()).subject == "alice"
     with pytest.raises(TokenRefused, match="another audience"):
         check(token(), TokenRules())
 
 
-def test_unsigned_and_foreign_tokens_are_refused() -> None:
+def test_unsigned_and_foreign_tokens_are_rejected() -> None:
     good = token()
     header, claims, signature = good.split(".")
     shared = jwt.encode({"sub": "alice", "exp": NOW + 9, "iat": NOW}, "x" * 64, "HS256")
@@ -133,7 +133,7 @@ def test_unsigned_and_foreign_tokens_are_refused() -> None:
         ),
     )
 )
-def test_whatever_comes_is_a_refused_login_and_nothing_worse(text: str) -> None:
+def test_any_text_as_a_token_is_only_a_rejected_login(text: str) -> None:
     good = token()
     if text == good:
         return
@@ -156,7 +156,7 @@ CLAIM = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_si
 
 
 @given(st.dictionaries(st.sampled_from(["sub", "exp", "iat", "nbf", "iss", "aud", "scope"]), CLAIM))
-def test_whatever_the_authority_signs_is_a_login_or_a_refused_one(claims: dict[str, Any]) -> None:
+def test_any_signed_claims_are_a_login_or_a_rejected_one(claims: dict[str, Any]) -> None:
     payload = json.dumps(claims).encode()
     text = jwt.PyJWS().encode(payload, authority().curve, "ES256", {"kid": "second"})
     try:
@@ -167,7 +167,7 @@ def test_whatever_the_authority_signs_is_a_login_or_a_refused_one(claims: dict[s
     assert found.subject == claims["sub"].strip()
 
 
-def test_another_scheme_is_refused() -> None:
+def test_another_scheme_is_rejected() -> None:
     """Kafka closes the connection without an answer."""
     with pytest.raises(SaslRefused, match="invalid credentials"):
         server().evaluate(b"n,,\x01auth=Basic abc\x01\x01")
@@ -176,7 +176,7 @@ def test_another_scheme_is_refused() -> None:
 @given(
     st.binary(max_size=100) | st.recursive(st.none() | st.text() | st.integers(), st.lists).map(part).map(str.encode)
 )
-def test_a_first_message_is_read_or_refused(data: bytes) -> None:
+def test_a_first_message_is_parsed_or_rejected(data: bytes) -> None:
     for text in (data, b"n,," + data, b"n,,\x01auth=" + data + b"\x01\x01", message("x") + data):
         try:
             assert server().evaluate(text) == INVALID_TOKEN.encode()
@@ -184,7 +184,7 @@ def test_a_first_message_is_read_or_refused(data: bytes) -> None:
             assert "invalid credentials with SASL mechanism OAUTHBEARER" in str(refused)  # noqa: PT017
 
 
-def test_the_exchange_is_kafkas() -> None:
+def test_the_exchange_equals_kafkas() -> None:
     taken = server()
     assert taken.evaluate(message(token())) == b""
     assert (taken.user, taken.expires_at_ms) == ("alice", (NOW + 300) * 1000)
@@ -210,12 +210,12 @@ def test_the_exchange_is_kafkas() -> None:
         (b'{"keys": [1, {"kty": "oct", "k": "AAAA"}, {"kty": "RSA", "n": "!", "e": 5}]}', "no public key"),
     ],
 )
-def test_a_document_without_keys_is_refused(document: bytes, reason: str) -> None:
+def test_a_key_document_without_keys_is_rejected(document: bytes, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         parse_jwks(document)
 
 
-def test_keys_that_cannot_be_trusted_are_passed_over() -> None:
+def test_untrustworthy_keys_are_skipped() -> None:
     entries = json.loads(authority().jwks)["keys"]
     weak = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(rsa.generate_private_key(65_537, 1024).public_key()))
     private = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(authority().rsa))

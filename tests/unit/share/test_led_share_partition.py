@@ -54,7 +54,7 @@ def accept(first: int, last: int) -> list[Acknowledgement]:
     return [Acknowledgement(first, last, [ACCEPT])]
 
 
-def test_a_group_that_has_not_begun_begins_where_its_settings_say() -> None:
+def test_a_new_group_starts_where_its_settings_say() -> None:
     async def scenario() -> None:
         assert (await led(Coordinator(ReadState(0, NO_OFFSET, ())))).window.start_offset == 100
         assert (await led(Coordinator(ReadState(0, 4, ())))).window.start_offset == 4
@@ -62,7 +62,7 @@ def test_a_group_that_has_not_begun_begins_where_its_settings_say() -> None:
     run(scenario)
 
 
-def test_an_acknowledgement_is_answered_once_it_is_durable_and_the_record_is_nobodys_meanwhile() -> None:
+def test_an_acknowledgement_is_answered_once_durable_and_its_record_stays_unavailable_meanwhile() -> None:
     async def scenario() -> None:
         coordinator = Coordinator()
         partition = await led(coordinator)
@@ -90,7 +90,7 @@ def test_an_acknowledgement_is_answered_once_it_is_durable_and_the_record_is_nob
     run(scenario)
 
 
-def test_what_comes_during_a_write_is_written_together_afterwards() -> None:
+def test_acknowledgements_during_a_write_are_written_together_afterwards() -> None:
     async def scenario() -> None:
         coordinator = Coordinator()
         partition = await led(coordinator)
@@ -108,7 +108,7 @@ def test_what_comes_during_a_write_is_written_together_afterwards() -> None:
     run(scenario)
 
 
-def test_a_write_that_fails_leaves_the_records_to_their_member_who_may_try_again() -> None:
+def test_a_failed_write_leaves_the_records_with_their_member_for_a_retry() -> None:
     async def scenario() -> None:
         coordinator = Coordinator()
         partition = await led(coordinator)
@@ -125,7 +125,7 @@ def test_a_write_that_fails_leaves_the_records_to_their_member_who_may_try_again
 
 
 @pytest.mark.parametrize("code", [ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH])
-def test_a_leader_that_is_fenced_gives_no_more_records_away(code: int) -> None:
+def test_a_fenced_leader_acquires_no_more_records(code: int) -> None:
     async def scenario() -> None:
         coordinator, told = Coordinator(), list[str]()
         partition = await led(coordinator, lambda: told.append("changed"))
@@ -146,7 +146,7 @@ def test_a_leader_that_is_fenced_gives_no_more_records_away(code: int) -> None:
     run(scenario)
 
 
-def test_a_request_that_is_cancelled_takes_nobody_elses_acknowledgement_with_it() -> None:
+def test_a_cancelled_request_does_not_cancel_the_acknowledgements_of_others() -> None:
     async def scenario() -> None:
         coordinator = Coordinator()
         partition = await led(coordinator)
@@ -176,7 +176,7 @@ def test_a_request_that_is_cancelled_takes_nobody_elses_acknowledgement_with_it(
     run(scenario)
 
 
-def test_a_lock_that_expires_makes_its_records_available_and_says_so() -> None:
+def test_an_expired_lock_makes_its_records_available_and_reports_it() -> None:
     async def scenario() -> None:
         coordinator, told = Coordinator(), list[str]()
         partition = await led(coordinator, lambda: told.append("changed"))
@@ -193,7 +193,7 @@ def test_a_lock_that_expires_makes_its_records_available_and_says_so() -> None:
     run(scenario)
 
 
-def test_records_of_aborted_transactions_are_given_to_nobody() -> None:
+def test_records_of_aborted_transactions_are_not_delivered() -> None:
     async def scenario() -> None:
         partition = await led(Coordinator())
         assert partition.acquire("a", 0, BATCH, 10, aborted=[(0, 1), (4, 5)]) == [(2, 3, 1), (6, 9, 1)]
@@ -204,7 +204,7 @@ def test_records_of_aborted_transactions_are_given_to_nobody() -> None:
     run(scenario)
 
 
-def test_a_leader_that_resigns_answers_those_who_wait() -> None:
+def test_a_resigning_leader_answers_waiting_requests() -> None:
     async def scenario() -> None:
         coordinator = Coordinator()
         partition = await led(coordinator)

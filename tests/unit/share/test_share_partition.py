@@ -177,7 +177,7 @@ class Lives:
 
 @given(st.data())
 @settings(max_examples=150)
-def test_members_hold_release_and_settle_records_as_a_model_of_single_records_says(data: st.DataObject) -> None:
+def test_members_acquire_release_and_accept_records_as_in_a_model_of_single_records(data: st.DataObject) -> None:
     lives = Lives(data)
     steps = (lives.acquire, lives.settle, lives.end_change, lives.expire, lives.leave, lives.lose_log)
     for _ in range(data.draw(st.integers(1, 25))):
@@ -185,7 +185,7 @@ def test_members_hold_release_and_settle_records_as_a_model_of_single_records_sa
         agree(lives.partition, lives.model)
 
 
-def test_what_was_stored_is_taken_up_by_the_next_leader() -> None:
+def test_the_next_leader_loads_the_stored_state() -> None:
     partition = SharePartition(
         10, [Stored(10, 11, ACKNOWLEDGED, 1), Stored(14, 15, AVAILABLE, 2), Stored(16, 16, ARCHIVED, 3)]
     )
@@ -209,7 +209,7 @@ def test_no_more_records_are_locked_than_the_group_allows() -> None:
     assert partition.acquire("b", 5, [(5, 29)], 100, LIMITS, 0) == [(5, 9, 2)]
 
 
-def test_a_record_that_was_released_too_often_is_archived() -> None:
+def test_a_record_released_too_often_is_archived() -> None:
     partition = SharePartition(0)
     for number in range(1, LIMITS.delivery_count_max + 1):
         assert partition.acquire("a", 0, [(0, 0)], 1, LIMITS, 0) == [(0, 0, number)]
@@ -231,7 +231,7 @@ def test_a_record_that_was_released_too_often_is_archived() -> None:
         [Acknowledgement(-1, 0, [ACCEPT])],
     ],
 )
-def test_a_malformed_acknowledgement_is_refused_and_settles_nothing(acknowledgements: list[Acknowledgement]) -> None:
+def test_a_malformed_acknowledgement_is_rejected_and_changes_no_record(acknowledgements: list[Acknowledgement]) -> None:
     partition = SharePartition(0)
     partition.acquire("a", 0, [(0, 9)], 10, LIMITS, 0)
     before = partition.tiles()
@@ -241,7 +241,7 @@ def test_a_malformed_acknowledgement_is_refused_and_settles_nothing(acknowledgem
     assert partition.tiles() == before
 
 
-def test_one_record_that_the_member_does_not_hold_refuses_the_whole_acknowledgement() -> None:
+def test_one_record_not_acquired_by_the_member_rejects_the_whole_acknowledgement() -> None:
     partition = SharePartition(0)
     partition.acquire("a", 0, [(0, 4)], 5, LIMITS, 0)
     partition.acquire("b", 5, [(5, 9)], 5, LIMITS, 0)
@@ -264,7 +264,7 @@ def test_locks_are_renewed_only_if_the_group_allows_it() -> None:
     assert [each[:2] for each in partition.expire(100, LIMITS).stored] == [(3, 4)]
 
 
-def test_a_hundred_thousand_single_records_in_flight_take_ten_megabytes() -> None:
+def test_a_hundred_thousand_single_records_in_flight_use_ten_megabytes() -> None:
     window = SharePartition(0)
     limits = Limits(record_locks_max=100_000)
     window.acquire("a", 0, [(0, 99_999)], 100_000, limits, 0)

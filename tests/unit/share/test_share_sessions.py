@@ -30,7 +30,7 @@ def code(action: object, *args: object, **kwargs: object) -> int:
     return refused.value.code
 
 
-def test_requests_name_only_what_changes_and_the_epoch_rises_with_each() -> None:
+def test_requests_name_only_changes_and_each_raises_the_session_epoch() -> None:
     sessions = ShareSessions(10)
     session = fetch(sessions, 0, ONE, TWO)
     assert session is not None
@@ -41,7 +41,7 @@ def test_requests_name_only_what_changes_and_the_epoch_rises_with_each() -> None
     assert list(session.partitions) == [TWO, THREE]
 
 
-def test_a_request_of_another_epoch_is_refused_and_changes_nothing() -> None:
+def test_a_request_of_another_epoch_is_rejected_and_changes_nothing() -> None:
     sessions = ShareSessions(10)
     session = fetch(sessions, 0, ONE)
     assert session is not None
@@ -52,20 +52,20 @@ def test_a_request_of_another_epoch_is_refused_and_changes_nothing() -> None:
     assert (list(session.partitions), session.epoch) == ([ONE], 1)
 
 
-def test_a_member_without_a_session_is_told_so() -> None:
+def test_a_request_without_a_session_gets_an_error() -> None:
     sessions = ShareSessions(10)
     for epoch in (1, FINAL_EPOCH):
         assert code(fetch, sessions, epoch) == ErrorCode.SHARE_SESSION_NOT_FOUND
         assert code(sessions.acknowledge, A, epoch) == ErrorCode.SHARE_SESSION_NOT_FOUND
 
 
-def test_a_first_request_acknowledges_nothing() -> None:
+def test_a_first_request_with_acknowledgements_is_rejected() -> None:
     sessions = ShareSessions(10)
     assert code(fetch, sessions, 0, ONE, acknowledges=True) == ErrorCode.INVALID_REQUEST
     assert len(sessions) == 0
 
 
-def test_a_session_that_begins_again_takes_the_place_of_the_earlier_one() -> None:
+def test_a_restarted_session_replaces_the_earlier_one() -> None:
     sessions = ShareSessions(1)
     fetch(sessions, 0, ONE)
     again = fetch(sessions, 0, TWO)
@@ -87,7 +87,7 @@ def test_the_sessions_of_a_connection_end_with_it() -> None:
     assert len(sessions) == 1
 
 
-def test_partitions_that_had_records_wait_for_the_others() -> None:
+def test_partitions_that_had_records_go_behind_the_others() -> None:
     session = ShareSession("c1", (ONE, TWO, THREE))
     session.served([ONE])
     assert list(session.partitions) == [TWO, THREE, ONE]

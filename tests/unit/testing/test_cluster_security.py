@@ -26,7 +26,7 @@ def secured(security: Any, directory: Path, users: Any = None) -> ClusterSecurit
 
 
 @pytest.mark.parametrize("security", ["plain", "tls", "sasl_plaintext", "sasl_ssl"])
-def test_our_own_clients_and_sparks_read_the_same_from_their_settings(security: Any, tmp_path: Path) -> None:
+def test_our_own_clients_and_spark_read_the_same_from_their_settings(security: Any, tmp_path: Path) -> None:
     cluster = secured(security, tmp_path)
     user = None if security == "plain" else "admin"
     java = cluster.client_settings("java", BOOTSTRAP, user)
@@ -43,7 +43,7 @@ def test_our_own_clients_and_sparks_read_the_same_from_their_settings(security: 
         assert bool(read.tls.private_key) == (security == "tls")
 
 
-def test_clients_of_other_languages_get_the_names_that_are_theirs(tmp_path: Path) -> None:
+def test_clients_of_other_languages_get_settings_with_their_own_names(tmp_path: Path) -> None:
     logins = secured("sasl_ssl", tmp_path / "logins")
     assert logins.client_settings("librdkafka", BOOTSTRAP, "alice") == {
         "bootstrap.servers": BOOTSTRAP,
@@ -74,7 +74,7 @@ def test_clients_of_other_languages_get_the_names_that_are_theirs(tmp_path: Path
     }
 
 
-def test_keys_are_made_once_and_nobody_else_may_read_them(tmp_path: Path) -> None:
+def test_keys_are_created_once_and_readable_only_by_their_owner(tmp_path: Path) -> None:
     first, second = secured("tls", tmp_path / "1"), secured("tls", tmp_path / "2")
     assert first.tls == second.tls
     assert {path.name: path.read_text() for path in (tmp_path / "1").iterdir()} == {
@@ -143,13 +143,15 @@ def test_keys_are_made_once_and_nobody_else_may_read_them(tmp_path: Path) -> Non
         ),
     ],
 )
-def test_a_mistake_is_told_in_a_sentence(mistake: Callable[[], object], kind: type[Exception], sentence: str) -> None:
+def test_invalid_security_settings_are_reported_in_one_sentence(
+    mistake: Callable[[], object], kind: type[Exception], sentence: str
+) -> None:
     with pytest.raises(kind) as caught:
         mistake()
     assert str(caught.value) == sentence
 
 
-def test_certificates_without_the_package_that_makes_them_are_refused_with_what_to_install(
+def test_certificates_without_their_package_are_rejected_with_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric", None)

@@ -60,7 +60,7 @@ def has(universe: Universe, name: str) -> bool:
     return universe.world_for(NODE).files.exists(f"{MORE}/{name}")
 
 
-def test_descriptors_run_out_for_a_while() -> None:
+def test_file_descriptors_run_out_temporarily() -> None:
     async def story(universe: Universe, scene: Scene) -> None:
         bit = strike(disk_faults.no_descriptors, scene)
         assert not bit()
@@ -75,7 +75,7 @@ def test_descriptors_run_out_for_a_while() -> None:
 
 
 @pytest.mark.parametrize("fault", [disk_faults.bad_sectors, disk_faults.broken_disk])
-def test_a_broken_disk_ends_the_process_when_it_is_mended(fault: Act) -> None:
+def test_a_broken_disk_ends_the_process_when_it_is_repaired(fault: Act) -> None:
     async def story(universe: Universe, scene: Scene) -> None:
         bit = strike(fault, scene, lambda bit: fails(universe, errno.EIO))
         assert bit()
@@ -87,7 +87,7 @@ def test_a_broken_disk_ends_the_process_when_it_is_mended(fault: Act) -> None:
     play(story, is_spare=False)
 
 
-def test_a_disk_that_nobody_met_broken_ends_no_process() -> None:
+def test_a_disk_that_no_process_found_broken_ends_no_process() -> None:
     async def story(universe: Universe, scene: Scene) -> None:
         bit = strike(disk_faults.broken_disk, scene)
         await universe.sleep(disk_faults.MENDED_SECONDS_MAX)
@@ -116,7 +116,7 @@ def test_one_disk_of_a_run_is_replaced_by_an_empty_one() -> None:
     play(story)
 
 
-def test_no_disk_is_replaced_that_nobody_else_could_make_up_for() -> None:
+def test_no_disk_is_replaced_whose_data_no_other_replica_has() -> None:
     async def story(universe: Universe, scene: Scene) -> None:
         for seed in range(10):
             disk_faults.broken_disk(scene, random.Random(seed), NODE)
@@ -127,7 +127,7 @@ def test_no_disk_is_replaced_that_nobody_else_could_make_up_for() -> None:
     play(story, is_spare=False)
 
 
-def test_healing_mends_at_once_and_brings_the_directory_back() -> None:
+def test_healing_repairs_the_disk_immediately_and_brings_the_directory_back() -> None:
     async def story(universe: Universe, scene: Scene) -> None:
         disk_faults.broken_disk(scene, random.Random(1), NODE)
         assert fails(universe, errno.EIO)
@@ -141,7 +141,7 @@ def test_healing_mends_at_once_and_brings_the_directory_back() -> None:
     play(story)
 
 
-def test_what_a_failed_sync_lost_is_gone_with_the_process() -> None:
+def test_data_of_a_failed_sync_is_lost_with_the_process() -> None:
     async def story(universe: Universe, scene: Scene) -> None:
         files, disk = universe.world_of(NODE).files, universe.disk(NODE)
         file = files.open("/x.log", create=True)
@@ -157,7 +157,7 @@ def test_what_a_failed_sync_lost_is_gone_with_the_process() -> None:
     play(story)
 
 
-def test_a_dripping_disk_makes_threads_wait_and_not_beyond_its_end() -> None:
+def test_a_slow_disk_delays_threads_but_not_beyond_its_end() -> None:
     async def story(universe: Universe, scene: Scene) -> None:
         bit = strike(disk_faults.dripping_disk, scene)
         world, began = universe.world_of(NODE), universe.time.now

@@ -34,13 +34,13 @@ def packets(kind: str) -> Callable[[Universe], None]:
 @pytest.mark.parametrize(
     ("fault", "kind"), [(isolate, "cut"), (half_open, "forgotten"), (lossy_network, "stall"), (slow_network, "slow")]
 )
-def test_what_happens_between_other_nodes_counts_for_them(fault: Act, kind: str) -> None:
+def test_packets_between_other_nodes_count_for_those_nodes(fault: Act, kind: str) -> None:
     assert not bitten_by_others(fault, "1", packets(kind))
     assert bitten_by_others(fault, "3", packets(kind))
     assert bitten_by_others(fault, "4", packets(kind))
 
 
-def test_a_cut_between_two_has_bitten_if_those_two_met_it() -> None:
+def test_a_partition_between_two_nodes_took_effect_if_they_met_it() -> None:
     universe = Universe(1)
     scene = Scene(universe, ("1", "2"), lambda name: False, lambda name: Directories(("/data",)))
     bit = cut(scene, random.Random(3), "1")  # The other is drawn: node 2 or the clients.
@@ -51,7 +51,7 @@ def test_a_cut_between_two_has_bitten_if_those_two_met_it() -> None:
     assert bit()
 
 
-def test_each_failing_sync_has_bitten_for_itself() -> None:
+def test_each_failing_sync_counts_its_own_effect() -> None:
     universe = Universe(1)
     scene = Scene(universe, NODES, lambda name: False, lambda name: Directories(("/data",)))
 
@@ -67,7 +67,7 @@ def test_each_failing_sync_has_bitten_for_itself() -> None:
     assert sorted(universe.run(main)) == [False, True]
 
 
-def test_a_slow_network_has_bitten_once_a_packet_was_late() -> None:
+def test_a_slow_network_took_effect_once_a_packet_was_late() -> None:
     universe = Universe(1)
     scene = Scene(universe, NODES, lambda name: False, lambda name: Directories(("/data",)))
     hosts = {name: universe.host(name) for name in NODES}
@@ -80,7 +80,7 @@ def test_a_slow_network_has_bitten_once_a_packet_was_late() -> None:
     assert bit()
 
 
-def test_a_strange_clock_has_bitten_once_the_node_was_told_its_time() -> None:
+def test_a_strange_clock_took_effect_once_the_node_read_it() -> None:
     universe = Universe(1)
     scene = Scene(universe, NODES, lambda name: False, lambda name: Directories(("/data",)))
     worlds = {name: universe.world_for(name) for name in NODES}

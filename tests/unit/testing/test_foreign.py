@@ -19,7 +19,7 @@ from kraft.testing.foreign.values import Futures, decode, encode
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
 
 
-def test_values_come_back_as_they_were() -> None:
+def test_values_are_returned_unchanged_from_the_client_process() -> None:
     error = KafkaError(KafkaError._TIMED_OUT, "late", retriable=True, txn_requires_abort=True)
     back: Any = decode(encode([b"\x00\xff", {"a": (1, None)}, TopicPartition("t", 1, 2), error, ["bytes", "a"]]))
     assert back[:2] == [b"\x00\xff", {"a": (1, None)}]
@@ -31,7 +31,7 @@ def test_values_come_back_as_they_were() -> None:
     assert (topic.topic, topic.num_partitions, topic.replication_factor, topic.config) == ("t", 3, 2, {"a": "b"})
 
 
-def test_a_message_comes_with_all_that_its_readers_tell() -> None:
+def test_a_message_is_returned_with_the_results_of_all_its_accessors() -> None:
     headers = [("a", b"1"), ("b", None)]
     told = {
         "topic": "t",
@@ -47,7 +47,7 @@ def test_a_message_comes_with_all_that_its_readers_tell() -> None:
     assert (back.headers(), back.error()) == (headers, None)
 
 
-def test_enumerators_and_results_of_futures_come_back_as_such() -> None:
+def test_enumerators_and_results_of_futures_are_returned_as_such() -> None:
     assert decode(encode(ConsumerGroupState.EMPTY)) is ConsumerGroupState.EMPTY
     made: Any = decode(encode(Futures({"a": ("ok", 1), "b": ("error", ValueError("no"))})))
     assert made["a"].result() == 1
@@ -55,7 +55,7 @@ def test_enumerators_and_results_of_futures_come_back_as_such() -> None:
         made["b"].result()
 
 
-def test_an_object_without_a_type_here_comes_as_its_attributes() -> None:
+def test_an_object_of_an_unknown_type_is_returned_as_its_attributes() -> None:
     assert decode(encode(SimpleNamespace(id=3, _hidden=1))).id == 3
 
 
@@ -67,7 +67,7 @@ def test_callbacks_run_within_the_next_call() -> None:
     assert told == [("_MSG_TIMED_OUT", b"value")]
 
 
-def test_what_the_client_raises_is_raised_here() -> None:
+def test_an_exception_of_the_client_is_raised_here() -> None:
     consumer = Consumer({**NOWHERE, "group.id": "g"})
     with pytest.raises(KafkaException) as raised:
         consumer.committed([TopicPartition("t", 0)], timeout=0.01)
@@ -78,7 +78,7 @@ def test_what_the_client_raises_is_raised_here() -> None:
         admin.create_topics([NewTopic("t", 1, 1)], request_timeout=0.1)["t"].result()
 
 
-def test_a_client_that_nobody_refers_to_is_released() -> None:
+def test_an_unreferenced_client_is_released() -> None:
     process = ForeignProcess()
     producer = Producer(NOWHERE, process=process)
     number = producer._number
@@ -91,14 +91,14 @@ def test_a_client_that_nobody_refers_to_is_released() -> None:
     process.close()
 
 
-def test_a_thread_has_a_new_process_after_one_that_ended() -> None:
+def test_a_thread_gets_a_new_process_after_the_old_one_ended() -> None:
     first = PROCESSES.of_thread()
     assert PROCESSES.of_thread() is first
     first.close()
     assert PROCESSES.of_thread() is not first
 
 
-def test_a_call_that_is_not_answered_ends_the_process_and_keeps_its_stacks() -> None:
+def test_an_unanswered_call_ends_the_process_and_keeps_its_stacks() -> None:
     asked = ForeignProcess("tests.unit.testing.deaf_program")
     with pytest.raises(Hung, match="position was not answered within 1 s") as raised:
         asked.ask(1, "position", (), {}, 1.0)
@@ -111,7 +111,7 @@ def test_a_call_that_is_not_answered_ends_the_process_and_keeps_its_stacks() -> 
         asked.ask(1, "position", (), {}, 1.0)
 
 
-def test_a_process_that_ends_is_told() -> None:
+def test_the_end_of_a_client_process_is_reported() -> None:
     producer = Producer(NOWHERE)
     os.kill(producer.process._process.pid, signal.SIGSEGV)
     with pytest.raises(ClientDied, match="ended in poll with -11"):

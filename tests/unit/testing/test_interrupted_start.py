@@ -26,7 +26,7 @@ class Endless:
         pass
 
 
-def test_a_start_that_is_interrupted_leaves_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_start_leaves_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before, endless = threading.active_count(), Endless()
     cluster = ClusterThread(1, tmp_path)
     monkeypatch.setattr(cluster, "_cluster", endless)

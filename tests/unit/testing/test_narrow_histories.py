@@ -229,5 +229,5 @@ def test_a_narrow_violation_is_found(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", LEGAL)
-def test_what_looks_alike_and_is_legal_is_no_finding(case: str) -> None:
+def test_a_similar_but_legal_history_is_no_finding(case: str) -> None:
     assert check(History(LEGAL[case]())) == []

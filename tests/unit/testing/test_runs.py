@@ -35,7 +35,7 @@ def test_a_cluster_run_without_an_acknowledged_commit_counts_for_nothing() -> No
 
 
 @pytest.mark.parametrize("asked", [False, True])
-def test_a_node_that_ends_without_being_asked_is_a_finding(monkeypatch: pytest.MonkeyPatch, asked: bool) -> None:
+def test_a_node_that_ends_unasked_is_a_finding(monkeypatch: pytest.MonkeyPatch, asked: bool) -> None:
     async def ends(config: object, world: object, *, task_status: trio.TaskStatus[Any]) -> None:
         stopped = trio.Event()
         task_status.started(SimpleNamespace(begin_shutdown=stopped.set))
@@ -69,7 +69,7 @@ def test_a_node_that_ends_without_being_asked_is_a_finding(monkeypatch: pytest.M
         ("sync", ValueError("no disk's"), False),
     ],
 )
-def test_a_node_may_end_only_by_what_its_disk_refused_it_in_this_life(
+def test_a_node_may_end_only_by_an_error_of_its_disk_in_this_life(
     fault: str, error: Exception, explained: bool
 ) -> None:
     """The disk is aimed at; whether the process meets that is another matter."""

@@ -23,11 +23,11 @@ class NewLeader:
         return 3, 7
 
 
-def test_a_new_leader_is_asked_until_it_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_leader_is_polled_until_it_reports_its_high_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kraft.testing.watermarks.PAUSE_SECONDS", 0.0)
     assert watermarks(cast(Consumer, NewLeader(1)), "t", 0, 60.0) == (3, 7)
 
 
-def test_a_leader_that_never_tells_is_an_error_in_the_end() -> None:
+def test_a_leader_that_never_reports_its_high_watermark_is_an_error() -> None:
     with pytest.raises(KafkaException, match="OFFSET_NOT_AVAILABLE"):
         watermarks(cast(Consumer, NewLeader(1)), "t", 0, 0.0)

@@ -39,7 +39,7 @@ def unasked(text: str) -> list[str]:
     return sorted(name for name in needed if f'"{name}"' not in text)
 
 
-def test_every_file_asks_for_what_it_runs() -> None:
+def test_every_test_file_requires_the_capabilities_it_uses() -> None:
     missing = {
         str(file.relative_to(ROOT)): names
         for file in (ROOT / "tests").rglob("test_*.py")
@@ -49,13 +49,13 @@ def test_every_file_asks_for_what_it_runs() -> None:
     assert set(NEEDS.values()) <= set(CAPABILITIES)
 
 
-def test_a_file_that_does_not_ask_is_caught() -> None:
+def test_a_test_file_that_does_not_require_its_capability_is_caught() -> None:
     text = "from jepsen.java.kafka import tool\n"
     assert unasked(text) == ["mvn"]
     assert unasked(text + 'require_capability("mvn")\n') == []
 
 
-def test_what_is_checked_out_is_unknown_without_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_checked_out_commit_is_unknown_without_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert commit() == commit(short=True) == ""
     assert len(set(standard_seeds(40))) == 40

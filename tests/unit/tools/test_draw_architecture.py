@@ -9,15 +9,15 @@ from kraft._tools.draw_architecture import HEIGHT, TARGET, WIDTH, drawing, missi
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def test_the_committed_drawing_is_what_the_script_draws() -> None:
+def test_the_committed_drawing_equals_the_output_of_the_script() -> None:
     assert TARGET.read_text(encoding="utf-8") == drawing(), "run python -m kraft._tools.draw_architecture"
 
 
-def test_every_package_that_is_drawn_exists() -> None:
+def test_every_drawn_package_exists() -> None:
     assert missing_packages() == []
 
 
-def test_nothing_is_drawn_outside_the_canvas_and_no_box_covers_another() -> None:
+def test_no_box_is_outside_the_canvas_or_covers_another() -> None:
     boxes = [
         tuple(int(box.get(side, "0")) for side in ("x", "y", "width", "height"))
         for box in ElementTree.fromstring(drawing()).iter(f"{SVG}rect")

@@ -34,7 +34,7 @@ def test_the_longest_file_is_first_and_its_tests_keep_their_order() -> None:
     ]
 
 
-def test_files_that_share_a_jvm_are_one_unit_whose_length_is_their_sum() -> None:
+def test_files_that_share_a_jvm_are_one_unit_with_the_sum_of_their_lengths() -> None:
     given = items("long.py::a", f"{SPARK}.py::a", f"{SPARK}_jobs.py::b", f"{SPARK}_jobs.py::a", f"{SPARK}.py::b")
     ordered = longest_first(given, {"long.py": 10.0, f"{SPARK}.py": 4.0, f"{SPARK}_jobs.py": 8.0})
     assert [item.nodeid.removeprefix(SPARK) for item in ordered] == [
@@ -47,7 +47,7 @@ def test_files_that_share_a_jvm_are_one_unit_whose_length_is_their_sum() -> None
     assert {unit_of(item.nodeid) for item in given} == {SPARK, "long.py"}
 
 
-def test_what_a_run_measured_comes_before_what_is_kept_in_the_tree() -> None:
+def test_measured_durations_override_those_kept_in_the_tree() -> None:
     cache = Cache()
     durations = Durations(config(cache))
     file = next(iter(json.loads(KEPT.read_text())))
@@ -59,7 +59,7 @@ def test_what_a_run_measured_comes_before_what_is_kept_in_the_tree() -> None:
     assert seconds_of_files(config(None))[file] > 1.2
 
 
-def test_a_run_of_some_tests_of_a_file_says_nothing_of_the_file() -> None:
+def test_a_run_of_some_tests_of_a_file_records_no_duration_of_the_file() -> None:
     for keyword, argument in (("word", "tests"), ("", "tests/test_a.py::test_one")):
         cache = Cache()
         durations = Durations(config(cache, keyword, argument))
@@ -68,6 +68,6 @@ def test_a_run_of_some_tests_of_a_file_says_nothing_of_the_file() -> None:
         assert not cache
 
 
-def test_the_files_that_are_kept_exist() -> None:
+def test_every_file_with_a_kept_duration_exists() -> None:
     root = KEPT.parents[1]
     assert [file for file in json.loads(KEPT.read_text()) if not (root / file).exists()] == []

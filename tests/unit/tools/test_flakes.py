@@ -11,13 +11,13 @@ from tests import flakes
 from tests.flakes import FOLDERS, Tally, files_of, load, main, run_round, table
 
 
-def test_all_files_are_those_of_the_folders_that_wait_for_others() -> None:
+def test_all_files_means_those_of_the_listed_folders() -> None:
     found = files_of([])
     assert {file.split("/")[1] for file in found} == {*FOLDERS}
     assert "tests/integration/test_guard.py" in found
 
 
-def test_a_folder_stands_for_its_files_and_a_wrong_name_is_told() -> None:
+def test_a_folder_stands_for_its_files_and_an_unknown_name_is_reported() -> None:
     assert files_of(["tests/unit/tools/test_flakes.py"]) == ["tests/unit/tools/test_flakes.py"]
     assert "tests/unit/tools/test_flakes.py" in files_of(["tests/unit/tools"])
     with pytest.raises(FileNotFoundError, match="nowhere"):
@@ -25,7 +25,7 @@ def test_a_folder_stands_for_its_files_and_a_wrong_name_is_told() -> None:
 
 
 @pytest.mark.parametrize(("code", "is_red"), [(0, False), (5, False), (1, True), (3, True)])
-def test_a_round_is_red_by_its_exit_code_and_its_output_is_kept(
+def test_a_round_fails_by_its_exit_code_and_its_output_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, is_red: bool
 ) -> None:
     monkeypatch.setattr(
@@ -38,7 +38,7 @@ def test_a_round_is_red_by_its_exit_code_and_its_output_is_kept(
     assert len(list(tmp_path.iterdir())) == is_red
 
 
-def test_a_round_that_does_not_end_is_red(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_round_that_hangs_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flakes, "command", lambda file: [sys.executable, "-c", "import time; time.sleep(600)"])
     monkeypatch.setattr(flakes, "ROUND_SECONDS_MAX", 0.1)
     tally = Tally("tests/test_a.py")
@@ -46,7 +46,7 @@ def test_a_round_that_does_not_end_is_red(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(tally.red) == 1
 
 
-def test_the_table_has_the_worst_first() -> None:
+def test_the_table_has_the_worst_file_first() -> None:
     told = table([Tally("tests/good.py", [2.0, 3.0]), Tally("tests/bad.py", [1.0, 1.5], [Path("/logs/bad-2.txt")])])
     assert told.splitlines() == [
         "file           rounds  red  longest",
@@ -61,7 +61,7 @@ def test_the_load_ends_with_the_block() -> None:
         pass
 
 
-def test_red_rounds_are_the_exit_code(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failed_rounds_are_the_exit_code(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     file = "tests/unit/tools/test_flakes.py"
     for code in (0, 1):
         monkeypatch.setattr(flakes, "command", lambda _, code=code: [sys.executable, "-c", f"raise SystemExit({code})"])

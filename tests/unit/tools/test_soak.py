@@ -39,7 +39,7 @@ def test_every_test_file_is_in_one_group_or_in_all_parts_of_one() -> None:
         assert len(names) == 1 or parts == [f"{part + 1}/{len(names)}" for part in range(len(names))], (file, names)
 
 
-def test_groups_name_paths_that_exist() -> None:
+def test_groups_name_existing_paths() -> None:
     for group in groups():
         assert all((ROOT / argument).exists() for argument in group.arguments if not argument.startswith("-"))
 
@@ -59,7 +59,7 @@ def collected(*arguments: str) -> list[str]:
     return [line for line in told.splitlines() if "::" in line]
 
 
-def test_options_of_a_run_do_not_reach_those_that_its_tests_start(
+def test_options_of_a_run_are_not_passed_to_runs_started_by_its_tests(
     monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
 ) -> None:
     monkeypatch.setenv("PYTEST_ADDOPTS", "--part=1/40")
@@ -67,7 +67,7 @@ def test_options_of_a_run_do_not_reach_those_that_its_tests_start(
     assert "PYTEST_ADDOPTS" not in os.environ
 
 
-def test_parts_are_all_tests_each_once() -> None:
+def test_the_parts_contain_each_test_once() -> None:
     whole, parts = collected(), [collected(f"--part={part}/2") for part in (1, 2)]
     assert sorted(test for part in parts for test in part) == sorted(whole)
     assert all(parts)
@@ -85,7 +85,7 @@ def test_parts_are_all_tests_each_once() -> None:
     ],
     ids=["good", "red", "nothing ran", "internal error", "red without a failure", "killed"],
 )
-def test_only_a_whole_green_report_is_ok(
+def test_only_a_complete_green_report_is_ok(
     tmp_path: Path, report: str, code: int, passed: int, failed: int, ok: bool
 ) -> None:
     path = tmp_path / "report.xml"

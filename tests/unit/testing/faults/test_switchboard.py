@@ -5,7 +5,7 @@ from __future__ import annotations
 from kraft.testing.faults.switchboard import Switchboard
 
 
-def test_a_majority_is_cut_from_fewer_than_a_minority() -> None:
+def test_a_majority_counts_fewer_partitioned_peers_than_a_minority() -> None:
     board = Switchboard()
     board.cut([1], [2, 3])
     board.cut([2, 3], [1])
