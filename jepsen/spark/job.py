@@ -33,8 +33,8 @@ SINKS = ("parquet", "foreach", "log")
 STUCK = 75
 FACTORY_FAILURES_MAX = 20
 FACTORY_FAILURES = ("ProcessBuilder$NullOutputStream", "Stream closed", "Authentication failed")
-"""What Spark says of a Python daemon that is dead, and of which it has not noticed that it is: until then no query
-of this driver can run."""
+"""Errors that Spark raises while it has not noticed that its Python daemon is dead. Until then no query of this driver
+can run."""
 
 
 class FactoryStuck(RuntimeError):

@@ -34,7 +34,7 @@ TOPIC_RESOURCE = 2
 SEGMENT_BYTES = 1 << 20
 PADDED = "x" * 2048
 OVERTAKEN = 1500
-"""Padded records a partition: three segments, of which retention takes two."""
+"""Padded records per partition: three segments, of which retention deletes two."""
 WAIT_SECONDS_MAX = 180.0
 RETENTION_CHECK_MS = 500
 CAUSES = ("retention", "election")

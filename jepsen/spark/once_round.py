@@ -28,7 +28,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "session-column": ("session", "column"),
     "foreach": ("session", "column", "foreach"),
 }
-"""How the query says where its checkpoint and its topic are, and which of Spark's two ways it writes by."""
+"""How the query sets its checkpoint and its topic, and which of Spark's two ways of writing it uses."""
 PARTITIONS = 4
 BATCHES = 3
 THREE_DAYS_MS = 3 * 86_400_000

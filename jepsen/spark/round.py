@@ -33,8 +33,7 @@ PARTITIONS = 2
 DRIVER_SECONDS_MAX = 480.0
 PROGRESS_SECONDS_MAX = 180.0
 STUCK_MAX = 3
-"""So often in a round Spark's driver may say that it cannot start Python workers any more, and is started again: as
-whoever runs it would."""
+"""How often per round Spark's driver may be restarted because it cannot start Python workers any more."""
 FAULTS = ("leader", "workers", "partition", "driver", "controller")
 
 

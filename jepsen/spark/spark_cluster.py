@@ -18,7 +18,7 @@ WORKERS = ("127.0.0.2", "127.0.0.3")
 START_SECONDS_MAX = 60.0
 HOME = Path(pyspark.__file__).parent
 SCALA = "2.13"
-"""Of Spark 4, which finds it out only in a checkout of its own."""
+"""The Scala version of Spark 4. Spark detects it by itself only in a checkout of its sources."""
 
 
 class SparkCluster:

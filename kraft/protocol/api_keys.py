@@ -210,7 +210,7 @@ def is_flexible(key: int, version: int) -> bool:
 
 
 HEADERS_KEPT = 4096
-"""Pairs of key and version, which clients choose, of which the header's version is kept."""
+"""The number of cached header versions. Their keys, pairs of API key and version, are chosen by clients."""
 
 
 @lru_cache(HEADERS_KEPT)

@@ -12,12 +12,13 @@ from kraft.protocol.schema import Bytes, UnknownTags
 UVARINT_MAX = 0x7FFFFFFF
 STRING_BYTES_MAX = 0x7FFF
 ELEMENTS_MAX = 1 << 16
-"""Of all arrays and tag sections of one request together. Kafka has no such bound; here an element of one byte costs
-the loop of its node a microsecond or more until it is answered, and a frame may be of a hundred million bytes. So many
-objects, and those of the answer, are also freed, and looked through by the garbage collector, in a few milliseconds."""
+"""The limit of elements in all arrays and tag sections of one request together. Kafka has no such limit. Here an
+element of one byte costs the node's event loop a microsecond or more, and a frame may have a hundred million bytes.
+Below this limit, the objects of request and response are freed, and scanned by the garbage collector, in a few
+milliseconds."""
 
 TAGS_MAX = 4096
-"""Fields of one tag section that this release does not know. Kafka has no such bound; its clients send none."""
+"""The limit of unknown fields in one tag section. Kafka has no such limit; its clients send none."""
 TURN_ELEMENTS = 2000
 """Elements that a codec reads or writes between two pauses: about five milliseconds of the largest ones."""
 

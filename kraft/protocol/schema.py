@@ -34,7 +34,8 @@ from kraft.world.steps import Steps
 Bytes = bytes | bytearray | memoryview
 T = TypeVar("T")
 WHOLE_BYTES_MAX = 8 << 10
-"""A message of no more bytes is decoded in one step. An element takes a byte at least, and two microseconds at most."""
+"""A message of at most this size is decoded in one step. An element has at least one byte, and takes at most two
+microseconds."""
 UnknownTags = dict[int, bytes]
 VersionRange = tuple[int, int]
 

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 FORMAT = "kraft"
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
-"""Whether Spark tells Python sources a query's filters. Its default is false."""
+"""Whether Spark passes a query's filters to Python sources. Spark's default is false."""
 WORKERS_INTERPRETER = "PYSPARK_PYTHON"
-"""The variable by which Spark is told the interpreter of its Python workers. Without it they run `python3`."""
+"""The environment variable with the interpreter of Spark's Python workers. Without it they run `python3`."""
 
 
 def register(spark: SparkSession) -> None:

@@ -24,7 +24,7 @@ OPTIONS_OF_TABLE = (
     "Spark's Python API hands the options of a table in the catalog to nobody who reads it. Use CREATE TEMPORARY VIEW "
     "<name> USING kraft OPTIONS (...), or say the options in the query: SELECT ... FROM <table> WITH (...)"
 )
-"""Said where a read comes without any option."""
+"""The error text for a read without any option."""
 
 
 class KraftDataSource(DataSource):

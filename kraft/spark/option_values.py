@@ -94,7 +94,7 @@ def or_else(value: int | None, default: int) -> int:
 
 
 BEGINNING = "0"
-"""Stands before the number of a partition, where an offset is the query's start: `"07"` beside `"7"`."""
+"""The prefix of a partition number whose offset is the query's start: `"07"` beside `"7"`."""
 
 
 def with_beginning(end: Mapping[TopicPartition, int], beginning: Mapping[TopicPartition, int]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ HIDE = "SPARK_HIDE_TRACEBACK"
 """Read by pyspark.util.handle_worker_exception."""
 PACKAGE = "kraft"
 PLAIN: frozenset[type[Exception]] = frozenset({ValueError, ConnectionError, TimeoutError})
-"""Of Python's own classes, those that kraft raises with a sentence."""
+"""Python's own exception classes that kraft raises with a message for users."""
 
 
 @contextmanager

@@ -32,7 +32,7 @@ from kraft.protocol.records.varint import SMALL, SMALL_COUNT, varint
 from kraft.world.steps import Steps
 
 TURN_ENTRIES = 1000
-"""Records of a few tenths of a microsecond each that are encoded in one go."""
+"""Records that are encoded between two pauses, at a few tenths of a microsecond each."""
 
 
 def build_batch(

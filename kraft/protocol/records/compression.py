@@ -26,15 +26,16 @@ CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 """Codec names as in compression.type, at the index that a batch's attributes hold."""
 
 DECOMPRESSED_BYTES_MAX = 1 << 30
-"""Bytes that one batch may decompress to unless the caller says otherwise: 1 GiB."""
+"""The default limit of the decompressed size of a batch: 1 GiB."""
 
 CHUNK_BYTES = 1 << 20
 CHUNK_RATIO = 8
-"""Bytes made at a time: CHUNK_BYTES, or CHUNK_RATIO for each compressed byte if that is more, so that most batches are
-made in one go. What was made is counted before more is."""
+"""Data is decompressed in chunks of CHUNK_BYTES, or of CHUNK_RATIO times the compressed size if that is larger, so that
+most batches take one chunk. The size is checked after each chunk."""
 
 MEMBER_PIECE_BYTES = 4096
-"""How much of what follows gzip's first member is taken at a time: zlib copies what it leaves."""
+"""The size of the pieces in which the data after gzip's first member is read, because zlib copies the unread rest of a
+piece."""
 
 DEFAULT_LEVELS = {GZIP: -1, LZ4: 9, ZSTD: 3}
 
@@ -47,11 +48,11 @@ _SKIPPABLE, _SKIPPABLE_MASK = 0x184D2A50, 0xFFFFFFF0
 _ZSTD_RUN = 1
 """The type of a Zstandard block that repeats one byte."""
 _idle_zstd: list[zstandard.ZstdDecompressor] = []
-"""Decompressors between two calls, each of which may run in another thread: making one takes ten times as long as
-decompressing a small batch does."""
+"""Idle decompressors. Calls may run in different threads, so each call takes its own. Creating one takes ten times as
+long as decompressing a small batch."""
 _IDLE_ZSTD_MAX = 4
 _FRAMED = frozenset((GZIP, SNAPPY, LZ4))
-"""Codecs in which nothing at all is damaged data to Java's readers. In Zstandard it is no data."""
+"""Codecs for which Java's readers reject empty input as damaged. For Zstandard, empty input is empty data."""
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
 _LZ4_FLAGS_AT = 4
 _LZ4_INDEPENDENT = 0x20

@@ -11,16 +11,17 @@ from kraft.protocol.records.varint import read_varint, varint
 
 Headers = tuple[tuple[str, bytes | None], ...]
 _NULL: Final = varint(-1)
-"""In place of a length: nothing is there."""
+"""The length of a null value."""
 _NULL_BYTE: Final = _NULL[0]
 _TWO_BYTES: Final = 1 << 14
-"""A varint of two bytes is less than this, before it is unfolded."""
+"""Varints of two bytes are below this value, before zig-zag decoding."""
 HEADER_KEY_ERRORS = "surrogateescape"
-"""How header keys are decoded and encoded where they are not UTF-8."""
+"""The error handler with which header keys that are not UTF-8 are decoded and encoded."""
 
 
 RECORD_BODY_MIN = 6
-"""Bytes of the smallest record behind its length: six fields of one byte, with no key, no value and no headers."""
+"""The size in bytes of the smallest record after its length: six fields of one byte, with no key, no value and no
+headers."""
 RECORD_BYTES_MIN = 7
 
 
@@ -102,7 +103,8 @@ def iterate_records(
 
 COPIED_FROM_RECORDS = 4
 COPIED_BYTES_MAX = 4096
-"""Of more records in no more bytes, the lengths are read from a copy: that is faster than from a view."""
+"""The lengths are read from a copy if there are more records than COPIED_FROM_RECORDS in at most this many bytes: a
+copy is read faster than a view."""
 
 
 def check_lengths(data: bytes | bytearray | memoryview, position: int, end: int, count: int, checked_max: int) -> None:

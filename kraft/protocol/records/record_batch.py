@@ -28,7 +28,7 @@ Buffer = bytes | bytearray | memoryview
 HEADER = Struct(">qiibIhiqqqhii")
 HEADER_SIZE = HEADER.size
 LOG_OVERHEAD = 12
-"""Bytes of base offset and length: the smallest prefix that tells where a batch ends."""
+"""The size in bytes of base offset and length: the smallest prefix that shows where a batch ends."""
 CRC_START = 21
 MAGIC = 2
 

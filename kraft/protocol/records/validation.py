@@ -16,15 +16,15 @@ from kraft.protocol.records.varint import read_varint
 from kraft.world.steps import Steps
 
 JUDGED_A_SLICE = 4000
-"""Usual records between two pauses of a judge: about two milliseconds where they are interpreted."""
+"""Usual records that are checked between two pauses: about two milliseconds if the code is interpreted."""
 OTHER_RECORD_COST = 8
-"""As so many usual records or headers counts one that is not usual."""
+"""The cost of a record that is not usual, in usual records or headers."""
 NUMBER_END = 1 << 80
-"""More than any varint can hold."""
+"""A value above that of any varint."""
 JudgeUsual: TypeAlias = Callable[[bytes, int, int, int], tuple[int, int, bool, bool, int, int]]
 judge_usual: JudgeUsual = compiled(usual_records).judge
 READ_BY: Final = "interpreter" if judge_usual is usual_records.judge else "machine code"
-"""What reads usual records here."""
+"""How usual records are read in this process: by machine code or by the interpreter."""
 
 
 class JudgedRecords(NamedTuple):

@@ -15,7 +15,7 @@ from kraft.protocol.records import fast_path as usual_records
 from kraft.protocol.records.record import InvalidRecord, RecordCountMismatch, decode_record
 
 WALKED_AT_ONCE = 256
-"""Usual records that are held at once."""
+"""The number of usual records that are in memory at a time."""
 Walked: TypeAlias = tuple[int, int, int, int, bytes | None, bool]
 """Start and end of a record, its timestamp delta, offset delta, and key, and whether it has a value."""
 WalkUsual: TypeAlias = Callable[[bytes, int, int, int], list[Walked]]

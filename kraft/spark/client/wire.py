@@ -155,7 +155,7 @@ class WireConnection:
         self.client_id = client_id
         # correlation id, key, version: what was sent and is not answered yet
         self.waiting: list[tuple[int, int, int]] = []
-        self.arrived: dict[int, Any] = {}  # By correlation id: answered before whoever asked came for it.
+        self.arrived: dict[int, Any] = {}  # By correlation id: responses read before their receiver.
         self.correlation_id = 0
         self.versions: dict[int, tuple[int, int]] = {}
         with closed_on_failure(self, address):

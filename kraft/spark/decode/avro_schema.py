@@ -120,7 +120,7 @@ class TypeWalk:
 
     def record(self, schema: dict[str, Any], space: str, depth: int) -> tuple[pa.StructType, pa.StructType]:
         name, space = full_name(schema, space)
-        self.named[name] = None  # None while it is open: who names it then is recursive.
+        self.named[name] = None  # None while it is open: a reference meanwhile is recursive.
         types = [(field["name"], *self.types(field["type"], space, depth + 1)) for field in schema["fields"]]
         found = (
             struct_of(pa.field(field, shown) for field, shown, _ in types),

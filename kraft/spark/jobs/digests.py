@@ -36,7 +36,8 @@ from kraft.spark.sink.arrow_encoder import (
 
 RANGE = 10_000
 RUN_RANGES_MAX = 10
-"""Neighbouring ranges that are compared record by record at once: what a task holds of both sides."""
+"""The limit of consecutive ranges that one task compares record by record: it holds these ranges of both sides in
+memory."""
 PRINT_BYTES = 16
 WORD = 1 << 64
 

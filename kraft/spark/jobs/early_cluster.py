@@ -27,11 +27,11 @@ from kraft.spark.source.permissions import NOT_TOLD
 T = TypeVar("T")
 
 SECONDS_MAX: Final = 2.5
-"""How long all bootstrap servers together may take to be found unreachable."""
+"""The time limit in which all bootstrap servers together are found unreachable."""
 SECONDS_MIN: Final = 0.5
-"""The least that one of them is given."""
+"""The minimum timeout of one bootstrap server."""
 UNDECIDED: Final = frozenset((ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.NOT_CONTROLLER))
-"""Errors of a topic that is only checked, which say nothing against it."""
+"""Errors of a validate-only request that do not prevent the creation of the topic."""
 REFUSED: Final = frozenset((ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
 
 

@@ -26,7 +26,7 @@ from kraft.spark.jobs.running import JobFailed, JobNotFound
 
 LINES_MAX: Final = 1000
 FILES_MAX: Final = 20
-"""How much is looked at. What is behind it, Spark sees."""
+"""The number of files that are checked. Spark checks the others."""
 DEFAULT_FILES: Final = "spark.hadoop.fs.defaultFS"
 HADOOP: Final = "HADOOP_CONF_DIR"
 UNSEEN: Final = frozenset((".bz2", ".deflate", ".lz4", ".snappy", ".zst"))

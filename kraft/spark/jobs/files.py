@@ -26,8 +26,8 @@ TYPED = ("csv", "orc", "parquet")
 NAMED = ("orc", "parquet")
 """Files that name their columns themselves."""
 AGE_MAX = "365000d"
-"""Spark leaves out files that are older than the newest one it knows by more than this (7 days, if one does not
-say): a thousand years."""
+"""Spark leaves out files that are older than the newest known file by more than this limit (7 days by default). This is
+a thousand years."""
 PATTERN = re.compile(r"([\\{}\[\]*?])")
 PATTERN_OR_COMMA = re.compile(r"([\\{}\[\]*?,])")
 CORRUPT = "_corrupt_record"

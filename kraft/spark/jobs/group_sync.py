@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 PointsOf = Callable[[], Mapping[TopicPartition, Points]]
-"""Of all partitions that are copied. Those of which nothing has been noted yet have none."""
+"""Returns the offset mappings of all copied partitions. A partition without a mapping so far is left out."""
 
 
 class GroupSync:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table, Transaction
 
 QUERY, BATCH = "kraft.query-id", "kraft.batch-id"
-"""In the summary of a snapshot. In the table's properties, `kraft.batch-id.<query id>` is the last batch of a query."""
+"""Keys in the summary of a snapshot. In the table's properties, `kraft.batch-id.<query id>` is the last batch of a
+query."""
 RETRIES = "commit.retry.num-retries"
 NEW_TABLE = {
     "commit.manifest-merge.enabled": "true",
@@ -38,7 +39,7 @@ PART = re.compile(r"^(?:(day|hour|month|year|identity)\((\w+)\)|bucket\((\d+),\s
 PARTS = "day(timestamp), hour(timestamp), month(timestamp), identity(topic), identity(partition), bucket(N,partition)"
 TIMES = {"hour": "hour", "day": "day", "month": "month", "year": "month"}
 DEFAULT_PARTS = ("day(timestamp)", "identity(partition)")
-"""As plain archives are divided."""
+"""The same partitions as those of plain archives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

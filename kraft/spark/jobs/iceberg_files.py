@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 CODEC = "write.parquet.compression-codec"
 SECRETS = ("uri", "token", "credential", "oauth2-server-uri", "scope")
-"""Properties that reach the catalog, which tasks do not need."""
+"""Properties that only the catalog needs. They are not passed to tasks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class TableLayout:
     codec: str
     access: Mapping[str, str]
     by: tuple[str, ...] = ()
-    """As Layout has it: the files keep all columns."""
+    """Part of the interface of Layout. Empty: the files keep all columns."""
 
     def text(self) -> str:
         return json.dumps(asdict(self))

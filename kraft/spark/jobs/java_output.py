@@ -20,7 +20,7 @@ LOG: Final = re.compile(
     r"Using Spark's default log4j|Setting default log level|To adjust logging level|Traceback |"
     r"(?:Exception in thread |[a-z]\w*(?:\.\w+)+(?:Exception|Error)\b)|\s|$)"
 )
-"""A line of log4j, of the JVM or the script that starts it, of librdkafka, or of a stack trace."""
+"""A log line of log4j, the JVM, the script that starts it, or librdkafka, or a line of a stack trace."""
 
 
 class JavaOutput:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 NAME = "kraft-job.json"
 FILE_TASKS_MIN = "8"
-"""Spark would take the parallelism of the machine. A micro-batch of files has about so many tasks, or more of 128 MB
-each."""
+"""The minimum number of tasks of a micro-batch of files; larger ones have tasks of 128 MB each. Spark's default is the
+parallelism of the machine."""
 SPLIT = "spark.sql.files.minPartitionNum"
 KEPT = (
     SPLIT,
@@ -41,7 +41,7 @@ KEPT = (
 """Settings that affect how files are split into tasks, and how rows are written as JSON."""
 
 VALUES, BAD = "value schema", "bad records"
-"""Of a typed archive. Both are empty without types."""
+"""Keys for a typed archive. Both are empty without types."""
 MEANT = {"reads": ALL_RECORDS, "dead letter": "", "files by": "day", "format": "parquet", VALUES: "", BAD: ""}
 """Defaults for keys that documents of earlier versions do not have."""
 

@@ -39,7 +39,7 @@ OPEN_MAX = 100
 """Files that a task has open. With more directories than this, a directory gets several files of a task."""
 CODEC = "spark.sql.parquet.compression.codec"
 CODECS = {"none": "none", "uncompressed": "none", "lz4_raw": "lz4", "lz4": "lz4"}
-"""Names of Spark for codecs to which pyarrow gives others. Spark's lz4 is a form that Parquet has deprecated."""
+"""pyarrow's names for codecs that have another name in Spark. Spark's lz4 is a form that Parquet has deprecated."""
 INT96 = pa.timestamp("ns")
 """The type as which pyarrow reads INT96."""
 SCHEMA = pa.schema(
@@ -60,8 +60,8 @@ DDL = (
     "name STRING, topic STRING, partition INT, day STRING, hour INT, first BIGINT, records BIGINT, bytes BIGINT, "
     "time BIGINT, footer BINARY"
 )
-"""A row tells of a file: where its records belong by `day` and `hour`, or by `time` (in microseconds since 1970). A
-file of a table has its Parquet footer here, too."""
+"""The row that describes a file. `day` and `hour`, or `time` (in microseconds since 1970), give the place of its
+records. For a file of a table, the row also has its Parquet footer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

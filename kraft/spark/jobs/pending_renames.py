@@ -14,7 +14,7 @@ JOURNAL = "_compaction.json"
 MERGED = "_merged-"
 REPLACED = "_replaced-"
 WRITING = "_writing-"
-"""Files of a run's tasks, before they are moved on."""
+"""The prefix for files of a run's tasks before they are moved."""
 
 
 def note(place: Path, merged: Path, replaced: Sequence[Path]) -> None:

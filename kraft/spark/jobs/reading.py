@@ -70,7 +70,7 @@ class Reading:
 
 COMMITTED_RECORDS = "committed records"
 ALL_RECORDS = "all records"
-"""What runs of versions that did not record the choice have read."""
+"""The records that runs of versions read which did not store the choice."""
 AS_IT_IS = Reading()
 
 

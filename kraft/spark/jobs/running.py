@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 1
 WRITTEN = "written"
-"""The observation `records` under this name counts what is written, where that is less than what is read."""
+"""The name of the observation whose `records` counts the written rows, if fewer rows are written than read."""
 READING = re.compile(r"reading file (?:file://)?(\S+?)\.\s+SQLSTATE")
 SKIP = "`kraft spark archive` and `mirror` go on behind what is gone with --skip-lost."
 PAST = "`kraft spark archive` goes on past such records with --bad-records null or column."
-"""What users of a job can do, who set no options of its source."""
+"""Advice for users of a job, who cannot set options of its source."""
 RAISED = re.compile(r"^(?:kraft\.[\w.]+: |(?=(?:\w+Error|cimpl\.KafkaException): ))")
-"""The line of a Python traceback that says what was raised: of our own errors without the class."""
+"""The line of a Python traceback with the error; for kraft's errors without the class."""
 AROUND = re.compile(r"^.*?\[PYTHON_\w+\] [^:]*: (?=(?:kraft\.[\w.]+|\w+Error): )")
-"""What Spark writes before it, where it comes without a traceback."""
+"""The text that Spark writes before an error that has no traceback."""
 CAUSE = re.compile(r"^Caused by: [\w.$]+: ")
 
 

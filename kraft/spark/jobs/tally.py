@@ -43,7 +43,7 @@ LEFT_OUT = {
     Kind.KEYLESS_LEFT: (TOPIC, "no key"),
     Kind.KEYLESS_RIGHT: (OTHER, "no key"),
 }
-"""Which side holds it, and why it is not compared."""
+"""The side that holds the record, and the reason why it is not compared."""
 
 
 class Tally(NamedTuple):

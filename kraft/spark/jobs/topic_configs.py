@@ -16,7 +16,7 @@ TOPIC_SOURCE = 1
 """DescribeConfigsResponse.ConfigSource.TOPIC_CONFIG: set for this topic. Others are defaults."""
 TRANSACTION_MAX = "transaction.max.timeout.ms"
 TRANSACTION_MAX_MS = 900_000
-"""Kafka's default of it."""
+"""Kafka's default of transaction.max.timeout.ms."""
 
 
 def describe(at: Access, topic: str) -> Configs:

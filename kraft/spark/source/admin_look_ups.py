@@ -49,7 +49,7 @@ class AdminLookUps:
         self.client = None
 
     def renew(self) -> None:
-        self.client = None  # A client keeps to the leaders that it knows: another looks for them anew.
+        self.client = None  # A client caches the leaders; a new one looks them up.
 
     def names(self) -> list[str]:
         return sorted(self.asked(lambda: self.admin.list_topics(timeout=self.timeout_s)).topics)

@@ -44,7 +44,7 @@ OFFSET_BYTES_FIRST = 200.0
 FETCH_WAIT_MS = 100
 LOOKUP_SECONDS_MAX = 5.0
 SETTLING_SECONDS_MAX = 2 * MAJORITY_SECONDS
-"""How much longer than the poll timeout a question may take on which a majority of the nodes agrees already."""
+"""The time that a query on which a majority of the nodes already agrees may take beyond the poll timeout."""
 
 
 class DirectFetcher:

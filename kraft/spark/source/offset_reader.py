@@ -41,7 +41,7 @@ from kraft.spark.source.ranges import OffsetRange, gone_back
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 SETTLE_SECONDS = 10.0
-"""How long an end must stay below one that was seen before, or a partition be missing, to be believed."""
+"""How long an end must stay below an earlier known end, or a partition be missing, to be believed."""
 CLIENT_SECONDS_MIN = 0.5
 """The minimum pause before the client is renewed."""
 

@@ -28,8 +28,8 @@ BATCH_BYTES_AIM = 2 << 20
 CONSUME_WAIT_S = 0.05
 LOOKUP_TIMEOUT_S = 30.0
 SETTLE_SECONDS = 20.0
-"""How long a log must lack an offset, or a topic be unknown, to be believed: librdkafka does not tell leader epochs,
-so time alone decides."""
+"""How long a log must lack an offset, or a topic be unknown, to be believed. librdkafka reports no leader epochs, so
+only the time can decide."""
 RETRY_SECONDS = 1.0
 OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._LOG_TRUNCATION})
 GONE = frozenset(

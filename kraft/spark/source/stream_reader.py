@@ -56,7 +56,7 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
         self.initial: Offsets | None = None
         self.last_trigger_s: float | None = None
         self.told: Offsets | None = None  # what the group was told last
-        self.anew: Offsets = {}  # where partitions begin whose topics were made anew, in the batch from `anew_from` on
+        self.anew: Offsets = {}  # log starts of recreated topics, for the batch from `anew_from` on
         self.anew_from: Offsets | None = None
         self._offsets: KafkaOffsetReader | None = None
 

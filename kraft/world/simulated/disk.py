@@ -55,7 +55,7 @@ class Disk:
         # What a call takes besides, in seconds, in a job that has taken so many.
         self.drip: Callable[[float], float] | None = None
         self.refusals: set[int] = set()  # Error numbers that calls of the present process failed with.
-        # Whether a sync has failed: what is seen may never have reached the disk, and nobody can tell.
+        # Whether a sync has failed: seen content may be missing on the disk, unnoticed.
         self.lost_pages = False
         self.replaced = 0  # How many of its parts an empty one took the place of.
         self.bites = {"full": 0, "slow": 0, "drip": 0}  # How often each kind of fault did something.

@@ -22,7 +22,7 @@ class Inode:
     def __init__(self, number: int, modified_ms: int) -> None:
         self.number = number
         self.reserved = 0
-        """Bytes that it takes up besides its content, which nobody reads."""
+        """Bytes of disk space that the file occupies besides its content. They cannot be read."""
         self.content = bytearray()
         self.durable = bytearray()
         self.dirty: dict[int, None] = {}  # Numbers of pages that differ from `durable`, in order of their first change.

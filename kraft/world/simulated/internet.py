@@ -91,13 +91,13 @@ class Internet:
         self.chance = chance
         self.faults = NetworkFaults()
         self.host_faults: dict[str, NetworkFaults] = {}
-        """By name of a host: what holds for every packet that it sends or gets, instead of `faults`."""
+        """Faults by host name. They apply to every packet that the host sends or receives, instead of `faults`."""
         self._bites: Counter[tuple[str, str, str]] = Counter()
-        """By kind of fault, source and target of the packet: how often it did something."""
+        """The number of affected packets by kind of fault, source and target."""
         self._hosts: dict[str, Host] = {}
         self._cuts: dict[tuple[str, str], None] = {}
         self._mutes: dict[tuple[str, int, str], None] = {}
-        """(source, its port, target) of connections on which nothing comes back."""
+        """(source, its port, target) of connections on which no responses arrive."""
         self._connections = 0
 
     def add_host(self, name: str) -> Host:

@@ -22,7 +22,7 @@ from kraft.world.simulated.time import VirtualTime
 
 LOOP: Final = "unrolled_run"
 FRAMES_OF_A_STEP: Final = 1 + _run.CONTEXT_RUN_TB_FRAMES
-"""Those of the loop, above a task's own in the traceback of what it raises."""
+"""The number of frames of the loop above a task's own frames in the traceback of an error."""
 of_any: Final = _run.unrolled_run
 _by_number: Final = attrgetter("_counter")
 Turns = Generator[float, Any, None]

@@ -60,7 +60,7 @@ class ObjectServer:
         self.bites: Counter[str] = Counter()
         self._numbers = count()
         self._waiting: dict[int, Callable[[ObjectError], None]] = {}
-        """Who has heard nothing yet, by the numbers of requests."""
+        """Functions that fail the requests without a response so far, by request number."""
 
     def send(self, effect: Callable[[], T], answer: Callable[[T | ObjectError], None]) -> None:
         """Apply `effect` at the store after a delay, and pass the result to `answer` after another one, or never."""

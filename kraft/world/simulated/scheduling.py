@@ -19,7 +19,7 @@ from trio._core import _run
 
 KNOBS = ("_ALLOW_DETERMINISTIC_SCHEDULING", "_r")
 FACTORIES = ("__attr_factory__tasks", "__attr_factory__children")
-"""What makes the sets, of tasks and of inner scopes, that a cancellation goes through."""
+"""The factories of the sets, of tasks and of inner scopes, over which a cancellation iterates."""
 
 
 class _InOrder(dict[Any, None]):

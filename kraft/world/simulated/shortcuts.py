@@ -20,7 +20,7 @@ from trio._core._instrumentation import Instruments
 from kraft.world.simulated import loop
 
 RESCHEDULES: Final = (_run.Runner.reschedule, trio.lowlevel.reschedule)
-"""The one default of both is what a task is woken with."""
+"""The functions that wake a task. The only default of each is the value with which the task is woken."""
 DEADLINE_CHANGE: Final = "_might_change_registered_deadline"
 
 
@@ -125,7 +125,7 @@ SHORTER: Final[tuple[tuple[str, Any, Any], ...]] = (
     ("__enter__", _enter, _enter_any),
     ("__exit__", _leave, _leave_any),
 )
-"""What of a cancel scope is replaced, by what, and what trio has."""
+"""The replaced methods of a cancel scope: name, shorter form, trio's own form."""
 
 
 def _check() -> None:

@@ -52,7 +52,7 @@ class Pipe:
         self._held = 0  # Bytes read, of which the sender does not know because its acknowledgements are cut.
         self.unread = bytearray()
         self.ended = False
-        self.forgotten = False  # Nothing arrives any more, and nobody is told.
+        self.forgotten = False  # Packets are dropped without an error.
         self.window = WINDOW
 
     def push(self, packet: Packet) -> None:

@@ -47,7 +47,7 @@ class SimulatedThreads:
             self._disk.begin_job()
             found = outcome.capture(function, *args)
             if isinstance(found, outcome.Error) and isinstance(found.error, NodeDied):
-                return  # A planned death struck inside; whoever waited knows already.
+                return  # A planned death struck inside; the waiting task has NodeDied already.
             result.append(found)
             node.time.call_after(self._disk.end_job() + self._delay(), done.wake_all)
 

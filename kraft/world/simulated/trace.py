@@ -19,7 +19,7 @@ from kraft.world.ports import Buffer
 
 CALLS_PER_UPDATE = 512  # Hashed at once: hashing one by one costs three times as much.
 MARSHAL_VERSION: Final = 2
-"""The last one without references: whether an object is told by one depends on who else holds it."""
+"""The last version without references. With references, the bytes of an object depend on its reference count."""
 
 
 def digest_of(buffers: Sequence[Buffer]) -> tuple[int, int]:
@@ -40,8 +40,8 @@ class Trace:
         self._hash = hashlib.blake2b(digest_size=16)
         self._text = Path(path).open("wb") if path else None  # noqa: SIM115  # Open for the length of the simulation; `close` ends it.
         self.waiting: list[tuple[float, object, str, tuple[object, ...]]] = []
-        """What is not in the hash yet: always this one list. Whoever appends to it folds it when it has
-        CALLS_PER_UPDATE."""
+        """The records that are not in the hash yet. The list object is never replaced. The caller that appends to it
+        calls `fold` at CALLS_PER_UPDATE records."""
         self._folded = 0  # Calls that are in the hash.
 
     def record(self, time: float, node: object, operation: str, facts: tuple[object, ...]) -> None:

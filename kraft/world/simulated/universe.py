@@ -64,7 +64,7 @@ class SimulatedWorld:
     )
     tls = None
     login = None
-    """Nothing is encrypted here."""
+    """None: simulated connections are not encrypted."""
 
     def __init__(self, universe: Universe, node: Node, host: Host, disk: Disk, environment: Mapping[str, str]) -> None:
         life = f"{universe.seed}/{node.name}/{node.incarnation}"
@@ -124,7 +124,7 @@ class Universe:
         self.internet = Internet(self.time, self.stream("network"))
         self.object_servers = ObjectServers(self.time, self.stream("objects"))
         self.on_log: Callable[[str, Mapping[str, Any]], None] = lambda node, line: None
-        """Hears what each node logs, as it does."""
+        """Called with each line that a node logs, when it logs it."""
         self._environment = dict(environment or {})
         self._hosts: dict[str, Host] = {}
         self._disks: dict[str, Disk] = {}
