@@ -89,7 +89,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         yield found
 
 
-def test_a_producer_is_refused_until_an_acl_allows_it_and_by_a_deny_acl(
+def test_a_producer_is_denied_without_an_allow_acl_and_with_a_deny_acl(
     guarded: Guarded, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert guarded.produce("alice", "orders") == KafkaError.TOPIC_AUTHORIZATION_FAILED

@@ -25,7 +25,7 @@ def module(tmp_path: Path) -> ModuleType:
     return importlib.util.module_from_spec(spec)
 
 
-def test_the_source_runs_without_machine_code(module: ModuleType) -> None:
+def test_the_python_source_runs_where_there_is_no_machine_code(module: ModuleType) -> None:
     assert compiled(module) is module
 
 

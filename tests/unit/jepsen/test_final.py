@@ -64,7 +64,7 @@ def test_an_empty_replica_differs_and_is_reported_as_empty(tmp_path: Path) -> No
     assert held(tmp_path, [batch(0)], []) == [(0, 1, "something"), (0, 0, "nothing")]
 
 
-def test_a_damaged_batch_differs(tmp_path: Path) -> None:
+def test_a_replica_with_a_damaged_batch_differs(tmp_path: Path) -> None:
     damaged = bytearray(batch(1))
     damaged[-1] ^= 1
     first, second = held(tmp_path, [batch(0), batch(1)], [batch(0), bytes(damaged)])

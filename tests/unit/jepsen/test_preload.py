@@ -65,7 +65,7 @@ def test_a_clock_does_not_jump_when_its_rate_changes() -> None:
     assert slow.added(11_000) == 0
 
 
-def test_an_empty_control_page_gives_no_orders(tmp_path: Path) -> None:
+def test_an_empty_control_page_injects_no_fault(tmp_path: Path) -> None:
     page = Page(tmp_path / "page")
     page.jump(HOUR)
     page.fail_syncs(errno.EIO, "/events-")

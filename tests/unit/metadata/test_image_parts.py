@@ -87,7 +87,7 @@ def test_equal_replica_lists_are_one_object() -> None:
     assert len({id(partition.directories) for partition in partitions}) == 1
 
 
-def test_directories() -> None:
+def test_reserved_and_online_directory_ids_are_recognized() -> None:
     assert directory_is_reserved(MIGRATING_DIRECTORY)
     assert directory_is_reserved(bytes(15) + bytes([99]))
     assert not directory_is_reserved(bytes(15) + bytes([100]))

@@ -156,7 +156,7 @@ CLAIM = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_si
 
 
 @given(st.dictionaries(st.sampled_from(["sub", "exp", "iat", "nbf", "iss", "aud", "scope"]), CLAIM))
-def test_any_signed_claims_are_a_login_or_a_rejected_one(claims: dict[str, Any]) -> None:
+def test_any_signed_claims_log_in_or_are_rejected(claims: dict[str, Any]) -> None:
     payload = json.dumps(claims).encode()
     text = jwt.PyJWS().encode(payload, authority().curve, "ES256", {"kid": "second"})
     try:

@@ -80,7 +80,7 @@ def test_a_slow_network_took_effect_once_a_packet_was_late() -> None:
     assert bit()
 
 
-def test_a_strange_clock_took_effect_once_the_node_read_it() -> None:
+def test_a_clock_fault_took_effect_once_the_node_read_its_clock() -> None:
     universe = Universe(1)
     scene = Scene(universe, NODES, lambda name: False, lambda name: Directories(("/data",)))
     worlds = {name: universe.world_for(name) for name in NODES}

@@ -11,7 +11,7 @@ from tests import flakes
 from tests.flakes import FOLDERS, Tally, files_of, load, main, run_round, table
 
 
-def test_all_files_means_those_of_the_listed_folders() -> None:
+def test_without_arguments_the_files_of_the_slow_folders_are_run() -> None:
     found = files_of([])
     assert {file.split("/")[1] for file in found} == {*FOLDERS}
     assert "tests/integration/test_guard.py" in found
@@ -56,7 +56,7 @@ def test_the_table_has_the_worst_file_first() -> None:
     ]
 
 
-def test_the_load_ends_with_the_block() -> None:
+def test_the_cpu_load_ends_with_the_with_block() -> None:
     with load(1):
         pass
 

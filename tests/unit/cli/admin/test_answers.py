@@ -89,7 +89,7 @@ def test_yaml_output_is_easy_to_read() -> None:
         ({"seconds": 3}, []),
     ],
 )
-def test_names(document: dict[str, Any], names: list[str]) -> None:
+def test_the_name_format_prints_one_name_per_line(document: dict[str, Any], names: list[str]) -> None:
     assert render(document, OutputFormat.NAME).splitlines() == names
 
 
@@ -179,7 +179,7 @@ def test_unresponsive_nodes_share_one_timeout(
 RECORD = ConsumedRecord(TopicPartition("t", 1), 3, 1, Record(5, 7, b"k", b"\xff", (("h", None), ("i", b"j"))))
 
 
-def test_formats() -> None:
+def test_kcat_format_strings_are_parsed() -> None:
     assert parse_format(r"%t %p %o %T %k %K %S %h%%\t\n")(RECORD) == b"t 1 5 7 k 1 1 h=,i=j%\t\n"
     assert parse_format("%s")(RECORD) == b"\xff"
     assert parse_format("ü")(RECORD) == "ü".encode()

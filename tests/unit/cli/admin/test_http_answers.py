@@ -84,7 +84,7 @@ def test_a_truncated_http_response_is_reported(
         b"id: x\nevent: missed\ndata: {}\n\n",
     ],
 )
-def test_an_invalid_stream_is_reported(
+def test_an_invalid_http_stream_is_reported(
     body: bytes, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(_Damaged, "body", body)

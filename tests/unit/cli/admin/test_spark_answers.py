@@ -36,7 +36,7 @@ def test_sides_that_agree_completely_are_reported_as_facts_only() -> None:
     assert ("agree", True) in facts.rows
 
 
-def test_configurations_are_printed_as_one_fact() -> None:
+def test_the_configurations_of_a_topic_are_printed_as_one_fact() -> None:
     summary = {"configs": {"a": "1", "b": "2"}, "differences": [], "left_out": []}
     assert verdict_tables(summary)[0].rows == [("configs", "a=1, b=2")]
 

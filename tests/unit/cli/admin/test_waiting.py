@@ -70,7 +70,7 @@ def test_consume_resumes_when_a_leader_returns_and_reports_its_wait_once(
 
 
 @pytest.mark.parametrize(("leader", "first"), [(-1, answer), (1, answer_as_no_leader)])
-def test_consume_with_a_timeout_ends_at_it(
+def test_consume_ends_at_its_timeout(
     leader: int, first: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     lasted: list[float] = []

@@ -318,7 +318,9 @@ WRONG_COUNTS = [
 
 
 @pytest.mark.parametrize("wrong", WRONG_COUNTS)
-def test_per_ip_connection_limits_are_validated_before_they_are_logged(wrong: str, node: NodeConfig) -> None:
+def test_per_ip_connection_limits_are_validated_before_they_are_in_the_metadata_log(
+    wrong: str, node: NodeConfig
+) -> None:
     name = "max.connections.per.ip.overrides"
     for text in (wrong, f"10.0.0.2:5,{wrong}"):
         with pytest.raises(ApiError, match="is not host:count") as refused:
