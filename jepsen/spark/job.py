@@ -149,7 +149,7 @@ class Job:
         deadline = time.monotonic() + DRAIN_SECONDS_MAX
         while True:
             query = self.start_again(source, sink, to_the_end=True)
-            with contextlib.suppress(Exception):  # Its reason is told below.
+            with contextlib.suppress(Exception):  # The reason is reported below.
                 query.awaitTermination(DRAIN_SECONDS_MAX)
             problem = query.exception()
             if problem is None and not query.isActive:
@@ -208,7 +208,7 @@ def main(path: str) -> None:
         Job(spec, session).run()
     except FactoryStuck as problem:
         print(problem, file=sys.stderr, flush=True)
-        os._exit(STUCK)  # At once: Spark's own end would wait for what is stuck.
+        os._exit(STUCK)  # Exit immediately: an orderly end would wait for the stuck factory.
     session.stop()
 
 

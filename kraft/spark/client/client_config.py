@@ -54,7 +54,7 @@ KNOWN = JAVA_ONLY | {
 NO_PROPERTY = "kraft.no.such.property"
 ADMIN_DEFAULTS = {"socket.nagle.disable": "true", "log_level": "4"}
 CONSUMER_DEFAULTS = {
-    # Kafka's Java consumer reads uncommitted records unless told otherwise, librdkafka does not.
+    # By default Kafka's Java consumer reads uncommitted records, librdkafka does not.
     "isolation.level": "read_uncommitted",
     "check.crcs": "true",
     # A range may end in control records, which never arrive: the end of the partition then ends the read, and is

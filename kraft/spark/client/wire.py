@@ -153,7 +153,7 @@ class WireConnection:
         self.socket = connected(address, min(timeout_s, CONNECT_SECONDS_MAX), security)
         self.socket.settimeout(timeout_s)
         self.client_id = client_id
-        # correlation id, key, version: what was sent and is not answered yet
+        # correlation id, key, version of each request without a response so far
         self.waiting: list[tuple[int, int, int]] = []
         self.arrived: dict[int, Any] = {}  # By correlation id: responses read before their receiver.
         self.correlation_id = 0

@@ -106,7 +106,7 @@ def only_fields(schema: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
 def arrow_types(text: str) -> tuple[pa.StructType, pa.StructType]:
     """Return the type of a record in the result, and the type for building it. They differ in the unit of times. Raises
     ValueError for a type that Spark does not have."""
-    parsed(text)  # Mistakes are told before types are.
+    parsed(text)  # Syntax errors are reported before errors of types.
     walk = TypeWalk()
     shown, built = walk.record(json.loads(text), "", 0)
     return shown, built

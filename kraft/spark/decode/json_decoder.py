@@ -87,7 +87,7 @@ class JsonDecoder:
         lines = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts), b"\n")
         data = lines.buffers()[2]
         try:
-            lines.cast(pa.string())  # Arrow's reader passes over what is not UTF-8.
+            lines.cast(pa.string())  # Arrow's reader does not check UTF-8.
             table = arrow_json.read_json(
                 pa.BufferReader(data),
                 arrow_json.ReadOptions(use_threads=False, block_size=len(data) + 1),

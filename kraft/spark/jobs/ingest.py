@@ -136,7 +136,7 @@ def ingest_alone(
     frame = records(files.stream(session, shape, limit), wanted.format, wanted.key, dead_letter)
     writer = (
         frame.writeStream.format("kraft")
-        .option("onDifference", "keep")  # Of a batch that was committed, what is gone since stays written.
+        .option("onDifference", "keep")  # A replayed batch may lack records deleted since.
         .option("kafka.transaction.timeout.ms", str(timeout_ms))
         .options(**wanted.at.options)
     )

@@ -117,7 +117,7 @@ def mirror_alone(
     frame = reader.load().select("key", "value", "headers", "partition", "timestamp")
     writer = (
         frame.writeStream.format("kraft")
-        .option("onDifference", "keep")  # Of a batch that was committed, what is gone since stays written.
+        .option("onDifference", "keep")  # A replayed batch may lack records deleted since.
         .options(**wanted.target.options)
         .option("topic", wanted.target_topic)
     )

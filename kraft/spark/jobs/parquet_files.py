@@ -127,7 +127,7 @@ class TaskFiles(ABC):
     def __init__(self, layout: AnyLayout) -> None:
         self.by = layout.by
         self.held: dict[Slot, list[pa.RecordBatch]] = {}
-        self.firsts: dict[Slot, int] = {}  # the first offset of what is held
+        self.firsts: dict[Slot, int] = {}  # first offset of the buffered rows
         self.held_bytes = 0
         self.open: dict[Slot, File] = {}  # the one that was written last is the last
         self.closed: list[dict[str, Any]] = []

@@ -36,7 +36,9 @@ PARTITIONS = 8
 CONFIGS: Mapping[str, str] = MappingProxyType(
     {
         "cleanup.policy": "delete",
-        "retention.ms": str(7 * 86_400_000),  # Of a query that never comes again. Others delete what they have read.
+        "retention.ms": str(
+            7 * 86_400_000
+        ),  # For a query that is never resumed. Others delete the records they have read.
         "retention.bytes": "-1",
         "segment.bytes": str(64 << 20),
         "max.message.bytes": str(100 << 20),

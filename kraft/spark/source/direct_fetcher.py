@@ -77,7 +77,7 @@ class DirectFetcher:
         self.offset_bytes = OFFSET_BYTES_FIRST
         self.short = LeaderAgreement(attempts_max, self.poll_timeout_s)  # whether the log lacks the position
         self.gone = LeaderAgreement(1, self.poll_timeout_s)  # whether the partition is no more
-        self.seen = ""  # what the last of these looks has seen
+        self.seen = ""  # the state seen by the last look
         self.rows = RecordRows(offsets, include_headers, refuse_names=refuse_names)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -160,7 +160,7 @@ class DirectFetcher:
             raise WireError(answer.error_code, f"reading {self.offsets.topic_partition} at {self.position}")
         found = []
         for batch in batches(answer.records or b"", partial_tail=True):
-            # A broker sends whole chunks: what is behind the range is left alone.
+            # A broker sends whole chunks: batches after the range are ignored.
             if batch.base_offset >= self.offsets.end:
                 self.position = self.offsets.end
                 break

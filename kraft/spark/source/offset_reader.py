@@ -131,7 +131,7 @@ class KafkaOffsetReader:
             return []
         described = self.client.describe(topics, skip_missing=skip_missing)
         if not skip_missing and (missing := sorted(set(topics) - {each.name for each in described})):
-            raise PlanIncomplete(f"topics {', '.join(missing)}", "no broker has told of their partitions")
+            raise PlanIncomplete(f"topics {', '.join(missing)}", "no broker has reported their partitions")
         for each in described:
             if each.topic_id is not None and each.topic_id not in self._former_ids:
                 self._told_ids[each.name] = each.topic_id
@@ -333,7 +333,7 @@ def whole_topic(described: SeenTopic) -> SeenTopic:
     indexes = sorted(described.partitions)
     if not indexes or indexes != list(range(len(indexes))):
         which = f"partitions of topic {described.name}"
-        raise PlanIncomplete(which, f"a broker has told only of partitions {indexes}")
+        raise PlanIncomplete(which, f"a broker has reported only partitions {indexes}")
     return described
 
 

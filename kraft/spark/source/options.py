@@ -364,7 +364,7 @@ def selection_of(given: Mapping[str, str]) -> Selection:
             raise ValueError(
                 f"Pattern to subscribe is empty as specified value for option 'subscribePattern' is '{value}'"
             )
-        java_pattern(value.strip())  # A mistake is told before anything runs.
+        java_pattern(value.strip())  # Reject an invalid pattern before anything runs.
         return SubscribePattern(value.strip())
     if not value.strip().startswith("{"):
         raise ValueError(f"No topicpartitions to assign as specified value for option 'assign' is '{value}'")

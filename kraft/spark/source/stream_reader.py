@@ -55,7 +55,7 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
         self.frozen: Offsets | None = None  # the end of everything under Trigger.AvailableNow
         self.initial: Offsets | None = None
         self.last_trigger_s: float | None = None
-        self.told: Offsets | None = None  # what the group was told last
+        self.told: Offsets | None = None  # the last offsets committed for the group
         self.anew: Offsets = {}  # log starts of recreated topics, for the batch from `anew_from` on
         self.anew_from: Offsets | None = None
         self._offsets: KafkaOffsetReader | None = None
@@ -110,7 +110,7 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
 
     def end_of_batch(self, begin: Offsets, limit: ReadLimit) -> Offsets:
         if self.frozen is not None and gone_back(begin, self.frozen):
-            # Frozen by what a leader said that is behind, unless it says so still.
+            # The frozen end came from a leader that was behind: ask again.
             self.frozen = self.offsets.latest(begin)
         latest = self.frozen if self.frozen is not None else self.offsets.latest(begin)
         self.known_latest = latest

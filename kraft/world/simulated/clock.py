@@ -44,7 +44,7 @@ class SimulatedClock:
         self._speed = speed
         self._wall_origin = started - node.time.now  # `now` at the moment when every simulation begins.
         self.wall_skew_ms = wall_skew_ms
-        self.told = 0  # How often the node was told a time.
+        self.told = 0  # How often the node read the clock.
         self._alarms: dict[Alarm, None] = {}
         node.on_death(self._silence)
 

@@ -52,7 +52,7 @@ class Disk:
         self.write_back_rate = WRITE_BACK_RATE
         self.cold_rate = 0.0  # How often a residency probe says that a read would wait.
         self.faults: list[Fault] = []
-        # What a call takes besides, in seconds, in a job that has taken so many.
+        # The extra seconds of a call, by the seconds that its job has taken.
         self.drip: Callable[[float], float] | None = None
         self.refusals: set[int] = set()  # Error numbers that calls of the present process failed with.
         # Whether a sync has failed: seen content may be missing on the disk, unnoticed.

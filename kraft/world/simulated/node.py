@@ -57,7 +57,7 @@ class Node:
         self._calls = trace.waiting
         self.alive = True
         self.paused = False
-        self.delayed = 0  # What would have woken the node at once, had it not been paused.
+        self.delayed = 0  # Wake-ups that a pause has delayed.
         self.power_lost = False  # How it died: with its machine, or only its process.
         self._is_doomed = False  # Dead, or about to die: each port call is looked at.
         self._countdown: float = math.inf  # Port calls left until a planned death.

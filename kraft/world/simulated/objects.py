@@ -45,7 +45,7 @@ class ObjectFaults:
     lost_answer_rate: float = 0.0  # What was asked for is done, and no answer comes.
     late_rate: float = 0.0  # The request takes `late_seconds` to arrive.
     late_seconds: float = 60.0
-    damage_rate: float = 0.0  # One byte of what is put is stored wrong.
+    damage_rate: float = 0.0  # One byte of a stored object is changed.
     refuses: bool = False
 
 

@@ -78,7 +78,7 @@ def _enter(scope: Any) -> Any:
     scope._has_been_entered = True
     context = _run.GLOBAL_RUN_CONTEXT
     task: Any = context.task
-    context.runner.clock.current_time()  # Trio asks, too, and simulated time goes on with it.
+    context.runner.clock.current_time()  # Trio reads it here, too, and each reading advances simulated time.
     parent = task._cancel_status
     if parent is None or parent.effectively_cancelled or scope._cancel_called:
         scope._cancel_status = _run.CancelStatus(scope=scope, parent=parent)

@@ -17,7 +17,7 @@ from typing import Final
 
 from kraft.world.ports import Buffer
 
-CALLS_PER_UPDATE = 512  # Hashed at once: hashing one by one costs three times as much.
+CALLS_PER_UPDATE = 512  # Hashed together: hashing one by one costs three times as much.
 MARSHAL_VERSION: Final = 2
 """The last version without references. With references, the bytes of an object depend on its reference count."""
 
