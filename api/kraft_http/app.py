@@ -6,16 +6,18 @@ from fastapi import Depends, FastAPI
 
 from kraft.admin.copying import CopyRate
 from kraft.common.logging import Sink
-from kraft_http import errors, openapi
-from kraft_http.idempotency import IdempotencyKeys
-from kraft_http.int64 import int64_form
-from kraft_http.logins import AuthMiddleware
-from kraft_http.middleware import BoundedBodies, EncodedSlashes, KafkaPrefix, OriginMiddleware
-from kraft_http.parameters import known_parameters
+from kraft_http import openapi
 from kraft_http.ports import AdminPort
-from kraft_http.preconditions import Preconditions
-from kraft_http.reported_error import Failures
-from kraft_http.response_cache import ResponseCache, loop_seconds
+from kraft_http.records.searching import Searches
+from kraft_http.requests import errors
+from kraft_http.requests.idempotency import IdempotencyKeys
+from kraft_http.requests.int64 import int64_form
+from kraft_http.requests.logins import AuthMiddleware
+from kraft_http.requests.middleware import BoundedBodies, EncodedSlashes, KafkaPrefix, OriginMiddleware
+from kraft_http.requests.parameters import known_parameters
+from kraft_http.requests.preconditions import Preconditions
+from kraft_http.requests.reported_error import Failures
+from kraft_http.requests.response_cache import ResponseCache, loop_seconds
 from kraft_http.routers import (
     acls,
     broker_states,
@@ -45,7 +47,6 @@ from kraft_http.routers.configs import brokers as broker_configs
 from kraft_http.routers.configs import clusters as cluster_configs
 from kraft_http.routers.configs import groups as group_configs
 from kraft_http.routers.configs import topics as topic_configs
-from kraft_http.searching import Searches
 from kraft_http.ui import pages
 
 ROUTERS = (

@@ -7,12 +7,12 @@ from typing import Any, Final
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from kraft_http.errors import PROBLEM_JSON, ErrorBody
-from kraft_http.int64 import DOCUMENTED, has_int64
-from kraft_http.logins import PROBES
 from kraft_http.models.records import ProduceRecord
 from kraft_http.ports import NodeIdentity
-from kraft_http.preconditions import CHANGING
+from kraft_http.requests.errors import PROBLEM_JSON, ErrorBody
+from kraft_http.requests.int64 import DOCUMENTED, has_int64
+from kraft_http.requests.logins import PROBES
+from kraft_http.requests.preconditions import CHANGING
 
 TITLE: Final = "kraft HTTP admin"
 DESCRIPTION: Final = """\

@@ -20,8 +20,8 @@ from kraft.security.acls import AccessControlEntry
 from kraft.security.scram_credentials import ScramMechanism
 
 if TYPE_CHECKING:
-    from kraft_http.health import ClusterHealth
-    from kraft_http.health_findings import WaitingElections
+    from kraft_http.health.health import ClusterHealth
+    from kraft_http.health.health_findings import WaitingElections
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,8 +25,8 @@ async def cluster_health(port: AdminTransport) -> Any | None:
 
 
 async def waiting_elections(port: AdminTransport, topics: Sequence[str]) -> list[dict[str, Any]] | None:
-    """Return the partitions of these topics that wait for a leader, as `kraft_http.health_findings.WaitingElection`;
-    None if no live broker reports it.
+    """Return the partitions of these topics that wait for a leader, each as a `WaitingElection` of
+    `kraft_http.health.health_findings`; None if no live broker reports it.
 
     Raises Refused UNKNOWN_TOPIC_OR_PARTITION, REQUEST_TIMED_OUT when no controller answers.
     """

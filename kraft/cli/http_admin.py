@@ -101,8 +101,8 @@ class AdminThread:
 
     def _serve(self, app: Any) -> None:
         import uvicorn
-        from kraft_http.connections import BoundedConnection
-        from kraft_http.handshakes import Handshakes
+        from kraft_http.requests.connections import BoundedConnection
+        from kraft_http.requests.handshakes import Handshakes
 
         protocol: Any = BoundedConnection
         if self._context is not None:

@@ -18,7 +18,7 @@ import pytest
 
 from jepsen.three_nodes import until
 from kraft.cli.admin.app import main
-from kraft.cli.admin.events import parse_stream
+from kraft.cli.admin.cluster.events import parse_stream
 from tests.integration.rest_cluster import Started
 
 

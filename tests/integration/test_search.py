@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from confluent_kafka import Producer
-from kraft_http.searching import RECORDS_PER_SECOND, SEARCHES_MAX
+from kraft_http.records.searching import RECORDS_PER_SECOND, SEARCHES_MAX
 
 from tests.integration.rest_node import RunningNode, running_node
 

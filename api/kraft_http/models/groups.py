@@ -6,8 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from kraft_http.health_findings import LateMember
-from kraft_http.int64 import Int64
+from kraft_http.health.health_findings import LateMember
 from kraft_http.models.common import (
     INT64_MAX,
     AuthorizedOperations,
@@ -20,6 +19,7 @@ from kraft_http.models.common import (
     TopicName,
     UnansweredBrokers,
 )
+from kraft_http.requests.int64 import Int64
 
 PARTITIONS_SHOWN_MAX = 1_000
 

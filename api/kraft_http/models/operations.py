@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from kraft_http.int64 import Int64
 from kraft_http.models.common import (
     HOST,
     INT64_MAX,
@@ -19,6 +18,7 @@ from kraft_http.models.common import (
     TopicName,
     UnansweredBrokers,
 )
+from kraft_http.requests.int64 import Int64
 
 BrokerState = Literal["running", "fenced", "shutting_down"]
 DesiredState = Literal["active", "maintenance", "fenced", "decommission"]

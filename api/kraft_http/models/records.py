@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from kraft_http.int64 import Int64
 from kraft_http.models.common import INT32_MAX, Body, Collection
-from kraft_http.outcomes import Outcome
+from kraft_http.requests.int64 import Int64
+from kraft_http.requests.outcomes import Outcome
 
 
 class DataType(StrEnum):

@@ -7,8 +7,8 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from kraft_http.int64 import Int64
 from kraft_http.models.records import ConsumedRecord, UnreadPartition
+from kraft_http.requests.int64 import Int64
 
 
 class EndReason(StrEnum):

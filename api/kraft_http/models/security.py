@@ -18,8 +18,8 @@ from kraft.security.acls import (
     AccessControlEntry,
     PatternType,
 )
-from kraft_http.int64 import Int64
 from kraft_http.models.common import INT64_MAX, Body, Collection, Resource
+from kraft_http.requests.int64 import Int64
 
 TEXT_CHARACTERS_MAX = 32_767
 """Of a name, a principal or a host, as a record holds it."""

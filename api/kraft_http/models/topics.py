@@ -6,7 +6,6 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from kraft_http.int64 import Int64
 from kraft_http.models.common import (
     INT32_MAX,
     AuthorizedOperations,
@@ -17,6 +16,7 @@ from kraft_http.models.common import (
     Resource,
     TopicName,
 )
+from kraft_http.requests.int64 import Int64
 
 
 class TopicData(Resource):

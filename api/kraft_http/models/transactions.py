@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from kraft_http.int64 import Int64
 from kraft_http.models.common import CollectionMetadata, UnansweredBrokers
+from kraft_http.requests.int64 import Int64
 
 
 class TransactionPartitions(BaseModel):

@@ -15,9 +15,6 @@ from kraft.security.acls import (
     AccessControlEntry,
     AclFilter,
 )
-from kraft_http.deps import Cluster, ClusterContext, Port, Writable, whole
-from kraft_http.errors import documented
-from kraft_http.links import segment
 from kraft_http.models.common import ResourceMetadata
 from kraft_http.models.security import (
     AccessVerdict,
@@ -38,6 +35,9 @@ from kraft_http.models.security import (
     number_of,
     words_of,
 )
+from kraft_http.requests.deps import Cluster, ClusterContext, Port, Writable, whole
+from kraft_http.requests.errors import documented
+from kraft_http.requests.links import segment
 
 router = APIRouter(tags=["Permissions"])
 

@@ -15,8 +15,6 @@ from kraft.admin.topics import describe_topic
 from kraft.common.broker_state import DECOMMISSION, FENCED, MAINTENANCE
 from kraft.protocol.error_codes import message_of
 from kraft_http.asking import Kafka
-from kraft_http.deps import BrokerIdPath, Cluster, Port, Writable
-from kraft_http.errors import ApiProblem, documented, not_found
 from kraft_http.models.common import Relationship, ResourceMetadata
 from kraft_http.models.operations import (
     LISTED_MAX,
@@ -30,6 +28,8 @@ from kraft_http.models.operations import (
     LogDirReplica,
 )
 from kraft_http.ports import AdminPort, BrokerFacts, DrainFacts
+from kraft_http.requests.deps import BrokerIdPath, Cluster, Port, Writable
+from kraft_http.requests.errors import ApiProblem, documented, not_found
 
 router = APIRouter(tags=["Brokers"])
 

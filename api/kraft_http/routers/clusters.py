@@ -12,12 +12,12 @@ from kraft.admin.cluster import BrokerState, describe_cluster, describe_quorum
 from kraft.admin.errors import Refused
 from kraft.admin.topics import list_topics
 from kraft_http.asking import Kafka
-from kraft_http.deps import BrokerIdPath, Cluster, ClusterContext, IncludeOperations, Port, whole
-from kraft_http.errors import documented, not_found
-from kraft_http.links import Links
 from kraft_http.models.clusters import BrokerData, BrokerDataList, ClusterData, ClusterDataList
 from kraft_http.models.common import CollectionMetadata, Relationship, ResourceMetadata
 from kraft_http.models.topics import ReplicaData, ReplicaDataList
+from kraft_http.requests.deps import BrokerIdPath, Cluster, ClusterContext, IncludeOperations, Port, whole
+from kraft_http.requests.errors import documented, not_found
+from kraft_http.requests.links import Links
 from kraft_http.routers.partitions import replica_data
 
 router = APIRouter(prefix="/v3/clusters")

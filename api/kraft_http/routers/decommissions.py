@@ -8,11 +8,11 @@ from fastapi import APIRouter, Query
 
 from kraft.admin.copying import Copy, Sizes, Sums, sizes_of, sums
 from kraft_http.asking import Kafka
-from kraft_http.deps import BrokerIdPath, Port, unanswered
-from kraft_http.errors import documented, not_found
 from kraft_http.models.common import INT64_MAX
 from kraft_http.models.operations import LISTED_MAX, DecommissionPlan, PlannedArrivals
 from kraft_http.ports import LeavePlan
+from kraft_http.requests.deps import BrokerIdPath, Port, unanswered
+from kraft_http.requests.errors import documented, not_found
 
 router = APIRouter(tags=["Brokers"])
 

@@ -11,9 +11,7 @@ from kraft.admin.moves import PREFERRED, UNCLEAN, elect_leaders
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft_http.asking import Kafka
-from kraft_http.deps import Port, Writable
-from kraft_http.errors import documented
-from kraft_http.health_findings import WaitingElections
+from kraft_http.health.health_findings import WaitingElections
 from kraft_http.models.operations import (
     REPORTS_MAX,
     ElectionBody,
@@ -23,7 +21,9 @@ from kraft_http.models.operations import (
     UncleanElectionList,
 )
 from kraft_http.ports import UncleanElectionFacts
-from kraft_http.record_codec import format_timestamp
+from kraft_http.records.record_codec import format_timestamp
+from kraft_http.requests.deps import Port, Writable
+from kraft_http.requests.errors import documented
 from kraft_http.routers.reassignments import outcomes_response
 
 router = APIRouter(tags=["Elections"])

@@ -12,12 +12,12 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from kraft.common.errors import ApiError
-from kraft_http.deps import Port
-from kraft_http.errors import ApiProblem, documented
 from kraft_http.models.common import INT64_MAX
 from kraft_http.models.operations import EventData, EventList
 from kraft_http.ports import AdminPort, EventFacts
-from kraft_http.record_codec import format_timestamp
+from kraft_http.records.record_codec import format_timestamp
+from kraft_http.requests.deps import Port
+from kraft_http.requests.errors import ApiProblem, documented
 
 router = APIRouter(tags=["Events"])
 

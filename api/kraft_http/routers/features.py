@@ -8,9 +8,9 @@ from fastapi import APIRouter
 
 from kraft.admin.features import describe_features, update_features
 from kraft_http.asking import Kafka
-from kraft_http.deps import Port, Writable
-from kraft_http.errors import documented
 from kraft_http.models.features import FeatureChange, FeatureData, FeatureLevels, FeatureList
+from kraft_http.requests.deps import Port, Writable
+from kraft_http.requests.errors import documented
 
 router = APIRouter(tags=["Features"])
 

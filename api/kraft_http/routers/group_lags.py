@@ -15,19 +15,6 @@ from kraft.admin.topics import describe_topic
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 from kraft_http.asking import Kafka
-from kraft_http.deps import (
-    Cluster,
-    ClusterContext,
-    GroupIdPath,
-    PageQuery,
-    Port,
-    Recent,
-    TopicNamePath,
-    Writable,
-    cluster_context,
-    unanswered,
-)
-from kraft_http.errors import ApiProblem, documented, not_found
 from kraft_http.models.groups import (
     GroupLagData,
     GroupLagList,
@@ -39,7 +26,20 @@ from kraft_http.models.groups import (
     TopicGroupList,
 )
 from kraft_http.ports import AdminPort
-from kraft_http.response_cache import ResponseCache
+from kraft_http.requests.deps import (
+    Cluster,
+    ClusterContext,
+    GroupIdPath,
+    PageQuery,
+    Port,
+    Recent,
+    TopicNamePath,
+    Writable,
+    cluster_context,
+    unanswered,
+)
+from kraft_http.requests.errors import ApiProblem, documented, not_found
+from kraft_http.requests.response_cache import ResponseCache
 from kraft_http.routers.groups import STATES, list_consumers_groups
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/consumer-groups", tags=["Consumer groups"])

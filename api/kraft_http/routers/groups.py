@@ -21,20 +21,6 @@ from kraft.admin.groups import (
 )
 from kraft.common.ids import TopicPartition
 from kraft_http.asking import Kafka
-from kraft_http.deps import (
-    Cluster,
-    ClusterContext,
-    GroupIdPath,
-    IncludeOperations,
-    PageQuery,
-    PartitionIdPath,
-    TopicNamePath,
-    Writable,
-    unanswered,
-    whole,
-)
-from kraft_http.errors import documented, not_found
-from kraft_http.links import restore_slashes
 from kraft_http.models.common import Relationship, ResourceMetadata
 from kraft_http.models.groups import (
     PARTITIONS_SHOWN_MAX,
@@ -46,6 +32,20 @@ from kraft_http.models.groups import (
     ConsumerGroupData,
     ConsumerGroupDataList,
 )
+from kraft_http.requests.deps import (
+    Cluster,
+    ClusterContext,
+    GroupIdPath,
+    IncludeOperations,
+    PageQuery,
+    PartitionIdPath,
+    TopicNamePath,
+    Writable,
+    unanswered,
+    whole,
+)
+from kraft_http.requests.errors import documented, not_found
+from kraft_http.requests.links import restore_slashes
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/consumer-groups", tags=["Consumer groups"])
 

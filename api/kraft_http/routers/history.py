@@ -7,11 +7,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from kraft_http.deps import Port
-from kraft_http.errors import ApiProblem, documented
 from kraft_http.models.common import UnansweredBroker
 from kraft_http.models.operations import HistoryData, TierData, TopicFactsData, TopicFactsList
 from kraft_http.ports import TierFacts
+from kraft_http.requests.deps import Port
+from kraft_http.requests.errors import ApiProblem, documented
 
 router = APIRouter(tags=["Operations"])
 

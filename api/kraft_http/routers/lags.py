@@ -10,18 +10,7 @@ from kraft.admin.group_lags import GroupPartition, Lag, lags_of, partitions_of
 from kraft.admin.groups import Committed, committed_offsets, describe_group
 from kraft.admin.status import group_progress
 from kraft.common.ids import TopicPartition
-from kraft_http.deps import (
-    Cluster,
-    ClusterContext,
-    GroupIdPath,
-    PartitionIdPath,
-    Port,
-    TopicNamePath,
-    cluster_context,
-    whole,
-)
-from kraft_http.errors import documented, not_found
-from kraft_http.health_findings import LateMember
+from kraft_http.health.health_findings import LateMember
 from kraft_http.models.common import Relationship, ResourceMetadata
 from kraft_http.models.groups import (
     ConsumerGroupLagSummaryData,
@@ -32,6 +21,17 @@ from kraft_http.models.groups import (
     GroupPartitionData,
     GroupProgressData,
 )
+from kraft_http.requests.deps import (
+    Cluster,
+    ClusterContext,
+    GroupIdPath,
+    PartitionIdPath,
+    Port,
+    TopicNamePath,
+    cluster_context,
+    whole,
+)
+from kraft_http.requests.errors import documented, not_found
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/consumer-groups/{consumer_group_id}", tags=["Consumer groups"])
 

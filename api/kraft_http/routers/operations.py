@@ -10,9 +10,9 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from pydantic import BaseModel
 
-from kraft_http.deps import Port
-from kraft_http.health import ClusterHealth
+from kraft_http.health.health import ClusterHealth
 from kraft_http.ports import Check
+from kraft_http.requests.deps import Port
 
 router = APIRouter(tags=["Operations"])
 

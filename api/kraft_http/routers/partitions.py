@@ -11,8 +11,6 @@ from kraft.admin.metadata import Partition
 from kraft.admin.offsets import EARLIEST, LATEST, offsets_at_leaders
 from kraft.admin.topics import describe_topic
 from kraft.common.ids import TopicPartition
-from kraft_http.deps import BrokerIdPath, Cluster, ClusterContext, PartitionIdPath, TopicNamePath, Writable, whole
-from kraft_http.errors import documented, not_found
 from kraft_http.models.common import INT64_MAX, Relationship, ResourceMetadata
 from kraft_http.models.topics import (
     DeleteRecordsData,
@@ -22,6 +20,16 @@ from kraft_http.models.topics import (
     ReplicaData,
     ReplicaDataList,
 )
+from kraft_http.requests.deps import (
+    BrokerIdPath,
+    Cluster,
+    ClusterContext,
+    PartitionIdPath,
+    TopicNamePath,
+    Writable,
+    whole,
+)
+from kraft_http.requests.errors import documented, not_found
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics/{topic_name}/partitions")
 

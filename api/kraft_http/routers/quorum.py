@@ -10,11 +10,11 @@ from kraft.admin.cluster import QuorumReplica as Replica
 from kraft.admin.cluster import describe_quorum
 from kraft.admin.members import add_voter, remove_voter
 from kraft.common.ids import ZERO_UUID, uuid_from_text, uuid_to_text
-from kraft_http.deps import Cluster, Writable
-from kraft_http.errors import ApiProblem, documented, not_found
 from kraft_http.models.clusters import QuorumData, QuorumEndpoint, QuorumReplica
 from kraft_http.models.common import INT32_MAX, ResourceMetadata
 from kraft_http.models.operations import AddVoterBody
+from kraft_http.requests.deps import Cluster, Writable
+from kraft_http.requests.errors import ApiProblem, documented, not_found
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/quorum", tags=["Quorum"])
 

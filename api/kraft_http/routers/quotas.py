@@ -8,9 +8,9 @@ from fastapi import APIRouter, Query
 
 from kraft.admin.quotas import alter_quotas, describe_quotas
 from kraft_http.asking import Kafka
-from kraft_http.deps import Port, Writable
-from kraft_http.errors import documented
 from kraft_http.models.quotas import KINDS, QuotaChange, QuotaData, QuotaList, by_field
+from kraft_http.requests.deps import Port, Writable
+from kraft_http.requests.errors import documented
 
 router = APIRouter(tags=["Quotas"])
 

@@ -26,8 +26,6 @@ from kraft.common.broker_state import ACTIVE
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 from kraft_http.asking import Kafka
-from kraft_http.deps import Cluster, ClusterContext, PartitionIdPath, Port, TopicNamePath, Writable, unanswered, whole
-from kraft_http.errors import ApiProblem, documented
 from kraft_http.models.common import INT64_MAX, Relationship, ResourceMetadata
 from kraft_http.models.operations import (
     LISTED_MAX,
@@ -49,7 +47,18 @@ from kraft_http.models.operations import (
     ThrottledBroker,
 )
 from kraft_http.ports import ClusterFacts, ReassignmentFacts
-from kraft_http.response_cache import loop_seconds
+from kraft_http.requests.deps import (
+    Cluster,
+    ClusterContext,
+    PartitionIdPath,
+    Port,
+    TopicNamePath,
+    Writable,
+    unanswered,
+    whole,
+)
+from kraft_http.requests.errors import ApiProblem, documented
+from kraft_http.requests.response_cache import loop_seconds
 from kraft_http.routers.decommissions import arrivals_data
 
 router = APIRouter(tags=["Reassignments"])

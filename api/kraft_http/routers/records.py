@@ -10,10 +10,6 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from kraft.common.ids import uuid_from_text
-from kraft_http.consuming import Consumption, consume
-from kraft_http.deps import Cluster, TopicNamePath, Writable
-from kraft_http.errors import ApiProblem, documented
-from kraft_http.json_stream import BrokenStream, documents_of
 from kraft_http.models.common import INT32_MAX, INT64_MAX
 from kraft_http.models.records import (
     BatchFailure,
@@ -25,7 +21,11 @@ from kraft_http.models.records import (
     ProduceRecord,
     ProduceReport,
 )
-from kraft_http.producing import ACKNOWLEDGED, Producer
+from kraft_http.records.consuming import Consumption, consume
+from kraft_http.records.json_stream import BrokenStream, documents_of
+from kraft_http.records.producing import ACKNOWLEDGED, Producer
+from kraft_http.requests.deps import Cluster, TopicNamePath, Writable
+from kraft_http.requests.errors import ApiProblem, documented
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics/{topic_name}", tags=["Records"])
 

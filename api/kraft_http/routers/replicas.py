@@ -12,12 +12,12 @@ from kraft.admin.metadata import Partition
 from kraft.admin.moves import EARLIEST, LATEST, replica_offsets
 from kraft.admin.topics import describe_topic
 from kraft.common.ids import TopicPartition
-from kraft_http.deps import Cluster, ClusterContext, PartitionIdPath, Port, TopicNamePath, unanswered, whole
-from kraft_http.errors import documented
-from kraft_http.health import PartitionRef, is_offline, is_under_min_isr, is_under_replicated, partition_ref
+from kraft_http.health.health import PartitionRef, is_offline, is_under_min_isr, is_under_replicated, partition_ref
 from kraft_http.models.common import ResourceMetadata
 from kraft_http.models.operations import ReplicaStatusData, ReplicaStatusDataList
 from kraft_http.ports import PartitionFacts
+from kraft_http.requests.deps import Cluster, ClusterContext, PartitionIdPath, Port, TopicNamePath, unanswered, whole
+from kraft_http.requests.errors import documented
 
 router = APIRouter(tags=["Replicas"])
 

@@ -9,14 +9,14 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from kraft_http.deps import ClusterContext, Port, TopicNamePath, cluster_context
-from kraft_http.errors import ApiProblem, documented
 from kraft_http.models.common import INT32_MAX, INT64_MAX
 from kraft_http.models.records import DataType
 from kraft_http.models.searches import SearchEnd, SearchHit, SearchProgress, SearchStart
-from kraft_http.record_codec import decode_base64
-from kraft_http.search_conditions import BadCondition, Comparison, Condition, Part
-from kraft_http.searching import SEARCHES_MAX, Search, Searches, Wanted
+from kraft_http.records.record_codec import decode_base64
+from kraft_http.records.search_conditions import BadCondition, Comparison, Condition, Part
+from kraft_http.records.searching import SEARCHES_MAX, Search, Searches, Wanted
+from kraft_http.requests.deps import ClusterContext, Port, TopicNamePath, cluster_context
+from kraft_http.requests.errors import ApiProblem, documented
 
 router = APIRouter(tags=["Records"])
 

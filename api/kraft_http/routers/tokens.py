@@ -10,9 +10,9 @@ from fastapi import APIRouter, Query
 
 from kraft.admin.tokens import DEFAULT, Token, create_token, describe_tokens, expire_token, renew_token
 from kraft_http.asking import Kafka
-from kraft_http.deps import Port, Writable
-from kraft_http.errors import ApiProblem, FieldProblem, documented
 from kraft_http.models.security import Principal, TokenBody, TokenData, TokenList, TokenTerm, TokenTermBody
+from kraft_http.requests.deps import Port, Writable
+from kraft_http.requests.errors import ApiProblem, FieldProblem, documented
 
 router = APIRouter(tags=["Delegation tokens"])
 

@@ -11,12 +11,21 @@ from kraft.admin.authorized_operations import topic_operations
 from kraft.admin.metadata import Topic
 from kraft.admin.topics import CLUSTER_DEFAULT, create_topic, delete_topic, describe_topic, grow_topic
 from kraft.common.ids import uuid_to_text
-from kraft_http.deps import Cluster, ClusterContext, IncludeOperations, PageQuery, Port, Recent, TopicNamePath, Writable
-from kraft_http.errors import ApiProblem, documented
-from kraft_http.idempotency import KEY_CHARACTERS_MAX, IdempotencyKeys
 from kraft_http.models.common import Relationship, ResourceMetadata
 from kraft_http.models.topics import CreateTopicBody, TopicData, TopicDataList, UpdateTopicBody
 from kraft_http.ports import AdminPort, ListedTopic, TopicFacts
+from kraft_http.requests.deps import (
+    Cluster,
+    ClusterContext,
+    IncludeOperations,
+    PageQuery,
+    Port,
+    Recent,
+    TopicNamePath,
+    Writable,
+)
+from kraft_http.requests.errors import ApiProblem, documented
+from kraft_http.requests.idempotency import KEY_CHARACTERS_MAX, IdempotencyKeys
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics", tags=["Topics"])
 

@@ -9,9 +9,9 @@ from starlette.datastructures import URL
 
 from kraft.admin.transactions import Transaction, describe_transactions, list_transactions
 from kraft_http.asking import Kafka
-from kraft_http.deps import PageQuery, Port, unanswered
-from kraft_http.errors import documented
 from kraft_http.models.transactions import TransactionData, TransactionList, TransactionPartitions
+from kraft_http.requests.deps import PageQuery, Port, unanswered
+from kraft_http.requests.errors import documented
 
 router = APIRouter(tags=["Transactions"])
 

@@ -10,11 +10,11 @@ from kraft.admin.users import describe_users, put_user
 from kraft.admin.users import remove_user as remove_passwords
 from kraft.security.scram_credentials import MECHANISMS
 from kraft_http.asking import Kafka
-from kraft_http.deps import Port, Writable
-from kraft_http.errors import documented, not_found
-from kraft_http.links import restore_slashes
 from kraft_http.models.security import UserBody
 from kraft_http.models.transactions import UserCredentials, UserList
+from kraft_http.requests.deps import Port, Writable
+from kraft_http.requests.errors import documented, not_found
+from kraft_http.requests.links import restore_slashes
 
 router = APIRouter(tags=["Users"])
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from kraft_http.deps import Port
+from kraft_http.requests.deps import Port
 
 router = APIRouter(include_in_schema=False)
 

@@ -39,6 +39,8 @@ class CommandGroup(NamedTuple):
 
 
 DATA, CLUSTER, NODES, HELP = "Records", "A running cluster", "The disks of a node", "Reading"
+FOLDERS: Mapping[str, str] = {DATA: "records", CLUSTER: "cluster", NODES: "disks", HELP: "help"}
+"""Where the modules of a panel's commands are."""
 
 NOUNS: Mapping[str, CommandGroup] = {
     "produce": CommandGroup(DATA, "Send lines from standard input as records."),
@@ -103,7 +105,7 @@ class _Nouns(TyperGroup):
 
 def load(noun: str) -> Any:
     """The command of one noun, from the `app` of its module."""
-    module = importlib.import_module(f"kraft.cli.admin.{noun}")
+    module = importlib.import_module(f"kraft.cli.admin.{FOLDERS[NOUNS[noun].panel]}.{noun}")
     command = typer.main.get_command(module.app)
     command.name = noun
     if noun != "spark":  # It has it already: its pipelines connect from Spark's own processes.

@@ -197,7 +197,7 @@ def _first(owned: Mapping[str, Owned], count: int) -> Iterable[TopicPartition]:
 
 
 def _told(late: Laggard) -> dict[str, Any]:
-    """The fields of `kraft_http.health_findings.LateMember`."""
+    """The fields of `kraft_http.health.health_findings.LateMember`."""
     topic, partition = late.partitions[0]
     return {
         "group_id": late.group_id,

@@ -47,7 +47,7 @@ from kraft.server.history.gathering import BROKER, GROUP, TOPIC, own_history
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kraft_http.health import ClusterHealth, VoterFacts
+    from kraft_http.health.health import ClusterHealth, VoterFacts
     from kraft_http.ports import ClusterFacts
 
     from kraft.common.quarantine import Quarantine
@@ -95,7 +95,7 @@ class NodeStatus:
         return None
 
     def own(self) -> dict[str, Any]:
-        """The document of `kraft.status.node`: the fields of `kraft_http.health_findings.NodeStatus`."""
+        """The document of `kraft.status.node`: the fields of `kraft_http.health.health_findings.NodeStatus`."""
         free, total = disk_room(self._node)
         own = {
             "node_id": self._node.config.node_id,
@@ -183,8 +183,8 @@ class NodeStatus:
 
     async def _gather(self) -> ClusterHealth:
         await self._node.world.threads.run(_import_models)
-        from kraft_http.health import judge
-        from kraft_http.health_findings import WaitingElections, read_status
+        from kraft_http.health.health import judge
+        from kraft_http.health.health_findings import WaitingElections, read_status
 
         facts = await gather_facts(self._node)
         told: dict[int, Any] = {self._node.config.node_id: self.own()}
@@ -222,7 +222,7 @@ class NodeStatus:
 
     async def _voters(self) -> list[VoterFacts] | None:
         """The voters as the active controller sees them; None if it does not answer in time."""
-        from kraft_http.health import voter_facts
+        from kraft_http.health.health import voter_facts
 
         request = DescribeQuorumRequest(
             topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[PartitionData(partition_index=0)])]

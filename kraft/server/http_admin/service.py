@@ -13,8 +13,8 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 import trio
-from kraft_http.health import ClusterHealth
-from kraft_http.health_findings import WaitingElections
+from kraft_http.health.health import ClusterHealth
+from kraft_http.health.health_findings import WaitingElections
 from kraft_http.ports import (
     AccessFacts,
     Caller,

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import uvicorn
-from kraft_http.connections import BoundedConnection
+from kraft_http.requests.connections import BoundedConnection
 from uvicorn.server import ServerState
 
 HEAD = b"GET / HTTP/1.1\r\nhost: node\r\n"

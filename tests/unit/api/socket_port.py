@@ -9,8 +9,8 @@ import struct
 import time
 from collections.abc import Sequence
 
-from kraft_http.health import ClusterHealth, VoterFacts, judge
-from kraft_http.health_findings import WaitingElections
+from kraft_http.health.health import ClusterHealth, VoterFacts, judge
+from kraft_http.health.health_findings import WaitingElections
 from kraft_http.ports import (
     AccessFacts,
     BrokerFacts,

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from kraft_http import connections
+from kraft_http.requests import connections
 
 from tests.unit.api.connected import HEAD, Open, app, served
 

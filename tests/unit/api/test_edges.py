@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from kraft_http.app import create_app
-from kraft_http.errors import ApiProblem
+from kraft_http.requests.errors import ApiProblem
 from kraft_http.routers.events import SSE, STREAMS_MAX, get_events
 
 from tests.unit.api.edge_app import CLUSTER, Port, refuse

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 from kraft_http.app import create_app
-from kraft_http.reported_error import ReportedError
+from kraft_http.requests.reported_error import ReportedError
 from starlette.types import Message
 
 from tests.unit.api.edge_app import CLUSTER, Port

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kraft_http.app import create_app
-from kraft_http.middleware import host_of, is_address
 from kraft_http.ports import NodeIdentity
+from kraft_http.requests.middleware import host_of, is_address
 
 from tests.unit.api.edge_app import CLUSTER, Port, refuse
 

@@ -1,4 +1,4 @@
-"""api/kraft_http/framing.py, on the wire: requests of whose end two readers may think differently are refused."""
+"""The framing of HTTP requests on the wire: a request whose end two readers may see differently is refused."""
 
 from __future__ import annotations
 

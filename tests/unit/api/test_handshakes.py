@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 import uvicorn
-from kraft_http import connections, handshakes
-from kraft_http.connections import BoundedConnection
-from kraft_http.handshakes import Handshakes
+from kraft_http.requests import connections, handshakes
+from kraft_http.requests.connections import BoundedConnection
+from kraft_http.requests.handshakes import Handshakes
 from uvicorn.server import ServerState
 
 from kraft.world.ports import Tls

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from kraft_http.health import LISTED_MAX, VoterFacts, judge
-from kraft_http.health_findings import (
+from kraft_http.health.health import LISTED_MAX, VoterFacts, judge
+from kraft_http.health.health_findings import (
     WAITS_SAID_MAX,
     NodeStatus,
     ReplicaEnd,

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 from kraft_http.app import create_app
-from kraft_http.errors import ApiProblem
-from kraft_http.idempotency import KEPT_SECONDS, KEYS_MAX, IdempotencyKeys
 from kraft_http.ports import Caller
+from kraft_http.requests.errors import ApiProblem
+from kraft_http.requests.idempotency import KEPT_SECONDS, KEYS_MAX, IdempotencyKeys
 
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse

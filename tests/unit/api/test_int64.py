@@ -9,8 +9,8 @@ import httpx
 import pytest
 from fastapi.routing import APIRoute
 from kraft_http.app import ROUTERS, create_app
-from kraft_http.int64 import tells_int64
 from kraft_http.ports import Caller, EventFacts, EventPage, HistoryPage, NodeIdentity, TopicFacts, TopicFactsPage
+from kraft_http.requests.int64 import tells_int64
 
 BEYOND_DOUBLE = 2**53 + 1
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"

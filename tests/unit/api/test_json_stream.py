@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kraft_http.json_stream import BrokenStream, JsonDocuments
+from kraft_http.records.json_stream import BrokenStream, JsonDocuments
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=8),
@@ -52,7 +52,7 @@ def test_unlimited_nesting_is_refused_without_an_overflow() -> None:
 
 
 def test_an_endless_record_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kraft_http.json_stream.DOCUMENT_CHARACTERS_MAX", 100)
+    monkeypatch.setattr("kraft_http.records.json_stream.DOCUMENT_CHARACTERS_MAX", 100)
     stream = JsonDocuments()
     stream.feed(b'"' + b"x" * 90)
     with pytest.raises(BrokenStream, match="larger than 100"):

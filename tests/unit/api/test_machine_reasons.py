@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from kraft_http.health import judge
-from kraft_http.health_findings import CertificateEnd, NodeStatus, SlowDiskStatus
+from kraft_http.health.health import judge
+from kraft_http.health.health_findings import CertificateEnd, NodeStatus, SlowDiskStatus
 
 from kraft.server.facts.node_status import with_clock_offset
 from tests.unit.api.health_facts import FINE

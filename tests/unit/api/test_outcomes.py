@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraft_http.outcomes import Outcome, TransactionalBatch, Transactions
+from kraft_http.requests.outcomes import Outcome, TransactionalBatch, Transactions
 
 TRANSACTIONS = 1000
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from kraft_http.app import create_app
-from kraft_http.producing import UNHEARD_PAUSES
+from kraft_http.records.producing import UNHEARD_PAUSES
 
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
@@ -53,7 +53,7 @@ def posted(port: Leader) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kraft_http.producing.UNHEARD_PAUSES", (0.0,) * len(UNHEARD_PAUSES))
+    monkeypatch.setattr("kraft_http.records.producing.UNHEARD_PAUSES", (0.0,) * len(UNHEARD_PAUSES))
 
 
 def test_a_produce_to_a_leader_without_the_topics_metadata_is_retried() -> None:

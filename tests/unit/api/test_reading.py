@@ -7,14 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from kraft_http import consuming
-from kraft_http import partition_records as records
 from kraft_http.asking import Kafka
-from kraft_http.consuming import Consumption, consume
-from kraft_http.deps import ClusterContext
-from kraft_http.links import Links
-from kraft_http.partition_records import fetch
-from kraft_http.producing import Producer
+from kraft_http.records import consuming
+from kraft_http.records import partition_records as records
+from kraft_http.records.consuming import Consumption, consume
+from kraft_http.records.partition_records import fetch
+from kraft_http.records.producing import Producer
+from kraft_http.requests.deps import ClusterContext
+from kraft_http.requests.links import Links
 from starlette.datastructures import URL
 
 from kraft.admin.delete_records import delete_records

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kraft_http.errors import ApiProblem
 from kraft_http.models.records import DataType, ProduceRecord, RecordData, RecordHeader
-from kraft_http.record_codec import NESTED_MAX, encode_data, format_timestamp, show_data, show_record, to_record
+from kraft_http.records.record_codec import NESTED_MAX, encode_data, format_timestamp, show_data, show_record, to_record
+from kraft_http.requests.errors import ApiProblem
 
 from kraft.protocol.records.record import Record
 from kraft.rpc_client.partitioner import murmur2, partition_for_key

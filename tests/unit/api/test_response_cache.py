@@ -11,7 +11,7 @@ import httpx
 import pytest
 from kraft_http.app import create_app
 from kraft_http.ports import Caller, ListedTopic, TopicFacts, TopicFactsPage, TopicGroups
-from kraft_http.response_cache import ANSWERS_MAX, KEPT_SECONDS, ResponseCache
+from kraft_http.requests.response_cache import ANSWERS_MAX, KEPT_SECONDS, ResponseCache
 
 from kraft.common.errors import ApiError
 from kraft.protocol.api_keys import ApiKey

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kraft_http.search_conditions import (
+from kraft_http.records.search_conditions import (
     LOOKED_AT_BYTES_MAX,
     BadCondition,
     Comparison,

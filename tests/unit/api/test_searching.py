@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 from kraft_http.app import create_app
-from kraft_http.errors import ApiProblem
-from kraft_http.searching import BYTES_PER_SECOND, RECORDS_PER_SECOND, SEARCHES_MAX, Searches
+from kraft_http.records.searching import BYTES_PER_SECOND, RECORDS_PER_SECOND, SEARCHES_MAX, Searches
+from kraft_http.requests.errors import ApiProblem
 
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from kraft_http.deps import cluster_context
+from kraft_http.requests.deps import cluster_context
 from kraft_http.routers import clusters, operations
 from starlette.requests import Request
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import trio
 
-from kraft.cli.admin import perf, produce
 from kraft.cli.admin.app import main as kraft
+from kraft.cli.admin.records import perf, produce
 
 
 class Opened(Exception):

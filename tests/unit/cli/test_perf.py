@@ -10,7 +10,7 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft.cli.admin.perf import FIRST_POLL_SECONDS, SHARES, Latencies, read_records
+from kraft.cli.admin.records.perf import FIRST_POLL_SECONDS, SHARES, Latencies, read_records
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.records.record import Record

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from kraft.admin.configs import describe_configs
-from kraft_http.deps import BrokerIdPath, Cluster, ConfigNamePath, Writable, whole
-from kraft_http.errors import documented
 from kraft_http.models.configs import AlterConfigsBody, BrokerConfigData, BrokerConfigDataList, UpdateConfigBody
+from kraft_http.requests.deps import BrokerIdPath, Cluster, ConfigNamePath, Writable, whole
+from kraft_http.requests.errors import documented
 from kraft_http.routers.clusters import find_broker
 from kraft_http.routers.configs.shapes import (
     alter_config,

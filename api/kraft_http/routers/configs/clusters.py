@@ -5,9 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from kraft.admin.configs import describe_configs
-from kraft_http.deps import Cluster, ConfigNamePath, Writable, whole
-from kraft_http.errors import documented
 from kraft_http.models.configs import AlterConfigsBody, ClusterConfigData, ClusterConfigDataList, UpdateConfigBody
+from kraft_http.requests.deps import Cluster, ConfigNamePath, Writable, whole
+from kraft_http.requests.errors import documented
 from kraft_http.routers.configs.shapes import (
     CLUSTER_DEFAULT,
     alter_config,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from kraft.admin.configs import describe_configs
-from kraft_http.deps import Cluster, GroupIdPath, Writable, whole
-from kraft_http.errors import documented
 from kraft_http.models.configs import AlterConfigsBody, GroupConfigDataList
+from kraft_http.requests.deps import Cluster, GroupIdPath, Writable, whole
+from kraft_http.requests.errors import documented
 from kraft_http.routers.configs.shapes import alter_config, group_config_data, group_target
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=["Configs"])

@@ -10,8 +10,6 @@ from kraft.admin.configs import BROKER, GROUP, SOURCES, TOPIC, TYPES, Resource, 
 from kraft.common.config.dynamic.alterations import Operation
 from kraft.common.config.dynamic.describe import SOURCE_NAMES, ConfigSource
 from kraft.common.config.types import TYPE_NAMES
-from kraft_http.deps import ClusterContext
-from kraft_http.errors import ApiProblem
 from kraft_http.models.common import ResourceMetadata
 from kraft_http.models.configs import (
     AlterConfigsBody,
@@ -22,6 +20,8 @@ from kraft_http.models.configs import (
     GroupConfigData,
     TopicConfigData,
 )
+from kraft_http.requests.deps import ClusterContext
+from kraft_http.requests.errors import ApiProblem
 
 _OPERATIONS: Final = {
     AlterOperation.SET: Operation.SET,

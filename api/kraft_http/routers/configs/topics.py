@@ -6,9 +6,9 @@ from fastapi import APIRouter, Response
 
 from kraft.admin.configs import describe_configs, describe_many
 from kraft.admin.topics import list_topics
-from kraft_http.deps import Cluster, ConfigNamePath, TopicNamePath, Writable, whole
-from kraft_http.errors import documented
 from kraft_http.models.configs import AlterConfigsBody, TopicConfigData, TopicConfigDataList, UpdateConfigBody
+from kraft_http.requests.deps import Cluster, ConfigNamePath, TopicNamePath, Writable, whole
+from kraft_http.requests.errors import documented
 from kraft_http.routers.configs.shapes import (
     alter_config,
     one_config,

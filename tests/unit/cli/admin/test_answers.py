@@ -15,7 +15,7 @@ from kraft.admin.errors import Refused
 from kraft.cli.admin.app import main
 from kraft.cli.admin.options import OutputFormat
 from kraft.cli.admin.output import Table, moment, render, say, show, size, text
-from kraft.cli.admin.record_format import parse_format
+from kraft.cli.admin.records.record_format import parse_format
 from kraft.cli.admin.running import NotFound, ask, complain
 from kraft.common.errors import ConfigurationError
 from kraft.common.ids import TopicPartition

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kraft.cli.admin.app import main
-from kraft.cli.admin.docs import choose_page, directory, find_pages
+from kraft.cli.admin.help.docs import choose_page, directory, find_pages
 from kraft.cli.admin.running import NotFound
 
 ROOT = Path(__file__).parents[4]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kraft_http.health import ClusterHealth, judge, voter_facts
-from kraft_http.health_findings import Reason
+from kraft_http.health.health import ClusterHealth, judge, voter_facts
+from kraft_http.health.health_findings import Reason
 from kraft_http.ports import BrokerFacts, ClusterFacts
 
 from kraft.admin.metadata import Partition, Topic
-from kraft.cli.admin import doctor, health
-from kraft.cli.admin.health import impaired_partitions, minima_of
+from kraft.cli.admin.cluster.cluster import doctor, health
+from kraft.cli.admin.cluster.health import impaired_partitions, minima_of
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_configs_response import (
     DescribeConfigsResourceResult,

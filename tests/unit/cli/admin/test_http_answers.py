@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kraft.cli.admin import bundle
 from kraft.cli.admin.app import main
+from kraft.cli.admin.cluster.cluster import bundle
 
 
 class _Damaged(BaseHTTPRequestHandler):
@@ -88,7 +88,7 @@ def test_an_invalid_http_stream_is_reported(
     body: bytes, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(_Damaged, "body", body)
-    monkeypatch.setattr("kraft.cli.admin.events.RECONNECT_SECONDS", 0.0)
+    monkeypatch.setattr("kraft.cli.admin.cluster.events.RECONNECT_SECONDS", 0.0)
     assert main(["events", "-f", "--admin", url]) == 1
     assert capsys.readouterr().err.startswith(f"kraft: {url} answers what no node does: ")
 

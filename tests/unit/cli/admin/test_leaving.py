@@ -78,7 +78,7 @@ def test_a_prompt_is_written_to_stderr_and_answered(
     def done(*_: object) -> None:
         raise typer.Exit(7)
 
-    monkeypatch.setattr("kraft.cli.admin.topics.ask", done)
+    monkeypatch.setattr("kraft.cli.admin.cluster.topics.ask", done)
     monkeypatch.setattr(sys, "stdin", _Terminal(*answers))
     assert main(["topics", "delete", "t"]) == code
     told = capsys.readouterr()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kraft.cli.admin.local_cluster import SERVED, LocalNodes, format_node, load_layout
+from kraft.cli.admin.cluster.local_cluster import SERVED, LocalNodes, format_node, load_layout
 from kraft.raft.core.voter_set import VoterSet
 from kraft.raft.quorum_storage import QuorumStorage
 from kraft.storage.directories.meta_properties import read_meta_properties

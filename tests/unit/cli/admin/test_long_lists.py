@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from kraft.admin.offsets import EARLIEST
-from kraft.cli.admin import groups
+from kraft.cli.admin.cluster.cluster import groups
 from kraft.common.ids import TopicPartition
 
 
@@ -30,7 +30,7 @@ def test_each_partition_of_many_topics_is_requested_once(monkeypatch: pytest.Mon
         asked.append(list(partitions))
         return dict.fromkeys(partitions, 7)
 
-    monkeypatch.setattr("kraft.cli.admin.groups.offsets_at", offsets_at)
+    monkeypatch.setattr("kraft.cli.admin.cluster.groups.offsets_at", offsets_at)
     partitions = _Counted(TopicPartition(f"t{number:03}", index) for number in range(200) for index in (0, 1))
     found = trio.run(groups._bounds, None, partitions, EARLIEST)
     assert found == dict.fromkeys(partitions, 7)

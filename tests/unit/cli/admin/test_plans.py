@@ -38,7 +38,7 @@ def topics(monkeypatch: pytest.MonkeyPatch) -> dict[str, Topic]:
 
     monkeypatch.setattr("kraft.admin.cluster.describe_cluster", describe_cluster)
     monkeypatch.setattr("kraft.admin.topics.describe_topics", describe_topics)
-    monkeypatch.setattr("kraft.cli.admin.reassignments.ask", ask)
+    monkeypatch.setattr("kraft.cli.admin.cluster.reassignments.ask", ask)
     return found
 
 

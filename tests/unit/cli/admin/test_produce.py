@@ -34,7 +34,7 @@ async def refuse_one(request: Any, _: int | None) -> Any:
 def test_records_acknowledged_before_a_failure_are_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("kraft.cli.admin.produce.ask", asker({"t": [1, 1]}, refuse_one))
+    monkeypatch.setattr("kraft.cli.admin.records.produce.ask", asker({"t": [1, 1]}, refuse_one))
     assert main(["produce", "t", "-k", ":", "-o", "json"]) == 1
     told = capsys.readouterr()
     document = json.loads(told.out)
@@ -55,7 +55,7 @@ def test_records_acknowledged_before_a_failure_are_reported(
 def test_without_json_a_failed_produce_is_reported_on_stderr_only(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("kraft.cli.admin.produce.ask", asker({"t": [1, 1]}, refuse_one))
+    monkeypatch.setattr("kraft.cli.admin.records.produce.ask", asker({"t": [1, 1]}, refuse_one))
     assert main(["produce", "t", "-p", "1"]) == 1
     told = capsys.readouterr()
     assert told.out == ""
@@ -70,7 +70,7 @@ def test_a_successful_produce_has_no_error(monkeypatch: pytest.MonkeyPatch, caps
     async def take(request: Any, _: int | None) -> Any:
         return stored(dict.fromkeys(sent(request), (ErrorCode.NONE, 0)))
 
-    monkeypatch.setattr("kraft.cli.admin.produce.ask", asker({"t": [1, 1]}, take))
+    monkeypatch.setattr("kraft.cli.admin.records.produce.ask", asker({"t": [1, 1]}, take))
     assert main(["produce", "t", "-o", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["record_count"], document["unacknowledged_count"], document["error"]) == (10, 0, None)

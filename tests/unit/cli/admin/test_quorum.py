@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from kraft.admin.cluster import Quorum, QuorumReplica
-from kraft.cli.admin.quorum import FETCHES_STILL_MS, _directory_of, _only_directory
+from kraft.cli.admin.cluster.quorum import FETCHES_STILL_MS, _directory_of, _only_directory
 from kraft.cli.admin.running import NotFound
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft.cli.admin.rates import (
+from kraft.cli.admin.cluster.rates import (
     GroupRate,
     Look,
     Rate,

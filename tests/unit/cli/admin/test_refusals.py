@@ -15,9 +15,9 @@ import typer
 from kraft.admin.cluster import describe_log_dirs
 from kraft.admin.errors import Refused
 from kraft.admin.moves import Outcome
-from kraft.cli.admin import http_api
 from kraft.cli.admin.app import main
-from kraft.cli.admin.reassignments import read_file, show_outcomes
+from kraft.cli.admin.cluster.cluster import http_api
+from kraft.cli.admin.cluster.reassignments import read_file, show_outcomes
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
@@ -112,8 +112,8 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> ScriptedCluster:
     def ask(_bootstrap: str, _timeout: float, question: Callable[[ScriptedCluster], Coroutine[Any, Any, Any]]) -> Any:
         return trio.run(question, cluster)
 
-    monkeypatch.setattr("kraft.cli.admin.groups.ask", ask)
-    monkeypatch.setattr("kraft.cli.admin.topics.ask", ask)
+    monkeypatch.setattr("kraft.cli.admin.cluster.groups.ask", ask)
+    monkeypatch.setattr("kraft.cli.admin.cluster.topics.ask", ask)
     return cluster
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft.cli.admin.seen_numbers import SeenNumbers
+from kraft.cli.admin.records.seen_numbers import SeenNumbers
 
 
 def seen(numbers: list[tuple[int, int]]) -> SeenNumbers:

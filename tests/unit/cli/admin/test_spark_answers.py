@@ -6,8 +6,8 @@ import pytest
 
 from kraft.cli.admin.app import main
 from kraft.cli.admin.output import show
-from kraft.cli.admin.spark import verdict_tables
-from kraft.cli.admin.spark_running import Printer, duration, left_seconds
+from kraft.cli.admin.records.spark import verdict_tables
+from kraft.cli.admin.records.spark_running import Printer, duration, left_seconds
 from kraft.spark.jobs.running import Notice, Progress, Work
 from kraft.spark.jobs.tally import Kind, Tally, verdict
 
@@ -133,7 +133,7 @@ def test_an_unusable_path_is_reported_before_spark_starts(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("kraft.cli.admin.spark.run", lambda *_: pytest.fail("Spark is started"))
+    monkeypatch.setattr("kraft.cli.admin.records.spark.run", lambda *_: pytest.fail("Spark is started"))
     monkeypatch.setenv("COLUMNS", "300")
     assert main(["spark", *arguments]) == code
     assert told in capsys.readouterr().err

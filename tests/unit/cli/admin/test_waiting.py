@@ -60,7 +60,7 @@ async def come_back(cluster: ScriptedCluster) -> None:
 def test_consume_resumes_when_a_leader_returns_and_reports_its_wait_once(
     leader: int, first: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("kraft.cli.admin.consume.ask", asker({"t": [leader]}, first, come_back))
+    monkeypatch.setattr("kraft.cli.admin.records.consume.ask", asker({"t": [leader]}, first, come_back))
     assert main(["consume", "t", "--from-beginning", "-c", "1"]) == 0
     told = capfd.readouterr()
     assert told.out == "found\n"
@@ -80,7 +80,7 @@ def test_consume_ends_at_its_timeout(
             lasted.append(cluster.world.clock.now())
             await cluster.world.clock.sleep(0.5)
 
-    monkeypatch.setattr("kraft.cli.admin.consume.ask", asker({"t": [leader]}, first, watch))
+    monkeypatch.setattr("kraft.cli.admin.records.consume.ask", asker({"t": [leader]}, first, watch))
     assert main(["consume", "t", "--from-beginning", "--timeout", "20"]) == 1
     assert 19 <= lasted[-1] - lasted[0] <= 25, "simulated time"
     assert "t-0" in capfd.readouterr().err
@@ -101,12 +101,12 @@ def test_a_group_without_a_coordinator_is_awaited_only_until_the_timeout(
             lasted.append(cluster.world.clock.now())
             await cluster.world.clock.sleep(0.5)
 
-    monkeypatch.setattr("kraft.cli.admin.consume.ask", asker({"t": [1]}, nobody, watch))
+    monkeypatch.setattr("kraft.cli.admin.records.consume.ask", asker({"t": [1]}, nobody, watch))
     assert main(["consume", "t", "-g", "g", "--timeout", "20"]) == 1
     assert 19 <= lasted[-1] - lasted[0] <= 30, "simulated time"
     assert "kraft: waiting: coordinator of group g" in capfd.readouterr().err
 
 
 def test_a_missing_topic_is_reported_immediately(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kraft.cli.admin.consume.ask", asker({}, answer))
+    monkeypatch.setattr("kraft.cli.admin.records.consume.ask", asker({}, answer))
     assert main(["consume", "t"]) == 3

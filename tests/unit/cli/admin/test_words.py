@@ -7,11 +7,11 @@ import typer
 
 from kraft.admin.configs import BROKER, GROUP, TOPIC, Resource
 from kraft.admin.offsets import EARLIEST, LATEST
-from kraft.cli.admin.configs import resource_document, split_words
-from kraft.cli.admin.consume import parse_start
+from kraft.cli.admin.cluster.configs import resource_document, split_words
 from kraft.cli.admin.offset_reset import Target, choose_target, parse_datetime, parse_duration, parse_topic
 from kraft.cli.admin.options import Codec, parse_bootstrap, parse_pairs
-from kraft.cli.admin.produce import Shape, split_line
+from kraft.cli.admin.records.consume import parse_start
+from kraft.cli.admin.records.produce import Shape, split_line
 from kraft.protocol.records.compression import CODEC_NAMES
 
 

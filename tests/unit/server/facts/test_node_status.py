@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import trio
-from kraft_http.health import ClusterHealth
+from kraft_http.health.health import ClusterHealth
 from kraft_http.ports import BrokerFacts, ClusterFacts
 
 from kraft.common.errors import ApiError

@@ -1,0 +1,1 @@
+"""Whether the cluster and each node are healthy, and the findings that say why not."""

@@ -1,0 +1,1 @@
+"""What every HTTP request goes through: connections, logins, preconditions, parameters, errors."""

@@ -1,0 +1,1 @@
+"""Commands about the disks of a node, which need no running node."""

@@ -1,0 +1,1 @@
+"""Commands about records: produce, consume, measure, verify, mirror, Spark's pipelines."""
