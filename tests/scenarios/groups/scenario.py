@@ -32,8 +32,9 @@ from kraft.coordinator.group.classic.join import join
 from kraft.coordinator.group.classic.leave import leave
 from kraft.coordinator.group.classic.sync import sync
 from kraft.coordinator.group.config import GroupCoordinatorConfig
-from kraft.coordinator.group.deletion import delete_groups, expiring
+from kraft.coordinator.group.deletion import delete_groups
 from kraft.coordinator.group.offsets.offset_commit import commit_offsets
+from kraft.coordinator.group.offsets.offset_expiry import expiring
 from kraft.coordinator.group.offsets.offset_fetch import fetch_offsets
 from kraft.coordinator.shard import PARKED
 from kraft.protocol.error_codes import name_of

@@ -13,8 +13,8 @@ from kraft.coordinator.group.consumer.assigning import ComputedTarget, ComputeTa
 from kraft.coordinator.group.consumer.consumer_group import ResolvedRegex
 from kraft.coordinator.group.consumer.expressions import adopt_expressions, describable, matching
 from kraft.coordinator.group.consumer.target import counted_topics
-from kraft.coordinator.group.deletion import expiring
 from kraft.coordinator.group.group_shard import GroupShard
+from kraft.coordinator.group.offsets.offset_expiry import expiring
 from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
 from kraft.coordinator.regular_expression import RegularExpression
 from kraft.coordinator.shard import PARKED, LogRecord, Moment, Token

@@ -28,11 +28,12 @@ from kraft.coordinator.group.classic.rebalance import join_error
 from kraft.coordinator.group.classic.sync import abandon_assignment, sync
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.consumer.settings import ConsumerGroupConfigs
-from kraft.coordinator.group.deletion import delete_groups, delete_offsets, expiring, forgetting
+from kraft.coordinator.group.deletion import delete_groups, delete_offsets, forgetting
 from kraft.coordinator.group.describe import describe_group, group_filter, list_groups
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.group.group_shard import GroupShard
 from kraft.coordinator.group.offsets.offset_commit import commit_offsets
+from kraft.coordinator.group.offsets.offset_expiry import expiring
 from kraft.coordinator.group.offsets.offset_fetch import fetch_offsets, group_error, requested_groups, response_of
 from kraft.coordinator.group.offsets.txn_offset_commit import TxnOffsetCommitAnswers, commit_transactional_offsets
 from kraft.coordinator.group.service import offset_requests

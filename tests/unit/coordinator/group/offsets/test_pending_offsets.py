@@ -13,10 +13,11 @@ from kraft.common.errors import ApiError
 from kraft.common.ids import ZERO_UUID, TopicPartition
 from kraft.coordinator.group.classic.classic_group import STABLE, ClassicGroup, ClassicMember
 from kraft.coordinator.group.config import GroupCoordinatorConfig
-from kraft.coordinator.group.deletion import delete_groups, expiring, forgetting
+from kraft.coordinator.group.deletion import delete_groups, forgetting
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.group.group_shard import GroupShard
 from kraft.coordinator.group.offsets.offset_commit import commit_offsets
+from kraft.coordinator.group.offsets.offset_expiry import expiring
 from kraft.coordinator.group.offsets.offset_fetch import fetch_offsets
 from kraft.coordinator.group.offsets.txn_offset_commit import commit_transactional_offsets
 from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
