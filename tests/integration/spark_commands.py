@@ -87,6 +87,25 @@ def running(cluster: Cluster, *arguments: str, is_read: bool = False) -> Iterato
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
+    await_session_end(process.pid)
+
+
+def await_session_end(session: int) -> None:
+    """Wait until no process of the session is left. Spark's Python workers are groups of their own: they outlive a
+    killed JVM, and write to the end what they have begun."""
+    deadline = time.monotonic() + 90
+    while is_session_alive(session):
+        assert time.monotonic() < deadline, f"processes of session {session} are still there"
+        time.sleep(0.1)
+
+
+def is_session_alive(session: int) -> bool:
+    for each in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, _, number = each.read_text().rpartition(") ")[2].split()[:4]
+            if int(number) == session and state != "Z":
+                return True
+    return False
 
 
 def kill_after_a_batch(cluster: Cluster, *arguments: str) -> None:
@@ -105,7 +124,9 @@ def cut_off(cluster: Cluster, module: str, step: tuple[str, str, int], arguments
     said = home / "said"
     with said.open("w") as file:
         whole = [*planted, *arguments, *where(cluster)]
-        code = subprocess.run(whole, stdout=file, stderr=file, start_new_session=True, timeout=120).returncode
+        with subprocess.Popen(whole, stdout=file, stderr=file, start_new_session=True) as process:
+            code = process.wait(timeout=120)
+    await_session_end(process.pid)
     assert code == -signal.SIGKILL, (step, said.read_text())
 
 

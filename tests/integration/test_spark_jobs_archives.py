@@ -123,7 +123,7 @@ def test_an_archive_started_by_spark_is_continued_and_reads_as_before(
     arguments = ("archive", "old", str(place), "--records-per-batch", "100", "-o", "json")
     send(cluster, "old", [Sent(b"%d" % each, None, each % 2, BASE_MS + each, (("n", None),)) for each in range(300)])
     with monkeypatch.context() as earlier:
-        earlier.setattr(archive, "written_files", lambda session, options, _: stream(session, options))
+        earlier.setattr(archive, "written_files", lambda session, options: stream(session, options))
         earlier.setattr(archive.BatchFiles, "__call__", lambda self, frame, number: by_spark(frame, self.place, number))
         assert kraft(*arguments).document["batches"] == 3
     before, schema = rows_of(spark, place), spark.read.parquet(str(place)).schema
