@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from kraft.spark.jobs import archive
+from kraft.spark.jobs import archive, archive_table
 from kraft.spark.jobs.pending_renames import JOURNAL
 from tests.integration.clusters import Cluster
 from tests.integration.outcomes import Kraft
@@ -123,7 +123,8 @@ def test_an_archive_started_by_spark_is_continued_and_reads_as_before(
     arguments = ("archive", "old", str(place), "--records-per-batch", "100", "-o", "json")
     send(cluster, "old", [Sent(b"%d" % each, None, each % 2, BASE_MS + each, (("n", None),)) for each in range(300)])
     with monkeypatch.context() as earlier:
-        earlier.setattr(archive, "written_files", lambda session, options: stream(session, options))
+        for module in (archive, archive_table):
+            earlier.setattr(module, "written_files", lambda session, options: stream(session, options))
         earlier.setattr(archive.BatchFiles, "__call__", lambda self, frame, number: by_spark(frame, self.place, number))
         assert kraft(*arguments).document["batches"] == 3
     before, schema = rows_of(spark, place), spark.read.parquet(str(place)).schema

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kraft.cli.admin.app import main
-from kraft.cli.admin.cluster.cluster import events
+from kraft.cli.admin.cluster import events
 
 KEPT = 1_000
 FIRST_ID = 5_000

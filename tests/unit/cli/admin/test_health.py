@@ -10,7 +10,7 @@ from kraft_http.health.health_findings import Reason
 from kraft_http.ports import BrokerFacts, ClusterFacts
 
 from kraft.admin.metadata import Partition, Topic
-from kraft.cli.admin.cluster.cluster import doctor, health
+from kraft.cli.admin.cluster import doctor, health
 from kraft.cli.admin.cluster.health import impaired_partitions, minima_of
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_configs_response import (

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kraft.cli.admin.app import main
-from kraft.cli.admin.cluster.cluster import bundle
+from kraft.cli.admin.cluster import bundle
 
 
 class _Damaged(BaseHTTPRequestHandler):

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from kraft.admin.offsets import EARLIEST
-from kraft.cli.admin.cluster.cluster import groups
+from kraft.cli.admin.cluster import groups
 from kraft.common.ids import TopicPartition
 
 

@@ -16,7 +16,7 @@ from kraft.admin.cluster import describe_log_dirs
 from kraft.admin.errors import Refused
 from kraft.admin.moves import Outcome
 from kraft.cli.admin.app import main
-from kraft.cli.admin.cluster.cluster import http_api
+from kraft.cli.admin.cluster import http_api
 from kraft.cli.admin.cluster.reassignments import read_file, show_outcomes
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition

@@ -7,7 +7,7 @@ import io
 import pytest
 
 from kraft.cli.admin.app import main
-from kraft.cli.admin.cluster.cluster import users
+from kraft.cli.admin.cluster import users
 
 NOWHERE = ("--bootstrap-server", "127.0.0.1:1", "--timeout", "0.1")
 
