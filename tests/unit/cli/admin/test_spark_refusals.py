@@ -159,6 +159,9 @@ def test_a_missing_permission_is_reported_by_topic(
     assert "Write on transactional ids that begin with kraft-spark/" in refused(1, *ingest)
 
 
+GZIPPED = gzip.compress(b'{"id": 1}\n', mtime=0)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "options", "told"),
     [
