@@ -37,6 +37,26 @@ SPECIAL_VALUES = {
 }
 
 
+NEWER_THAN_KIO = {
+    "ApiVersionsRequest": 5,
+    "ApiVersionsResponse": 5,
+    "DeleteGroupsRequest": 3,
+    "DeleteGroupsResponse": 3,
+    "StreamsGroupDescribeRequest": 1,
+    "StreamsGroupDescribeResponse": 1,
+    "StreamsGroupHeartbeatRequest": 1,
+    "StreamsGroupHeartbeatResponse": 1,
+    "TxnOffsetCommitRequest": 6,
+    "TxnOffsetCommitResponse": 6,
+}
+"""The versions of Apache Kafka 4.4 that kio does not know: from each of these on."""
+
+
+def shared_versions(cls: type[Message]) -> list[int]:
+    """The versions that kio should know."""
+    return [version for version in versions(cls) if version < NEWER_THAN_KIO.get(cls.__name__, version + 1)]
+
+
 @cache
 def kio_class(cls: type[Message], version: int) -> Any:
     """kio's class for this version, or None. One module per version: `kio.schema.index` would import them all."""
@@ -55,8 +75,15 @@ def kio_class(cls: type[Message], version: int) -> Any:
 
 
 def our_name(name: str, fields: tuple[str, ...]) -> str:
-    """kio leaves out units, as its types carry them."""
-    candidates = (name, f"{name}_ms", name.rstrip("_"), name.replace("k_raft", "kraft"))
+    """kio leaves out units, as its types carry them. Apache Kafka 4.4 gave two fields longer names."""
+    candidates = (
+        f"{name}_legacy",
+        name,
+        f"{name}_ms",
+        name.rstrip("_"),
+        name.replace("k_raft", "kraft"),
+        f"{name}_or_member_epoch",
+    )
     return next(candidate for candidate in candidates if candidate in fields)
 
 
@@ -146,7 +173,8 @@ def known_to_kio(cls: type[Message]) -> bool:
 @examples(200)
 def test_kio_reads_and_writes_the_same_messages(classes: list[type[Message]], data: st.DataObject) -> None:
     cls = data.draw(st.sampled_from(classes))
-    for version in versions(cls) if SOAK else [data.draw(st.sampled_from(versions(cls)))]:
+    known = shared_versions(cls)
+    for version in known if SOAK else [data.draw(st.sampled_from(known))]:
         compare(cls, version, data)
 
 
