@@ -14,11 +14,11 @@ from typing import Final, NamedTuple, Protocol
 import trio
 
 from kraft.common.errors import ApiError
+from kraft.coordinator.share.share_state import NO_OFFSET
 from kraft.protocol.error_codes import ErrorCode
 from kraft.share.share_partition import Acknowledgement, Acquired, Change, Limits, SharePartition, Stored
 from kraft.world.ports import Clock
 
-NO_OFFSET: Final = -1
 FENCING: Final = frozenset((ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH, ErrorCode.INVALID_REQUEST))
 """Refusals after which this leader cannot go on: another leader or another state has taken over, or the state is
 deleted."""

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from kraft.common.errors import ApiError
+from kraft.coordinator.share.share_state import ACKNOWLEDGED, ARCHIVED, AVAILABLE
 from kraft.protocol.error_codes import ErrorCode
-from kraft.share.window import ACKNOWLEDGED, ACQUIRED, ARCHIVED, AVAILABLE, CHANGING, Tile, Window
+from kraft.share.window import ACQUIRED, CHANGING, Tile, Window
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = 0, 1, 2, 3, 4
 """Types of an acknowledgement. A gap is an offset without a record, as after compaction."""
@@ -23,6 +24,10 @@ THROTTLED_COUNT_MIN: Final = 2
 """Records delivered less often than this are never acquired apart from others."""
 MEMBERS_KEPT: Final = 100
 """Numbers of members that hold nothing are forgotten once there are more."""
+
+
+Lock = tuple[int, int]
+"""The owner and the deadline (ms) of acquired records."""
 
 
 class Acquired(NamedTuple):
@@ -139,7 +144,19 @@ class SharePartition:
             return []
         if fetch_offset < batches[0][0]:
             self._archive_available(fetch_offset, batches[0][0])
-        owner, deadline_ms = self._owner(member_id), now_ms + limits.lock_ms
+        lock = self._owner(member_id), now_ms + limits.lock_ms
+        acquired, may_go_on = self._acquire_again(batches, records_max, limits, lock, is_strict=is_strict)
+        left = records_max - sum(each.last + 1 - each.first for each in acquired)
+        if may_go_on and left > 0:
+            acquired += self._acquire_new(batches, left, limits, lock, is_strict=is_strict)
+        if not acquired:
+            self._forget_idle()
+        return acquired
+
+    def _acquire_again(
+        self, batches: Sequence[tuple[int, int]], records_max: int, limits: Limits, lock: Lock, *, is_strict: bool
+    ) -> tuple[list[Acquired], bool]:
+        """Acquire available records of the window. Returns them, and whether records beyond the window may follow."""
         throttled = max(THROTTLED_COUNT_MIN, -(-limits.delivery_count_max // 2))
         acquired: list[Acquired] = []
         changed: list[Tile] = []
@@ -164,25 +181,28 @@ class SharePartition:
             if is_throttled:
                 taken_end = min(taken_end, tile.first + max(1, room // 2))
             acquired.append(Acquired(tile.first, taken_end - 1, tile.delivery_count + 1))
-            changed.append(Tile(tile.first, taken_end, ACQUIRED, tile.delivery_count + 1, owner, deadline_ms))
+            changed.append(Tile(tile.first, taken_end, ACQUIRED, tile.delivery_count + 1, *lock))
             if taken_end < tile.end:
                 changed.append(tile._replace(first=taken_end))
             count += taken_end - tile.first
             if count >= records_max or is_throttled:
                 stop = taken_end
         self._window.replace(changed)
-        if count < records_max and stop == end > self._window.end:
-            room = min(records_max - count, limits.record_locks_max - self._window.record_count)
-            if room > 0:
-                first = self._window.end
-                taken_end = min(end, first + room)
-                if taken_end < end and not is_strict:
-                    taken_end = min(end, _batch_end(batches, taken_end - 1))
-                self._window.extend([Tile(first, taken_end, ACQUIRED, 1, owner, deadline_ms)])
-                acquired.append(Acquired(first, taken_end - 1, 1))
-        if not acquired:
-            self._forget_idle()
-        return acquired
+        return acquired, stop == end
+
+    def _acquire_new(
+        self, batches: Sequence[tuple[int, int]], records_max: int, limits: Limits, lock: Lock, *, is_strict: bool
+    ) -> list[Acquired]:
+        """Acquire records beyond the window, as many as `record_locks_max` leaves room for."""
+        first, end = self._window.end, batches[-1][1] + 1
+        room = min(records_max, limits.record_locks_max - self._window.record_count)
+        if room <= 0 or first >= end:
+            return []
+        taken_end = min(end, first + room)
+        if taken_end < end and not is_strict:
+            taken_end = min(end, _batch_end(batches, taken_end - 1))
+        self._window.extend([Tile(first, taken_end, ACQUIRED, 1, *lock)])
+        return [Acquired(first, taken_end - 1, 1)]
 
     def archive(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Archive available and acquired records of the ranges (first and last offset): records of aborted

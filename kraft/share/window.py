@@ -11,10 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-AVAILABLE: Final = 0
 ACQUIRED: Final = 1
-ACKNOWLEDGED: Final = 2
-ARCHIVED: Final = 4
 CHANGING: Final = 16
 """Acknowledged, released or archived by a request whose result is not durable yet."""
 

@@ -12,12 +12,21 @@ from typing import Final
 from kraft.common.errors import ApiError
 from kraft.coordinator.share.records import update_value
 from kraft.coordinator.share.shard import ShareDraft
-from kraft.coordinator.share.share_state import NO_COUNT, NO_OFFSET, SharePartitionKey, ShareState, StateBatch, combine
+from kraft.coordinator.share.share_state import (
+    ACKNOWLEDGED,
+    ARCHIVED,
+    ARCHIVING,
+    AVAILABLE,
+    NO_COUNT,
+    NO_OFFSET,
+    SharePartitionKey,
+    ShareState,
+    StateBatch,
+    combine,
+)
 from kraft.protocol.error_codes import ErrorCode
 
-STATES: Final = frozenset((0, 2, 3, 4))
-"""Delivery states that are stored: available, acknowledged, archiving, archived. Acquired records are available after a
-restart."""
+STATES: Final = frozenset((AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED))
 
 
 def initialize(draft: ShareDraft, key: SharePartitionKey, state_epoch: int, start_offset: int) -> None:

@@ -58,7 +58,6 @@ class ShareCoordinatorConfig:
 
     updates_per_snapshot: int
     cold_snapshot_interval_ms: int
-    prune_interval_ms: int
     write_timeout_ms: int
 
 
@@ -119,19 +118,15 @@ class ShareCoordinator:
         """Begin new states."""
         whole, pending = initialized.InitializeShareGroupStateResponse(), list[Pending]()
         turn = Turn(KEYS_A_TURN)
-        for topic in request.topics:
-            results: list[initialized.PartitionResult] = []
-            whole.results.append(initialized.InitializeStateResult(topic_id=topic.topic_id, partitions=results))
-            for each in topic.partitions:
-                result = initialized.PartitionResult(partition=each.partition)
-                results.append(result)
-                key = SharePartitionKey(request.group_id, bytes(topic.topic_id), each.partition)
-                operation = partial(
-                    _with_key, operations.initialize, key, state_epoch=each.state_epoch, start_offset=each.start_offset
-                )
-                self._submit(key, operation, result, pending)
-                if turn.is_over():
-                    await turn.next()
+        for key, each, result in _places(
+            request, whole, initialized.InitializeStateResult, initialized.PartitionResult
+        ):
+            operation = partial(
+                _with_key, operations.initialize, key, state_epoch=each.state_epoch, start_offset=each.start_offset
+            )
+            self._submit(key, operation, result, pending)
+            if turn.is_over():
+                await turn.next()
         await _settled(pending)
         return whole
 
@@ -139,16 +134,10 @@ class ShareCoordinator:
         """Add delivery states."""
         whole, pending = written.WriteShareGroupStateResponse(), list[Pending]()
         turn = Turn(KEYS_A_TURN)
-        for topic in request.topics:
-            results: list[written.PartitionResult] = []
-            whole.results.append(written.WriteStateResult(topic_id=topic.topic_id, partitions=results))
-            for each in topic.partitions:
-                result = written.PartitionResult(partition=each.partition)
-                results.append(result)
-                key = SharePartitionKey(request.group_id, bytes(topic.topic_id), each.partition)
-                self._submit(key, _writing(key, each), result, pending)
-                if turn.is_over(1 + len(each.state_batches)):
-                    await turn.next()
+        for key, each, result in _places(request, whole, written.WriteStateResult, written.PartitionResult):
+            self._submit(key, _writing(key, each), result, pending)
+            if turn.is_over(1 + len(each.state_batches)):
+                await turn.next()
         await _settled(pending)
         return whole
 
@@ -156,17 +145,11 @@ class ShareCoordinator:
         """Read states for the leaders of their partitions, and fence the leaders of earlier epochs."""
         whole, pending = read.ReadShareGroupStateResponse(), list[Pending]()
         turn = Turn(KEYS_A_TURN)
-        for topic in request.topics:
-            results: list[read.PartitionResult] = []
-            whole.results.append(read.ReadStateResult(topic_id=topic.topic_id, partitions=results))
-            for each in topic.partitions:
-                result = read.PartitionResult(partition=each.partition)
-                results.append(result)
-                key = SharePartitionKey(request.group_id, bytes(topic.topic_id), each.partition)
-                operation = partial(_with_key, operations.read, key, leader_epoch=each.leader_epoch)
-                self._submit(key, operation, result, pending)
-                if turn.is_over():
-                    await turn.next()
+        for key, each, result in _places(request, whole, read.ReadStateResult, read.PartitionResult):
+            operation = partial(_with_key, operations.read, key, leader_epoch=each.leader_epoch)
+            self._submit(key, operation, result, pending)
+            if turn.is_over():
+                await turn.next()
         for result, state in await _settled(pending):
             result.state_epoch, result.start_offset = state.state_epoch, state.start_offset
             result.state_batches = [
@@ -183,32 +166,21 @@ class ShareCoordinator:
         """Read start offsets and epochs. A share partition without a state has the start offset -1."""
         whole = summarized.ReadShareGroupStateSummaryResponse()
         turn = Turn(KEYS_A_TURN)
-        for topic in request.topics:
-            results: list[summarized.PartitionResult] = []
-            whole.results.append(summarized.ReadStateSummaryResult(topic_id=topic.topic_id, partitions=results))
-            for each in topic.partitions:
-                result = summarized.PartitionResult(partition=each.partition)
-                results.append(result)
-                key = SharePartitionKey(request.group_id, bytes(topic.topic_id), each.partition)
-                self._summarize(key, result)
-                if turn.is_over():
-                    await turn.next()
+        classes = summarized.ReadStateSummaryResult, summarized.PartitionResult
+        for key, _, result in _places(request, whole, *classes):
+            self._summarize(key, result)
+            if turn.is_over():
+                await turn.next()
         return whole
 
     async def delete(self, request: DeleteShareGroupStateRequest) -> deleted.DeleteShareGroupStateResponse:
         """Delete states."""
         whole, pending = deleted.DeleteShareGroupStateResponse(), list[Pending]()
         turn = Turn(KEYS_A_TURN)
-        for topic in request.topics:
-            results: list[deleted.PartitionResult] = []
-            whole.results.append(deleted.DeleteStateResult(topic_id=topic.topic_id, partitions=results))
-            for each in topic.partitions:
-                result = deleted.PartitionResult(partition=each.partition)
-                results.append(result)
-                key = SharePartitionKey(request.group_id, bytes(topic.topic_id), each.partition)
-                self._submit(key, partial(_with_key, operations.delete, key), result, pending)
-                if turn.is_over():
-                    await turn.next()
+        for key, _, result in _places(request, whole, deleted.DeleteStateResult, deleted.PartitionResult):
+            self._submit(key, partial(_with_key, operations.delete, key), result, pending)
+            if turn.is_over():
+                await turn.next()
         await _settled(pending)
         return whole
 
@@ -293,6 +265,20 @@ async def _settled(pending: list[Pending]) -> list[tuple[Any, Any]]:
         except ApiError as refused:
             _refuse(result, refused)
     return committed
+
+
+def _places(
+    request: Any, whole: Any, topic_class: Callable[..., Any], result_class: Callable[..., Any]
+) -> Iterator[tuple[SharePartitionKey, Any, Any]]:
+    """Yield each partition of a request: its key, what is requested of it, and its result, which is added to the
+    response `whole`."""
+    for topic in request.topics:
+        results: list[Any] = []
+        whole.results.append(topic_class(topic_id=topic.topic_id, partitions=results))
+        for each in topic.partitions:
+            result = result_class(partition=each.partition)
+            results.append(result)
+            yield SharePartitionKey(request.group_id, bytes(topic.topic_id), each.partition), each, result
 
 
 def _refuse(result: Any, refused: ApiError) -> None:

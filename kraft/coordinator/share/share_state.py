@@ -8,6 +8,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+AVAILABLE: Final = 0
+ACKNOWLEDGED: Final = 2
+ARCHIVING: Final = 3
+ARCHIVED: Final = 4
+"""Delivery states that are stored. Acquired records (1) are available after a restart."""
 NO_OFFSET: Final = -1
 """As a start offset: not chosen yet. The partition's leader chooses it by `share.auto.offset.reset`."""
 NO_COUNT: Final = -1

@@ -9,10 +9,10 @@ import trio
 import trio.testing
 
 from kraft.common.errors import ApiError
+from kraft.coordinator.share.share_state import ACKNOWLEDGED, AVAILABLE, NO_OFFSET
 from kraft.protocol.error_codes import ErrorCode
-from kraft.share.led_share_partition import NO_OFFSET, LedSharePartition, ReadState
+from kraft.share.led_share_partition import LedSharePartition, ReadState
 from kraft.share.share_partition import ACCEPT, Acknowledgement, Limits, Stored
-from kraft.share.window import ACKNOWLEDGED, AVAILABLE
 from tests.unit.coordinator.fakes import TrioClock
 from tests.unit.coordinator.service import run
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kraft.common.errors import ApiError
+from kraft.coordinator.share.share_state import ACKNOWLEDGED, ARCHIVED, AVAILABLE
 from kraft.protocol.error_codes import ErrorCode
 from kraft.share.share_partition import (
     ACCEPT,
@@ -23,7 +24,7 @@ from kraft.share.share_partition import (
     SharePartition,
     Stored,
 )
-from kraft.share.window import ACKNOWLEDGED, ACQUIRED, ARCHIVED, AVAILABLE, CHANGING
+from kraft.share.window import ACQUIRED, CHANGING
 
 LIMITS = Limits(record_locks_max=20, delivery_count_max=3, lock_ms=100)
 MEMBERS = ("a", "b", "c")

@@ -101,7 +101,6 @@ async def coordinating(log: MemoryLog, epoch: int = 1) -> AsyncIterator[Coordina
         config=ShareCoordinatorConfig(
             updates_per_snapshot=UPDATES_MAX,
             cold_snapshot_interval_ms=COLD_MS,
-            prune_interval_ms=COLD_MS,
             write_timeout_ms=5000,
         ),
         log=log,
