@@ -56,8 +56,8 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
         self.initial: Offsets | None = None
         self.last_trigger_s: float | None = None
         self.told: Offsets | None = None  # the last offsets committed for the group
-        self.anew: Offsets = {}  # log starts of recreated topics, for the batch from `anew_from` on
-        self.anew_from: Offsets | None = None
+        self.recreated: Offsets = {}  # log starts of recreated topics, for the batch after `recreated_after`
+        self.recreated_after: dict[str, Any] | None = None
         self._offsets: KafkaOffsetReader | None = None
 
     @property
@@ -88,25 +88,27 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
 
     @told()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Return the end of the next micro-batch. The end of the first batch also carries the query's start, so that
-        Spark's checkpoint keeps it."""
+        """Return the end of the next micro-batch. The end also carries where the batch begins, so that Spark's
+        checkpoint keeps it, if `start` does not tell: in the first batch, and after a topic was recreated."""
+        if start != self.recreated_after:
+            self.recreated, self.recreated_after = {}, start
         begin = offsets_of_json(start)
         self.tell_group(begin)
         end = self.end_of_batch(begin, limit)
+        if self.recreated:
+            return with_beginning(end, {**begin, **self.recreated}, unlike=start)
         if end == begin and beginning_of(start) is not None:
             return start  # Nothing is new: another text would be taken for another offset.
         if self.initial is not None and start == offsets_to_json(self.initial):
             return with_beginning(end, self.initial)
         return offsets_to_json(end)
 
-    def notice_anew(self, begin: Offsets, latest: Offsets) -> Offsets:
+    def skip_to_recreated(self, begin: Offsets, latest: Offsets) -> Offsets:
         """Return the offsets at which the batch from `begin` really starts. A topic that was deleted and recreated is
         read from its log start. Raises DataLoss with failOnDataLoss."""
-        if begin != self.anew_from:
-            self.anew, self.anew_from = {}, begin
         if topics := self.offsets.made_anew():
-            self.anew |= self.offsets.earliest(each for each in latest if each.topic in topics)
-        return {**begin, **self.anew}
+            self.recreated |= self.offsets.earliest(each for each in latest if each.topic in topics)
+        return {**begin, **self.recreated}
 
     def end_of_batch(self, begin: Offsets, limit: ReadLimit) -> Offsets:
         if self.frozen is not None and gone_back(begin, self.frozen):
@@ -114,7 +116,7 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
             self.frozen = self.offsets.latest(begin)
         latest = self.frozen if self.frozen is not None else self.offsets.latest(begin)
         self.known_latest = latest
-        begin = self.notice_anew(begin, latest)
+        begin = self.skip_to_recreated(begin, latest)
         if isinstance(limit, ReadAllAvailable):
             return latest
         least = limit.min_rows if isinstance(limit, ReadMinRows) else self.options.offsets_per_trigger_min
@@ -152,13 +154,11 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
     @told()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         begin, until = offsets_of_json(start), offsets_of_json(end)
-        if beginning_of(start) is None and (beginning := beginning_of(end)) is not None:
-            # The first batch. When a restarted query tries it again, Spark has asked for another start.
+        if start != end and (beginning := beginning_of(end)) is not None:
+            # When a restarted query tries its first batch again, Spark has asked for another start.
             begin = beginning
         if self.frozen is not None:
             self.check_frozen(self.frozen, until)
-        if begin == self.anew_from:
-            begin = {**begin, **{each: first for each, first in self.anew.items() if each in until}}
         ranges = self.offsets.resolved_ranges(begin, until)
         return [InputPartition(each) for each in self.tasks(ranges)]
 

@@ -86,21 +86,50 @@ def test_a_recreated_topic_is_read_from_its_start() -> None:
     limit = made.getDefaultReadLimit()
     assert made.latestOffset(offset(0, 0), limit) == offset(80, 20)
     made._offsets.now, made._offsets.anew = {T0: 200, T1: 5}, {"t"}
+    end = {"t": {"00": 0, "01": 0, "0": 200, "1": 5}}
     for _ in range(2):  # Spark asks again while there is nothing new.
-        assert made.latestOffset(offset(80, 20), limit) == offset(200, 5)
-    for _ in range(2):  # And plans a batch as often as it is scanned.
-        assert planned(made, offset(80, 20), offset(200, 5)) == [(0, 0, 200), (1, 0, 5)]
+        assert made.latestOffset(offset(80, 20), limit) == end
+    for each in (made, made, reader({})):  # It plans a batch as often as it is scanned, and again after a restart.
+        assert planned(each, offset(80, 20), end) == [(0, 0, 200), (1, 0, 5)]
+    assert made.latestOffset(end, limit) == end, "nothing is new"
+    assert planned(made, end, end) == []
     made._offsets.now = {T0: 300, T1: 6}
-    assert made.latestOffset(offset(200, 5), limit) == offset(300, 6)
-    assert planned(made, offset(200, 5), offset(300, 6)) == [(0, 200, 300), (1, 5, 6)]
+    assert made.latestOffset(end, limit) == offset(300, 6)
+    assert planned(made, end, offset(300, 6)) == [(0, 200, 300), (1, 5, 6)]
+
+
+def test_a_recreated_topic_as_long_as_the_earlier_one_is_read() -> None:
+    """Spark reads a batch only if its end differs from its start. So do two recreations in a row."""
+    made = reader({T0: 8, T1: 3}, failOnDataLoss="false")
+    start = offset(8, 3)
+    for _ in range(3):
+        made._offsets.anew = {"t"}
+        end = made.latestOffset(start, made.getDefaultReadLimit())
+        assert end != start
+        assert planned(made, start, end) == [(0, 0, 8), (1, 0, 3)]
+        assert offsets_of_json(json.loads(json.dumps(end))) == {T0: 8, T1: 3}
+        start = end
+    assert made.latestOffset(start, made.getDefaultReadLimit()) == start
+
+
+def test_waiting_for_min_offsets_keeps_the_start_of_a_recreated_topic() -> None:
+    made = reader({T0: 8, T1: 3}, failOnDataLoss="false", minOffsetsPerTrigger="5", maxTriggerDelay="1h")
+    limit = made.getDefaultReadLimit()
+    assert made.latestOffset(offset(0, 0), limit) == offset(8, 3)
+    made._offsets.now, made._offsets.anew = {T0: 2, T1: 1}, {"t"}
+    end = made.latestOffset(offset(8, 3), limit)
+    assert planned(made, offset(8, 3), end) == []
+    made._offsets.now = {T0: 4, T1: 1}
+    assert planned(made, end, made.latestOffset(end, limit)) == [(0, 0, 4), (1, 0, 1)]
 
 
 def test_a_limit_counts_from_the_start_of_a_recreated_topic() -> None:
     made = reader({T0: 80, T1: 20}, failOnDataLoss="false", maxOffsetsPerTrigger="10")
     limit = datasource.ReadMaxRows(10)
     made._offsets.now, made._offsets.anew = {T0: 50, T1: 50}, {"t"}
-    assert made.latestOffset(offset(80, 20), limit) == offset(5, 5)
-    assert planned(made, offset(80, 20), offset(5, 5)) == [(0, 0, 5), (1, 0, 5)]
+    end = made.latestOffset(offset(80, 20), limit)
+    assert offsets_of_json(end) == {T0: 5, T1: 5}
+    assert planned(made, offset(80, 20), end) == [(0, 0, 5), (1, 0, 5)]
 
 
 def test_a_trigger_after_the_first_waits_for_min_offsets_per_trigger() -> None:
