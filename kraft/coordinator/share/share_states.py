@@ -1,0 +1,56 @@
+"""The states of share partitions as their users see them: leaders of partitions, and group coordinators. The share
+coordinator of each share partition may be on any node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from kraft.coordinator.share.share_state import SharePartitionKey, StateBatch
+
+
+class ReadState(NamedTuple):
+    """What the share coordinator has of a share partition. `start_offset` is -1 until a leader has chosen it."""
+
+    state_epoch: int
+    start_offset: int
+    batches: Sequence[StateBatch]
+
+
+class StateSummary(NamedTuple):
+    """Where a share partition is. `start_offset` is -1 without a state, or until a leader has chosen it.
+    `delivery_complete_count` is the number of records from there on that are settled, -1 if not known."""
+
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    delivery_complete_count: int
+
+
+class ShareStates(Protocol):
+    """The share coordinators. All methods raise ApiError: the coordinator's refusal, or COORDINATOR_NOT_AVAILABLE after
+    a bounded number of attempts."""
+
+    async def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int) -> None:
+        """Begin a new state at `start_offset` (-1: the partition's leader chooses). A higher state epoch fences writers
+        of the earlier state."""
+
+    async def read(self, key: SharePartitionKey, leader_epoch: int) -> ReadState:
+        """Read the state, and fence the leaders of earlier epochs."""
+
+    async def write(
+        self,
+        key: SharePartitionKey,
+        state_epoch: int,
+        leader_epoch: int,
+        start_offset: int,
+        delivery_complete_count: int,
+        batches: Sequence[StateBatch],
+    ) -> None:
+        """Add delivery states, and raise the start offset."""
+
+    async def read_summary(self, key: SharePartitionKey) -> StateSummary:
+        """Read where the share partition is."""
+
+    async def delete(self, key: SharePartitionKey) -> None:
+        """Delete the state, if there is one."""
