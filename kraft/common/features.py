@@ -6,7 +6,7 @@ Only supported features are advertised.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Protocol
 
 METADATA_VERSION: Final = "metadata.version"
 KRAFT_VERSION: Final = "kraft.version"
@@ -18,6 +18,9 @@ epoch, and what a producer writes adds its partition (KIP-890)."""
 GROUP_VERSION: Final = "group.version"
 """1: consumer groups are served (KIP-848)."""
 
+SHARE_VERSION: Final = "share.version"
+"""1: share groups are served (KIP-932)."""
+
 METADATA_VERSION_LEVEL: Final = 30
 """4.3-IV0: the record formats that this release writes."""
 
@@ -27,8 +30,24 @@ SUPPORTED_FEATURES: Final[dict[str, tuple[int, int]]] = {
     ELIGIBLE_LEADER_REPLICAS_VERSION: (0, 1),
     TRANSACTION_VERSION: (0, 2),
     GROUP_VERSION: (0, 1),
+    SHARE_VERSION: (0, 1),
 }
 """Name to the lowest and highest level that a node of this release can run."""
+
+LEVELS_AT_FORMAT: Final = {SHARE_VERSION: 0}
+"""The level in a new cluster, where that is not the highest one. It is raised only by name."""
+
+
+class FeatureLevels(Protocol):
+    """The finalized levels of a cluster, such as `kraft.metadata.image.features_image.FeaturesImage`."""
+
+    def level(self, name: str) -> int:
+        """The level of a feature; 0 if it is not finalized."""
+
+
+def serves_share_groups(levels: FeatureLevels) -> bool:
+    """Whether share groups are on in the cluster with these finalized levels."""
+    return levels.level(SHARE_VERSION) >= 1
 
 
 def unsupported(finalized: Mapping[str, int]) -> list[str]:
@@ -43,13 +62,13 @@ def unsupported(finalized: Mapping[str, int]) -> list[str]:
 
 
 def finalized_at_format(asked: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-    """The levels of a new cluster: every feature at its highest level unless another was requested; metadata.version
-    first, the others by name.
+    """The levels of a new cluster: every feature at its level of `LEVELS_AT_FORMAT` or else its highest, unless another
+    was requested; metadata.version first, the others by name.
 
     kraft.version belongs to the Raft layer; level 0 means not finalized.
     """
     levels = {
-        name: asked.get(name, highest)
+        name: asked.get(name, LEVELS_AT_FORMAT.get(name, highest))
         for name, (_, highest) in SUPPORTED_FEATURES.items()
         if name not in (METADATA_VERSION, KRAFT_VERSION)
     }

@@ -34,7 +34,7 @@ from kraft.world.ports import FileSystem, Randomness
 
 RELEASE_VERSIONS: Mapping[str, int] = {"4.3-IV0": 30, "4.3": 30}
 METADATA_VERSION_NAMES: Mapping[int, str] = {30: "4.3-IV0"}
-OTHER_FEATURES = frozenset(("share.version", "streams.version"))
+OTHER_FEATURES = frozenset(("streams.version",))
 """Further features of Apache Kafka 4.3. Only level 0 may be requested, which means not finalized."""
 UUID_PURPOSE = "directory-id"
 _LEVEL = re.compile("-?[0-9]+")

@@ -547,7 +547,7 @@ def test_cli_features_are_downgraded_and_upgraded(kraft: Kraft) -> None:
     until_equal(level, "1")
     assert kraft("features", "upgrade").out == "finalized: transaction.version=2\n"
     until_equal(level, "2")
-    assert kraft("features", "upgrade").out == "every feature is at its highest level\n"
+    assert kraft("features", "upgrade").out == "no feature is below its level in a new cluster\n"
     for arguments, code, why in (
         (("upgrade", "transaction.version=3"), 1, "only supports versions 0-2"),
         (("upgrade", "transaction.version=1"), 1, "without setting the upgrade type to either safe or unsafe"),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kraft.common.errors import ApiError
+from kraft.common.features import SHARE_VERSION, SUPPORTED_FEATURES, serves_share_groups
 from kraft.controller.controls.feature_control import Quorum, update_features
 from kraft.controller.request_context import ControllerRequestContext
+from kraft.metadata.image.cluster_image import FeatureRange
 from kraft.metadata.records.config_record import ConfigRecord
 from kraft.metadata.records.feature_level_record import FeatureLevelRecord
 from kraft.metadata.records.no_op_record import NoOpRecord
@@ -167,3 +170,22 @@ def test_enabling_elr_writes_one_min_isr_for_the_cluster() -> None:
     assert "without setting the upgrade type" in refusal(update(cluster, wish(ELR, 0), version=0))
     cluster.apply(update(cluster, wish(ELR, 0, allow_downgrade=True), version=0))
     assert not cluster.view.elr_enabled
+
+
+def test_share_version_is_raised_and_safely_lowered_between_its_two_levels() -> None:
+    cluster = PureCluster()
+    cluster.settings = replace(
+        cluster.settings,
+        supported_features=cluster.settings.supported_features.set(
+            SHARE_VERSION, FeatureRange(*SUPPORTED_FEATURES[SHARE_VERSION])
+        ),
+    )
+    assert not serves_share_groups(cluster.image.features)
+    raised = update(cluster, wish(SHARE_VERSION, 1))
+    assert raised.response.error_code == ErrorCode.NONE
+    cluster.replay(*raised.records)
+    assert serves_share_groups(cluster.image.features)
+    assert "only supports versions 0-1" in refusal(update(cluster, wish(SHARE_VERSION, 2)))
+    assert "Can't downgrade the version of this feature without" in refusal(update(cluster, wish(SHARE_VERSION, 0)))
+    cluster.replay(*update(cluster, wish(SHARE_VERSION, 0, upgrade=2)).records)
+    assert not serves_share_groups(cluster.image.features)

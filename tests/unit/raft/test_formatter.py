@@ -141,7 +141,8 @@ def test_static_voters_and_brokers_are_formatted_without_a_quorum_flag(tmp_path:
             "Cannot set kraft.version to 1",
         ),
         ({"release_version": "4.3", "features": {"metadata.version": 30}}, "Use --release-version instead"),
-        ({"features": {"share.version": 1}}, "Unsupported feature: share.version"),
+        ({"features": {"streams.version": 1}}, "Unsupported feature: streams.version"),
+        ({"features": {"share.version": 2}}, "No feature:share.version with feature level 2; supported are 0 to 1"),
     ],
 )
 def test_invalid_format_options_are_refused_before_anything_is_written(
@@ -153,8 +154,13 @@ def test_invalid_format_options_are_refused_before_anything_is_written(
 
 
 def test_unsupported_features_can_be_omitted_by_name(tmp_path: Path) -> None:
-    plan = do(request(tmp_path, features={"share.version": 0, "group.version": 0, "metadata.version": 30}))
-    assert {"share.version", "group.version"}.isdisjoint(dict(plan.features))
+    plan = do(request(tmp_path, features={"streams.version": 0, "group.version": 0, "metadata.version": 30}))
+    assert {"streams.version", "group.version"}.isdisjoint(dict(plan.features))
+
+
+def test_a_new_cluster_serves_share_groups_only_if_requested(tmp_path: Path) -> None:
+    assert "share.version" not in dict(do(request(tmp_path / "default")).features)
+    assert dict(do(request(tmp_path / "shares", features={"share.version": 1})).features)["share.version"] == 1
 
 
 def test_all_formatting_problems_are_reported_together(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from kraft.cli.admin.options import (
 )
 from kraft.cli.admin.output import Table, say, show
 from kraft.cli.admin.running import NotFound, ask
-from kraft.common.features import TRANSACTION_VERSION
+from kraft.common.features import LEVELS_AT_FORMAT, TRANSACTION_VERSION
 from kraft.rpc_client.cluster import Cluster
 
 app = typer.Typer(
@@ -46,6 +46,7 @@ LOST_BELOW: Mapping[str, tuple[tuple[int, str], ...]] = {
         (1, "partitions forget which replicas outside of the in-sync set have every acknowledged record (KIP-966)"),
     ),
     "group.version": ((1, "groups of the consumer protocol cannot be joined any more (KIP-848)"),),
+    "share.version": ((1, "share groups are not served any more (KIP-932)"),),
 }
 """What a cluster goes without, below a level of a feature."""
 
@@ -76,7 +77,7 @@ def upgrade(
     pairs: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[FEATURE=LEVEL...]", help="None: every feature to its highest level.", show_default=False
+            metavar="[FEATURE=LEVEL...]", help="None: every feature to its level in a new cluster.", show_default=False
         ),
     ] = None,
     dry_run: DryRun = False,
@@ -91,7 +92,8 @@ def upgrade(
         wanted = asked
         if not wanted:
             found = await features.describe_features(cluster)
-            wanted = {each.name: each.max_level for each in found if each.max_level > each.level}
+            usual = {each.name: LEVELS_AT_FORMAT.get(each.name, each.max_level) for each in found}
+            wanted = {each.name: usual[each.name] for each in found if usual[each.name] > each.level}
         if wanted:
             await features.update_features(cluster, wanted, features.UPGRADE, validate_only=dry_run)
         return wanted
@@ -141,5 +143,6 @@ def _levels(pairs: list[str]) -> dict[str, int]:
 
 def _tell(levels: dict[str, int], dry_run: bool, output: OutputFormat | None) -> None:
     words = ", ".join(f"{name}={level}" for name, level in levels.items())
-    sentence = f"{'valid' if dry_run else 'finalized'}: {words}" if levels else "every feature is at its highest level"
+    told = f"{'valid' if dry_run else 'finalized'}: {words}"
+    sentence = told if levels else "no feature is below its level in a new cluster"
     say({"levels": levels, "dry_run": dry_run}, sentence, output)

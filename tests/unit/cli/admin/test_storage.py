@@ -122,7 +122,7 @@ def test_invalid_directories_are_reported(properties: Path, tmp_path: Path, caps
         ((), 1, "you must specify one of the following: --standalone"),
         (("-s", "-N"), 1, "exclude one another"),
         (("-s", "-r", "3.9"), 1, "Unknown metadata.version '3.9'"),
-        (("-s", "-f", "share.version=1"), 1, "Unsupported feature: share.version"),
+        (("-s", "-f", "streams.version=1"), 1, "Unsupported feature: streams.version"),
         (("-s", "-f", "nonsense"), 1, "is not name=level"),
         (("-I", "nonsense"), 1, "is not id@host:port:directory-id"),
         (("-s", "-S", "SCRAM-SHA-1=[name=a,password=b]"), 1, "mechanism SCRAM-SHA-1 is not supported"),
