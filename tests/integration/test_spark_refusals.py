@@ -4,6 +4,7 @@ about modes that no Python source has."""
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -14,6 +15,7 @@ from confluent_kafka.admin import AdminClient
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from jepsen.spark.spark_logs import read_to_the_end
 from tests.integration.clusters import Cluster
 
 pytestmark = [
@@ -163,3 +165,24 @@ def test_a_trigger_that_python_sources_do_not_support_is_rejected_by_name(
         writer.option("checkpointLocation", str(tmp_path)).trigger(**trigger).start().awaitTermination(60)
     assert sentence in str(problem.value)
     assert "Traceback" not in str(problem.value).partition("JVM stacktrace:")[0]
+
+
+def test_a_sink_in_continuous_mode_commits_no_epoch_and_writes_nothing(
+    spark: SparkSession, topics: Cluster, tmp_path: Path
+) -> None:
+    """docs/spark.md tells it. Spark asks the sink to commit and only logs that it refuses, so the query does not end.
+    If this fails, Spark has begun to pass rows or errors on, and the page is out of date."""
+    topics.create("endless", 1)
+    rows = spark.readStream.format("rate").option("rowsPerSecond", 100).load().selectExpr("CAST(value AS STRING) value")
+    writer = rows.writeStream.format("kraft").options(**{"kafka.bootstrap.servers": topics.bootstrap}, topic="endless")
+    query = writer.option("checkpointLocation", str(tmp_path)).trigger(continuous="1 second").start()
+    try:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "offsets/3").exists():  # Three epochs are complete, and the sink was asked for each.
+            assert time.monotonic() < deadline
+            assert not query.awaitTermination(1), query.exception()
+        assert not list((tmp_path / "commits").glob("*"))
+        assert query.exception() is None
+    finally:
+        query.stop()
+    assert not read_to_the_end(topics.bootstrap, "endless")
