@@ -26,7 +26,7 @@ OPEN: Final = {
     "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
 }
 SESSION_MS: Final = 5000
-"""Short, so that sessions end, and are begun anew, while faults go on."""
+"""Short, so that sessions expire and start again during faults."""
 
 
 @dataclass(frozen=True, slots=True)

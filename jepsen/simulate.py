@@ -33,8 +33,8 @@ SEEDS_A_PROCESS: Final = 5  # Codecs are compiled once a process.
 DERIVED_SEEDS: Final = 1_000_000_000
 ALL_CELLS_FROM: Final = 200
 """A batch of so many seeds must hit every cell."""
-MADE_ANEW_FROM: Final = 5
-"""In a batch of so many seeds topics must have been made anew under faults, as many times."""
+RECREATION_SEEDS_MIN: Final = 5
+"""Batch size, in seeds, from which on a batch must have recreated topics under faults at least once per seed."""
 
 VISITS_HEADING: Final = "## What simulated clusters visit"
 AIMED_ONE_IN: Final = 4
@@ -172,7 +172,7 @@ def outcomes(seeds: Sequence[int], kind: str, jobs: int) -> Iterator[tuple[dict[
 
 
 def describe(outcome: dict[str, Any]) -> str:
-    keys = ("acknowledged", "leader_changes", "made_anew", "lives", "operations", "port_calls")
+    keys = ("acknowledged", "leader_changes", "recreated", "lives", "operations", "port_calls")
     counts = ", ".join(f"{key}={outcome[key]}" for key in keys if key in outcome)
     return (
         f"seed {outcome['seed']}: {outcome['verdict']} ({counts}, {outcome['seconds']:.1f} s simulated; "
@@ -185,7 +185,7 @@ class Summary:
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
-        self.seeds = self.failed = self.invalid = self.replays = self.identical = self.made_anew = self.operations = 0
+        self.seeds = self.failed = self.invalid = self.replays = self.identical = self.recreated = self.operations = 0
         self.cells: set[tuple[str, str]] = set()
         self.visits = Visits()
 
@@ -194,7 +194,7 @@ class Summary:
         self.seeds += 1
         self.failed += outcome["verdict"] == "violation"
         self.invalid += outcome["verdict"] == "invalid"
-        self.made_anew += outcome.get("made_anew", 0)
+        self.recreated += outcome.get("recreated", 0)
         self.operations += outcome.get("client_operations", 0)
         self.cells.update((fault, role) for fault, role in outcome.get("cells", ()))
         self.visits.update(visits_of(outcome))
@@ -218,19 +218,19 @@ class Summary:
         return [f"{fault} x {role}" for fault in FAULTS for role in ROLES if (fault, role) not in self.cells]
 
     @property
-    def made_too_few_anew(self) -> bool:
+    def recreated_too_few(self) -> bool:
         """Whether the batch recreated too few topics while faults struck to prove anything about that."""
-        return self.kind == "cluster" and self.seeds >= MADE_ANEW_FROM and self.made_anew < self.seeds
+        return self.kind == "cluster" and self.seeds >= RECREATION_SEEDS_MIN and self.recreated < self.seeds
 
     def line(self) -> str:
-        anew = (
-            f", {self.made_anew} topics made anew under faults{', which is too few' if self.made_too_few_anew else ''}"
+        recreated = (
+            f", {self.recreated} topics recreated under faults{', which is too few' if self.recreated_too_few else ''}"
             if self.kind == "cluster"
             else ""
         )
         return (
             f"simulate: {self.seeds} seeds, {self.failed} failed, {self.invalid} invalid, "
-            f"{self.operations} client operations, {self.identical}/{self.replays} replays identical{anew}"
+            f"{self.operations} client operations, {self.identical}/{self.replays} replays identical{recreated}"
         )
 
     @property
@@ -240,7 +240,7 @@ class Summary:
             or self.invalid
             or self.identical < self.replays
             or self.missed_cells()
-            or self.made_too_few_anew
+            or self.recreated_too_few
         )
 
 

@@ -26,7 +26,7 @@ class LoopSteps:
             self.longest_task, self.longest_seconds = task, seconds
 
     def longest_since(self) -> tuple[str | None, float]:
-        """Task and processor seconds of the longest step since the last call, or since the start; begins anew."""
+        """Task and processor seconds of the longest step since the last call, or since the start; starts again."""
         longest = self.longest_task, self.longest_seconds
         self.longest_task, self.longest_seconds = None, 0.0
         return longest

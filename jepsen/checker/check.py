@@ -15,7 +15,7 @@ FINDINGS_MAX = 20  # Of one rule; one defect breaks most of its promises many ti
 RULES: Final[dict[str, Callable[[Analysis], Iterator[str]]]] = {
     "1 inconsistent offset": content.inconsistent_offsets,
     "2 duplicate": content.duplicates,
-    "2b told elsewhere": content.told_elsewhere,
+    "2b wrong acknowledged offset": content.wrong_acknowledged_offset,
     "3 lost write": content.lost_writes,
     "3b vanished": content.vanished,
     "4 unseen write": content.unseen_writes,

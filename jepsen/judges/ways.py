@@ -20,11 +20,11 @@ Record = tuple[int, str, int]
 
 @dataclass(slots=True)
 class Way:
-    """The state of one reader. `last` is the last record read, lost or not, and its poll. `anew`: the next record does
-    not follow the last one that the rules will see."""
+    """The state of one reader. `last` is the last record read, lost or not, and its poll. `repositioned`: the next
+    record does not follow the last one that the rules will see."""
 
     last: tuple[Poll, Record] | None = None
-    anew: bool = False
+    repositioned: bool = False
 
 
 class Ways:
@@ -41,19 +41,19 @@ class Ways:
         """Split the next poll of its reader into continuous pieces."""
         way = self._ways.setdefault((poll.process, poll.place), Way())
         if poll.repositioned:
-            way.last, way.anew = None, False
+            way.last, way.repositioned = None, False
         pieces: list[Poll] = []
         for record in poll.records:
             position = record[0] if way.last is None else way.last[1][0] + 1
             if way.last is not None and record[0] < position and self._may_go_back(*way.last, poll):
-                way.anew = True
+                way.repositioned = True
             way.last = (poll, record)
             if self._took(poll, record):
                 self.gone += 1
-                way.anew = True
-            elif way.anew:
+                way.repositioned = True
+            elif way.repositioned:
                 pieces.append(replace(poll, records=[record], position=min(position, record[0]), repositioned=True))
-                way.anew = False
+                way.repositioned = False
             elif pieces:
                 pieces[-1].records.append(record)
             else:

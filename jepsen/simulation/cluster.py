@@ -154,7 +154,7 @@ class ClusterRun(SimulatedRun):
         self.recorder.leads_no_more = self.observer.leads_no_more
         around = Surroundings(self.session, self.client, self.observer.taken_for)
         self.remaker = TopicRemaker(around, self.recorder, REPLICAS, self.tiering.configs(ALL_TOPICS))
-        self._last: Incarnation | None = None  # Of the topic that is made anew; None if it has vanished as it may.
+        self._last: Incarnation | None = None  # Of the topic that is recreated; None if it has vanished as it may.
         self._transaction_state_replicas = 0
         self._has_moved = False  # Whether records of tiered topics were in the store alone in the end.
         self._healed = 0  # How many operations there were when all was healed.
@@ -257,9 +257,9 @@ class ClusterRun(SimulatedRun):
         self.ambush.heard(name, line)
         self.lost_answers.heard(name, line)
 
-    def made_anew(self) -> int:
+    def recreated(self) -> int:
         begins = {phase.name: phase.began for phase in self.recorder.history.of(Phase)}
-        return self.remaker.made_anew(begins.get("chaos", math.inf), begins.get("healed", math.inf))
+        return self.remaker.recreated(begins.get("chaos", math.inf), begins.get("healed", math.inf))
 
     async def _see_leftovers(self) -> None:
         """Wait until the data of deleted incarnations is gone. A node whose clock jumped may delete it late: it is

@@ -63,8 +63,8 @@ class Outcome:
     port_calls: int
     seconds: float
     trace: str
-    made_anew: int = 0
-    """How often a topic that was in use was deleted and made anew under its name while faults struck."""
+    recreated: int = 0
+    """How often a topic that was in use was deleted and recreated under its name while faults struck."""
 
     visits: tuple[tuple[str, str, int], ...] = ()
     """Feature, column and how many operations, as `visits` counts them."""
@@ -111,7 +111,7 @@ class SimulatedRun:
                 port_calls=self._ended[1],
                 seconds=self._ended[0],
                 trace=self._ended[2],
-                made_anew=self.made_anew(),
+                recreated=self.recreated(),
                 visits=tuple((*cell, number) for cell, number in sorted(self.visits().items())),
             )
 
@@ -128,8 +128,8 @@ class SimulatedRun:
         """The reason why this run shows too little to count; empty if it counts."""
         raise NotImplementedError
 
-    def made_anew(self) -> int:
-        """The count for `Outcome.made_anew`."""
+    def recreated(self) -> int:
+        """The count for `Outcome.recreated`."""
         return 0
 
     def visits(self) -> Visits:

@@ -78,7 +78,7 @@ FEATURES: Final = (
     "consumer groups",
     "reassignment",
     "topics made and grown",
-    "topics made anew",
+    "topics recreated",
     "records deleted",
     "users let in and refused",
     "throttled clients",
@@ -123,7 +123,7 @@ def features_of(operation: Operation, moved: frozenset[str]) -> Iterator[str]:
         case Throttled():
             yield "throttled clients"
         case TopicChange() | TopicSeen():
-            yield "topics made anew" if "/" in operation.topic else "topics made and grown"
+            yield "topics recreated" if "/" in operation.topic else "topics made and grown"
         case _:
             return
     if isinstance(operation, Keyed):
@@ -132,7 +132,7 @@ def features_of(operation: Operation, moved: frozenset[str]) -> Iterator[str]:
         if operation.topic == "compacted":
             yield "compaction"
         if "/" in operation.topic:
-            yield "topics made anew"
+            yield "topics recreated"
 
 
 def _kind_of_send(send: Send) -> str:

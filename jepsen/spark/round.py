@@ -161,7 +161,7 @@ class Round:
     def start_stuck_driver_again(self) -> None:
         self.stuck += 1
         assert self.stuck <= STUCK_MAX, f"the driver cannot start Python workers:\n{self.driver.log_tail()}"
-        self.bitten("Spark's factory of Python workers was stuck, its driver began anew")
+        self.bitten("Spark's factory of Python workers was stuck, its driver was restarted")
         self.driver.kill()
         self.driver.start()
 

@@ -29,7 +29,7 @@ OWN: Final = (
     "--role",
     "--cluster-id",
 )
-"""Options that every worker is given anew."""
+"""Options with a new value for every worker."""
 PER_NODE: Final = (
     "node.id",
     "broker.id",

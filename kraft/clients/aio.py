@@ -24,7 +24,7 @@ from kraft import clients
 from kraft.admin.offsets import LATEST, READ_UNCOMMITTED
 from kraft.clients.polls import Polls
 from kraft.clients.record_bridge import RecordBridge, Sent
-from kraft.clients.remote_context import Held
+from kraft.clients.remote_context import RemoteContext
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.records.compression import NONE
@@ -216,15 +216,15 @@ class Producer(Generic[S]):
 
     def __init__(self, cluster: Cluster, make: Callable[[], AbstractAsyncContextManager[S]]) -> None:
         self._cluster = cluster
-        self._held: Held[S] = Held(cluster, make)
+        self._context: RemoteContext[S] = RemoteContext(cluster, make)
         self._ferry: RecordBridge | None = None
 
     async def __aenter__(self) -> Self:
-        await self._held.enter()
-        ferry = self._ferry = RecordBridge(self._held.value.send, self._cluster.bridge)
+        await self._context.enter()
+        ferry = self._ferry = RecordBridge(self._context.value.send, self._cluster.bridge)
 
         async def stop_with_it() -> None:
-            ferry.stop(await self._held.ended() or _not_known())
+            ferry.stop(await self._context.ended() or _not_known())
 
         async def begin() -> None:
             self._cluster.nursery.start_soon(ferry.run)
@@ -233,7 +233,7 @@ class Producer(Generic[S]):
         try:
             await self._cluster.on_loop(begin)
         except BaseException:
-            await self._held.leave(fails=True)
+            await self._context.leave(fails=True)
             raise
         return self
 
@@ -246,7 +246,7 @@ class Producer(Generic[S]):
                 fails = False
         finally:
             self._cluster.bridge.tell(ferry.stop, _not_known())
-            await self._held.leave(fails=fails)
+            await self._context.leave(fails=fails)
 
     async def send(
         self,
@@ -273,7 +273,7 @@ class Producer(Generic[S]):
         """Send many values without keys and headers, and wait until they are acknowledged, at a fraction of the cost of
         `send` for each. Returns their partitions. Raises ApiError or DeadlinePassed for the first value that failed;
         other values may be stored. Not available in a transaction."""
-        producer = self._held.value
+        producer = self._context.value
         if isinstance(producer, Transaction):
             raise KraftError("a transaction sends record by record: use `send`")
 
@@ -300,19 +300,19 @@ class TransactionalProducer:
         self, cluster: Cluster, make: Callable[[], AbstractAsyncContextManager[TrioTransactionalProducer]]
     ) -> None:
         self._cluster = cluster
-        self._held = Held(cluster, make)
+        self._context = RemoteContext(cluster, make)
 
     async def __aenter__(self) -> Self:
-        await self._held.enter()
+        await self._context.enter()
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        await self._held.leave(fails=kind is not None)
+        await self._context.leave(fails=kind is not None)
 
     def transaction(self) -> OpenTransaction:
         """Return an asynchronous context manager that commits when the block ends, and aborts when it raises. Raises as
         `kraft.clients.TransactionalProducer.transaction`."""
-        return OpenTransaction(self._cluster, self._held.value.transaction)
+        return OpenTransaction(self._cluster, self._context.value.transaction)
 
 
 class OpenTransaction(Producer[Transaction]):
@@ -321,7 +321,7 @@ class OpenTransaction(Producer[Transaction]):
     async def commit_positions(self, consumer: GroupConsumer) -> None:
         """Commit the positions of `consumer` (created with `commits=False`) with the transaction. Raises ApiError,
         DeadlinePassed, and KraftError if a poll whose task was cancelled does not end in time."""
-        transaction, member = self._held.value, consumer.member
+        transaction, member = self._context.value, consumer.member
         if not await consumer.give_back():
             raise KraftError("a poll whose task was cancelled has not ended: where the consumer is, is not known")
         await self._cluster.on_loop(lambda: transaction.commit_positions(member))
@@ -332,41 +332,41 @@ class GroupConsumer:
 
     def __init__(self, cluster: Cluster, make: Callable[[], AbstractAsyncContextManager[TrioGroupConsumer]]) -> None:
         self._cluster = cluster
-        self._held = Held(cluster, make)
+        self._context = RemoteContext(cluster, make)
         self._polls = Polls(cluster)
 
     async def __aenter__(self) -> Self:
-        await self._held.enter()
+        await self._context.enter()
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         fails = kind is not None or not await self.give_back()
         self._polls.end()
-        await self._held.leave(fails=fails)
+        await self._context.leave(fails=fails)
 
     @property
     def member(self) -> TrioGroupConsumer:
         """The consumer of the trio client."""
-        return self._held.value
+        return self._context.value
 
     @property
     def assigned(self) -> tuple[TopicPartition, ...]:
-        return self._held.value.membership.assigned
+        return self._context.value.membership.assigned
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
         """The next offset of each partition."""
-        return dict(self._held.value.consumer.positions)
+        return dict(self._context.value.consumer.positions)
 
     @property
     def obstacle(self) -> Exception | None:
         """The error that keeps it from reading, as in `kraft.clients.GroupConsumer`."""
-        return self._held.value.obstacle
+        return self._context.value.obstacle
 
     async def poll(self, seconds: float = POLL_SECONDS) -> list[ConsumedRecord]:
         """Poll as `kraft.clients.GroupConsumer.poll` does. If the task is cancelled (`asyncio.wait_for`), the next poll
         returns the records that this one has found."""
-        member = self._held.value
+        member = self._context.value
         return await self._polls.poll(lambda: member.poll(seconds))
 
     def __aiter__(self) -> AsyncIterator[ConsumedRecord]:
@@ -376,12 +376,12 @@ class GroupConsumer:
     async def commit(self) -> bool:
         """Commit the returned records, as `kraft.clients.GroupConsumer.commit` does. Also returns False if a poll whose
         task was cancelled does not end in time."""
-        return await self.give_back() and await self._cluster.on_loop(self._held.value.commit)
+        return await self.give_back() and await self._cluster.on_loop(self._context.value.commit)
 
     async def give_back(self) -> bool:
         """Rewind to before the records found by a poll whose task was cancelled. Returns False if that poll does not
         end in time."""
-        return await self._polls.give_back(self._held.value.consumer)
+        return await self._polls.give_back(self._context.value.consumer)
 
 
 class Consumer:

@@ -29,7 +29,7 @@ class ClientLoop(Protocol):
     def nursery(self) -> trio.Nursery: ...
 
 
-class Held(Generic[T]):
+class RemoteContext(Generic[T]):
     """A context manager that is open in a task of the client's loop between `enter` and `leave`."""
 
     def __init__(self, loop: ClientLoop, make: Callable[[], AbstractAsyncContextManager[T]]) -> None:

@@ -133,7 +133,7 @@ class MetricsRegistry:
         assert isinstance(child, Histogram)
         return child
 
-    def take_histogram(self, name: str, help_text: str, histogram: Histogram, bounds: tuple[float, ...]) -> None:
+    def register_histogram(self, name: str, help_text: str, histogram: Histogram, bounds: tuple[float, ...]) -> None:
         """Register a histogram that is kept elsewhere. `bounds` are those of the histogram."""
         family = self._family(name, "histogram", help_text, ())
         family.bounds = bounds

@@ -7,7 +7,7 @@ from kraft.protocol.error_codes import ErrorCode
 
 _COORDINATOR_CODES = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    # A transaction could not be verified. Clients try again on this without looking for the coordinator anew.
+    # A transaction could not be verified. Clients try again on this without looking up the coordinator again.
     ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,

@@ -151,7 +151,7 @@ class Mirror:
             elif await self._is_empty(topic):
                 self._left_out.pop(topic.name, None)
                 what = f"topic {topic.name} is another one than was copied before"
-                self._say(Notice(f"{what}, and its copy is empty: the copy begins anew"))
+                self._say(Notice(f"{what}, and its copy is empty: the copy starts over"))
                 await self._copies.make([topic])
                 fresh += partitions
             else:
@@ -189,7 +189,7 @@ class Mirror:
         """Reject a topic whose copy holds records of another topic. Raises MirrorFailed if the topic was named and the
         mirror is starting; otherwise the topic is skipped."""
         name, copy = topic.name, self._wish.target_topic(topic.name)
-        what = "is in another cluster than" if other.source != self._source_id else "was deleted and made anew since"
+        what = "is in another cluster than" if other.source != self._source_id else "was deleted and recreated since"
         sentence = (
             f"topic {name} {what} the one that mirror {self._wish.name} has copied: copy it under another "
             f"--name, to another topic, or delete the copy, {copy}"
@@ -217,7 +217,7 @@ class Mirror:
                 break
             if not await self._copy_some(sender):
                 raise MirrorFailed(
-                    f"{consumer.missed or 'a topic was deleted and made anew at the source'} while it was copied: "
+                    f"{consumer.missed or 'a topic was deleted and recreated at the source'} while it was copied: "
                     "run the mirror again"
                 )
         await self._keep_groups()

@@ -359,7 +359,7 @@ class Consumer:
         for topic in response.responses:
             name = topic.topic or question.names.get(bytes(topic.topic_id), "")
             if self._ids.get(name) not in (None, question.ids.get(name)):
-                continue  # It was asked of the topic that was deleted, or of the one made anew since.
+                continue  # It was asked of the topic that was deleted, or of the one recreated since.
             for data in topic.partitions:
                 partition = TopicPartition(name, data.partition_index)
                 if (

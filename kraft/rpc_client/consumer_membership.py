@@ -29,7 +29,7 @@ JOINING, LEAVING, LEAVING_FOR_NOW = 0, -1, -2
 """Member epochs with a special meaning; the last one is for static members."""
 PATTERN_VERSION = 1
 JOIN_AGAIN = frozenset((ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.STALE_MEMBER_EPOCH))
-Held = dict[bytes, tuple[int, ...]]
+TopicIdPartitions = dict[bytes, tuple[int, ...]]
 """Partitions by topic id, sorted."""
 
 
@@ -65,8 +65,8 @@ class ConsumerMembership:
         self._assignor = assignor
         self._max_poll_seconds = max_poll_seconds
         self._seconds = HEARTBEAT_SECONDS
-        self._held: Held = {}
-        self._wanted: Held = {}
+        self._held: TopicIdPartitions = {}
+        self._wanted: TopicIdPartitions = {}
         self._names: dict[bytes, str] = {}
         self._is_joining = False
         self._is_in_doubt = False

@@ -21,7 +21,7 @@ class TopicRecreated(KraftError):
 
     def __init__(self, topic: str) -> None:
         super().__init__(
-            f"topic {topic} was deleted and made anew: what was read of it says nothing of the new one; assign its "
+            f"topic {topic} was deleted and recreated: what was read of it says nothing of the new one; assign its "
             "partitions again, from where the new one shall be read"
         )
         self.topic = topic

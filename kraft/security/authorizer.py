@@ -13,7 +13,7 @@ from kraft.security.acl_rules import AclRules
 from kraft.security.acls import CLUSTER_NAME, AccessControlEntry, ResourceKind
 
 ANSWERS_MAX: Final = 1_000
-"""Kept answers of one connection. It starts anew beyond."""
+"""Decisions cached for one connection. A full cache is cleared."""
 
 REFUSALS: Final = {
     ResourceKind.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,

@@ -70,7 +70,7 @@ class StallMonitor:
 
     def register(self, registry: MetricsRegistry) -> None:
         """Register the histogram and the longest steps for /metrics."""
-        registry.take_histogram(
+        registry.register_histogram(
             "kraft_loop_step_seconds",
             f"Steps of the event loop of {LONG_STEP_SECONDS * 1000:g} ms or more. Nobody else is served during a step.",
             self.steps,

@@ -10,7 +10,7 @@ from kraft.spark import FORMAT
 from kraft.spark.decode.shape_options import shape_options
 from kraft.spark.option_values import flag
 from kraft.spark.source.options import batch_options, kafka_options, lower, selection_of, stream_options
-from kraft.spark.told import told
+from kraft.spark.worker_traceback import hide_traceback
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -34,7 +34,7 @@ class KraftDataSource(DataSource):
     def name(cls) -> str:
         return FORMAT
 
-    @told()
+    @hide_traceback()
     def schema(self) -> StructType:
         """Return the row schema. It is fixed, except for the changes by `columns`, `keyFormat` and `valueFormat`.
         Called at `load()`, so options that are invalid for both batch and stream fail here."""
@@ -46,7 +46,7 @@ class KraftDataSource(DataSource):
         include_headers = flag(given, "includeHeaders", False)
         return spark_schema(include_headers, shape_options(given, include_headers))
 
-    @told()
+    @hide_traceback()
     def reader(self, schema: StructType) -> KafkaBatchReader:
         from kraft.spark.source.batch_reader import KafkaBatchReader, KafkaFilteringBatchReader
         from kraft.spark.source.pushdown import is_pushing_down
@@ -68,7 +68,7 @@ class KraftDataSource(DataSource):
             return RefusedStreamReader(problem)
         return KafkaStreamReader(options)
 
-    @told()
+    @hide_traceback()
     def writer(self, schema: StructType, overwrite: bool) -> KafkaBatchWriter:
         from kraft.spark.sink.sink_options import sink_options
         from kraft.spark.sink.writer import KafkaBatchWriter
@@ -77,7 +77,7 @@ class KraftDataSource(DataSource):
             raise ValueError("Save mode Overwrite not allowed for Kafka. The allowed save mode is append.")
         return KafkaBatchWriter(sink_options(self.options, schema, streaming=False))
 
-    @told()
+    @hide_traceback()
     def streamWriter(self, schema: StructType, overwrite: bool) -> KafkaStreamWriter:
         """Return the writer of a stream. Complete and update modes append, as with the official connector, because a
         log can only be appended to."""

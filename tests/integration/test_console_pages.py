@@ -123,15 +123,15 @@ def test_a_tailed_topic_that_is_recreated_is_read_from_its_start_with_a_notice(n
     make_topic(node, "anew", 2)
     for partition in range(2):
         produce(node, "anew", [b"of the later topic", b"and one more"], partition)
-    assert "made anew" not in tab.text()
+    assert "recreated" not in tab.text()
     press(tab, "Follow")
     tab.until("document.querySelectorAll('td[data-label=record]').length === 5")
     assert sorted(records(tab)) == ["0:0", "0:0", "0:1", "1:0", "1:1"]
-    assert "The topic was deleted and made anew." in tab.text()
+    assert "The topic was deleted and recreated." in tab.text()
     produce(node, "anew", [b"goes on"], 1)
     tab.until("document.querySelectorAll('td[data-label=record]').length === 6")
     press(tab, "Read")
-    tab.until("!document.querySelector('main').textContent.includes('made anew')")
+    tab.until("!document.querySelector('main').textContent.includes('recreated')")
     assert tab.complaints == []
 
 

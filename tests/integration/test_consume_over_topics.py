@@ -1,4 +1,4 @@
-"""`kraft consume` while topics are deleted, made anew and grown, and while the only node restarts."""
+"""`kraft consume` while topics are deleted, recreated and grown, and while the only node restarts."""
 
 from __future__ import annotations
 

@@ -255,13 +255,13 @@ def test_records_that_cannot_be_copied_unchanged_are_reported(cluster: Cluster, 
     cluster.create("anew", 3)
     produce(Producer({"bootstrap.servers": cluster.bootstrap}), "anew", range(1, 50), 3)
     said = mirror(cluster, elsewhere, "anew", "--prefix", "west.", "--name", "anew", code=1)["said"]
-    assert "topic anew was deleted and made anew since the one that mirror anew has copied" in said
+    assert "topic anew was deleted and recreated since the one that mirror anew has copied" in said
     there = AdminClient({"bootstrap.servers": elsewhere.bootstrap})
     assert len(there.list_topics("west.anew", 30).topics["west.anew"].partitions) == 1, "the copy stays as it was"
     for future in there.delete_records([TopicPartition("west.anew", 0, OFFSET_END)]).values():
         future.result(30)
     again = mirror(cluster, elsewhere, "anew", "--prefix", "west.", "--name", "anew")
-    assert (again["records"], "its copy is empty: the copy begins anew" in again["said"]) == (49, True)
+    assert (again["records"], "its copy is empty: the copy starts over" in again["said"]) == (49, True)
     assert len(there.list_topics("west.anew", 30).topics["west.anew"].partitions) == 3
 
 
@@ -299,7 +299,7 @@ def test_a_deleted_topic_does_not_stop_a_mirror_and_is_not_mixed_with_its_recrea
         until(lambda: copied(elsewhere, stays) == 30)
         assert copied(elsewhere, goes) == 10
         there.delete_topics([goes])[goes].result(30)
-        until(lambda: hears("its copy is empty: the copy begins anew")() and copied(elsewhere, goes) == 5)
+        until(lambda: hears("its copy is empty: the copy starts over")() and copied(elsewhere, goes) == 5)
         assert process.poll() is None, said
     assert rows(elsewhere, goes) == rows(cluster, "trade.goes")
     assert rows(elsewhere, stays) == rows(cluster, "trade.stays")

@@ -298,7 +298,7 @@ def test_recreated_topics_are_distinguished(cluster: Cluster, kraft: Kraft, tmp_
     cluster.create("first", 1)
     produce(cluster, "first", 5)
     for each, topic in ((ingest, "topic target"), (mirror, "source topic first"), (archive, "topic first")):
-        refused(kraft(*each), topic, "made anew")
+        refused(kraft(*each), topic, "recreated")
     shutil.rmtree(tmp_path / "archive/_checkpoint")
     refused(kraft(*archive), "_checkpoint is gone")
 

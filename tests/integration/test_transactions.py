@@ -70,7 +70,7 @@ def read(cluster: ThreeNodes, topic: str, isolation: str, partitions: int = PART
 class Transformer:
     """Reads a topic, writes what it read to another, and commits both together.
 
-    Its clients live in a process of their own, and it is begun anew, with the same transactional id and group, after
+    Its clients live in a process of their own, and it is restarted, with the same transactional id and group, after
     every error that ends a producer and wherever librdkafka hangs, whatever timeout it is given: it was seen to wait
     for a coordinator that has left the metadata (confluentinc/librdkafka, issues 5456 and 5511), and two of its
     threads for each other's locks (`rd_kafka_toppar_handle_OffsetForLeaderEpoch`, `rd_kafka_toppar_forget_leader`).

@@ -2,7 +2,7 @@
 
 One partition lives through transactions, expiry of producers, rolls, flushes, retention by log start, compaction and
 restarts, with the sizes of production or tiny ones. A restart follows an orderly stop (the power may go then, and
-files that can be made anew may be lost), a kill, or a power loss behind a flush of everything.
+files that can be recreated may be lost), a kill, or a power loss behind a flush of everything.
 
 `python -m tests.properties.restarted_log --these SEED...` runs seeds, and says in a line of JSON what came of each.
 """
@@ -181,7 +181,7 @@ class RestartedLog:
         self.restarting(self.stop, self.machine.power_off)
 
     def restart_without_files(self) -> None:
-        """After an orderly stop somebody removes what can be made anew."""
+        """After an orderly stop somebody removes what can be recreated."""
         suffixes = tuple(self.random.sample(LOST_SUFFIXES, self.random.randrange(1, 5)))
         self.restarting(self.stop, lambda: self.lose(suffixes))
 

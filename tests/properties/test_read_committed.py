@@ -191,7 +191,7 @@ class Cluster:
 
     def end(self, producer_id: int, outcome: int) -> None:
         if self.now_ms > NOW_MS and not self.is_open(producer_id):
-            return  # A marker alone of a forgotten producer would have it begin anew (KIP-360).
+            return  # A marker alone of a forgotten producer would make it start again (KIP-360).
         data = build_marker_batch(
             TransactionMarker(outcome, 0),
             offset=0,

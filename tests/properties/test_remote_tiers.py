@@ -122,7 +122,7 @@ class Cluster:
         return sum(remote.values()) + sum(each.size for each in facts.segments if each.end_offset > copied)
 
     def check_start(self, replica: Replica, start: int) -> None:
-        """The log begins anew behind a segment, and loses nothing that is on the disk alone."""
+        """The log starts again behind a segment, and loses nothing that is on the disk alone."""
         remote = [found for found, _ in remote_ranges(replica.facts(), self.cache)]
         assert start in [found.last_offset + 1 for found in remote]
         for offset in range(max(replica.log_start, replica.bounds[0]), start):

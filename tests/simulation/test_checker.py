@@ -142,7 +142,7 @@ PLANTED: dict[str, list[list[Operation]]] = {
         [poll(1, 0, "x"), poll(3, 0, "y")],
     ],
     "2 duplicate": [[send("a", 0, 1, 0, 1), final("a:0", "a:0")]],
-    "2b told elsewhere": [[lost_answer("a", 0, 2, 1, acks=1, offset=1, ended=2.0), final("a:0", "a:1")]],
+    "2b wrong acknowledged offset": [[lost_answer("a", 0, 2, 1, acks=1, offset=1, ended=2.0), final("a:0", "a:1")]],
     "3 lost write": [
         [
             send("a", 0, 1, 0, 1),
@@ -419,7 +419,7 @@ EXEMPT: dict[str, Callable[[], list[Operation]]] = {
         poll(1, 0, epoch=1, high_watermark=5),
         poll(3, 0, who="q", epoch=2, high_watermark=4),
     ],
-    "a reader that begins anew": lambda: [
+    "a reader that starts again": lambda: [
         lost_answer("a", 0, 2, 0),
         poll(1, 0, "a:0", "a:1"),
         poll(3, 0, "a:0", repositioned=True),
@@ -441,13 +441,13 @@ EXEMPT: dict[str, Callable[[], list[Operation]]] = {
         TopicChange(process="m", topic="x", config={"k": "2"}, began=3, ended=3.5, outcome=OK),
         TopicSeen(process="f", topic="x", partitions=1, config={"k": "1"}, began=9, outcome=OK),
     ],
-    "a topic made anew by what a broker handed on to one controller, and to the next one at once": lambda: [
+    "a topic recreated by what a broker handed on to one controller, and to the next one at once": lambda: [
         FaultInjected(process="1", kind="cut", began=0, ended=3),
         TopicChange(process="m", topic="x", partitions=1, began=0, ended=0.8, outcome=OK),
         TopicChange(process="m", topic="x", began=3, ended=4, outcome=OK),
         TopicSeen(process="f", topic="x", partitions=1, began=9, outcome=OK),
     ],
-    "a topic made anew by the first attempt at making it": lambda: [
+    "a topic recreated by the first attempt at making it": lambda: [
         TopicChange(process="m", topic="x", partitions=1, attempts=2, began=0, ended=1, outcome=OK),
         TopicChange(process="m", topic="x", config={"k": "1"}, began=1, ended=2, outcome=OK),
         TopicChange(process="m", topic="x", began=3, ended=4, outcome=OK),
@@ -463,7 +463,7 @@ EXEMPT: dict[str, Callable[[], list[Operation]]] = {
         lost_answer("a", 0, 1, 9),
         TopicChange(process="m", topic="t", began=11, ended=12, outcome=OK),
     ],
-    "what was sent by name, and may have landed in a topic made anew": lambda: [
+    "what was sent by name, and may have landed in a topic recreated": lambda: [
         lost_answer("a", 0, 1, 1),
         Send(process="a astray", values=["a:0"], topic="u", partition=0, began=1),
         poll(5, 0, "a:0", topic="u"),
@@ -484,7 +484,7 @@ EXEMPT: dict[str, Callable[[], list[Operation]]] = {
         replica("2", leads=True, began=2, leader_epoch=2, isr=[2, 3], isr_recorded=[2, 3], high_watermark=5, log_end=5),
         replica("1", leads=True, began=3),
     ],
-    "a replica that begins anew, and whose leader has not heard yet that it left the in-sync set": lambda: [
+    "a replica that starts again, and whose leader has not heard yet that it left the in-sync set": lambda: [
         replica("1", leads=True),
         replica("2", partition_epoch=2, isr=[1], isr_recorded=[1], high_watermark=0, log_end=0),
     ],

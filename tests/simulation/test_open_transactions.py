@@ -61,10 +61,10 @@ def test_a_topic_that_is_deleted_takes_with_it_a_marker_that_waits_for_its_leade
     play(_deleted_while_prepared, committed=committed)
 
 
-# A topic is made anew under its name.
+# A topic is recreated under its name.
 
 
-async def _made_anew(transactions: Transactions, producer: Producer, committed: bool) -> None:
+async def _recreated(transactions: Transactions, producer: Producer, committed: bool) -> None:
     """Its group had committed an offset of it in the transaction, as well."""
     assert await producer.write_offset(GROUP, CHANGED, 2) == 0
     zombie = producer.zombie()
@@ -83,8 +83,8 @@ async def _made_anew(transactions: Transactions, producer: Producer, committed: 
 
 
 @either_end
-def test_a_topic_made_anew_knows_nothing_of_a_transaction_of_the_one_before(committed: bool) -> None:
-    play(_made_anew, committed=committed)
+def test_a_recreated_topic_knows_nothing_of_a_transaction_of_the_one_before(committed: bool) -> None:
+    play(_recreated, committed=committed)
 
 
 # A topic grows.

@@ -242,7 +242,7 @@ def _voter_reasons(voters: Sequence[VoterFacts]) -> list[Reason]:
     )
     remedy = (
         "Start it again if it is down; else look at its disk and its network. One that lost its disk has to be "
-        "removed as a voter and added anew."
+        "removed as a voter and added again."
     )
     return [Reason(code="lagging_voters", summary=summary, remedy=remedy)]
 
@@ -271,7 +271,7 @@ def _broker_reasons(down: list[int]) -> list[Reason]:
     remedy = (
         f"Start {'it' if len(down) == 1 else 'them'} again: the last line of a node's log says why it ended. "
         "One that will not come back is decommissioned "
-        "(kraft brokers decommission ID): its replicas are made anew elsewhere."
+        "(kraft brokers decommission ID): its replicas are recreated elsewhere."
     )
     return [
         Reason(

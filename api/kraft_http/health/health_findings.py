@@ -271,7 +271,7 @@ def refused_reasons(elections: WaitingElections) -> Iterator[Reason]:
             code="broker_not_registered",
             summary=f"Broker {broker_id} runs, but its registration is no more: it was unregistered, or another "
             f"process registered as broker {broker_id}. It serves nobody.",
-            remedy="Restart it: it registers anew. If two processes have this node.id, stop the wrong one.",
+            remedy="Restart it: it registers again. If two processes have this node.id, stop the wrong one.",
         )
 
 

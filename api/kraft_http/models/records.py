@@ -123,7 +123,7 @@ class ConsumedRecords(Collection):
     topic_id: str = Field(description="The UUID of the topic that all this is of: what to ask with its offsets.")
     topic_recreated: bool = Field(
         description=(
-            "Whether the topic is another one than was asked for: it was deleted and made anew. Its partitions were "
+            "Whether the topic is another one than was asked for: it was deleted and recreated. Its partitions were "
             "read from their beginning, wherever `positions` were in the earlier one."
         )
     )

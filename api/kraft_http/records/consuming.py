@@ -25,7 +25,7 @@ ANSWER_BYTES_MAX: Final = 64 << 20
 the next request."""
 
 
-GONE: Final = "The topic was deleted and made anew, and has no such partition now."
+GONE: Final = "The topic was deleted and recreated, and has no such partition now."
 FETCHES_MAX: Final = 64
 """Of one partition, to find its newest records behind markers, aborted records and what was compacted away."""
 READ_AT_ONCE_MAX: Final = 10_000

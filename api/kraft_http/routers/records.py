@@ -34,7 +34,7 @@ PositionsTopicId = Annotated[
     str | None,
     Query(
         pattern=r"^[A-Za-z0-9_-]{22}$",
-        description="The topic that `positions` are of, as its answer told. Where the topic was deleted and made anew "
+        description="The topic that `positions` are of, as its answer told. Where the topic was deleted and recreated "
         "since then, these partitions are read from their beginning, and `topic_recreated` says so.",
     ),
 ]

@@ -152,7 +152,7 @@ export async function group(place, { id }) {
           await confirmByName(
             "Delete group " + id + "?",
             id,
-            "Its committed offsets are deleted. Consumers that come back begin anew.",
+            "Its committed offsets are deleted. Consumers that reconnect start without committed offsets.",
             () => request(here, { method: "DELETE" }),
           )
         ) {

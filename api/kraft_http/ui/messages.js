@@ -121,7 +121,7 @@ export async function messages(place, parameters, { current, guarded }) {
     shown = el("section"),
     problem = el("div"),
     lacking = el("div"),
-    anew = el("div");
+    recreatedNotice = el("div");
   let kept = [],
     positions = null,
     topicId = null,
@@ -240,7 +240,7 @@ export async function messages(place, parameters, { current, guarded }) {
       const answer = await fetchFrom({ ...query, ...(only === "" ? {} : { partition: only }) });
       if (asked === reads) {
         lacking.replaceChildren();
-        anew.replaceChildren();
+        recreatedNotice.replaceChildren();
         take(answer);
         problem.replaceChildren();
       }
@@ -252,16 +252,16 @@ export async function messages(place, parameters, { current, guarded }) {
       }
     }
   };
-  // The topic was deleted and made anew, perhaps with more partitions, or fewer: all of it is read that was chosen.
+  // The topic was deleted and recreated, perhaps with more partitions, or fewer: all of it is read that was chosen.
   const again = async asked => {
     const only = partition.input.value,
       answer = await fetchFrom(only === "" ? {} : { partition: only });
     if (asked !== reads) return;
     described = await request(v3("topics", name));
     patch(
-      anew,
+      recreatedNotice,
       note(
-        "The topic was deleted and made anew. What was read before is of the earlier one; the new one is read from its beginning.",
+        "The topic was deleted and recreated. What was read before is of the earlier one; the new one is read from its beginning.",
         "warn",
       ),
     );
@@ -323,7 +323,7 @@ export async function messages(place, parameters, { current, guarded }) {
       button("Produce", () => produce(name, read)),
     ),
     problem,
-    anew,
+    recreatedNotice,
     lacking,
     shown,
     el(

@@ -74,7 +74,7 @@ export const planned = (plan, then) => [
   plan.unsized_count ? note("The size of " + number(plan.unsized_count) + " replicas is not known.", "warn") : "",
   unanswered(plan),
 ];
-// A form with a plan, which is made anew when its throttle changes. `look` gives the plan and what is shown of it. Only the
+// A form with a plan, which is computed again when its throttle changes. `look` gives the plan and what is shown of it. Only the
 // plan that is shown can be sent, at its own rate: none while the next one is awaited, or where that has failed.
 export async function askPlan(title, look, send, props) {
   const shown = el("div"),

@@ -39,7 +39,7 @@ export async function overview(place) {
     ]);
   let events = [],
     last = null;
-  // The newest at first, then what is new. After a restart of the node its ids begin anew.
+  // The newest at first, then what is new. After a restart of the node its ids start again at the first.
   const readEvents = async () => {
     let answer = await request("/v1/events?" + (last === null ? "newest=" + EVENTS_SHOWN : "after=" + last));
     if (last !== null && answer.missed) {

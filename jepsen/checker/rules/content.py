@@ -47,7 +47,7 @@ def _has_new_producer_id(analysis: Analysis, partition: PartitionHistory, value:
     return clients == [{send.process}] * 2 and analysis.is_disturbed(send.began, send.ended)
 
 
-def told_elsewhere(analysis: Analysis) -> Iterator[str]:
+def wrong_acknowledged_offset(analysis: Analysis) -> Iterator[str]:
     """2b: a value that is found is at its acknowledged offset, even if an election may have lost it (acks=1)."""
     for partition in analysis.partitions.values():
         for send in partition.sends:

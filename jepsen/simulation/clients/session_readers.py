@@ -34,9 +34,9 @@ class _FetchSession:
     __slots__ = ("epoch", "known", "number")
 
     def __init__(self) -> None:
-        self.begin_anew()
+        self.restart()
 
-    def begin_anew(self) -> None:
+    def restart(self) -> None:
         self.number, self.epoch = 0, 0
         self.known: dict[Partition, tuple[int, int]] = {}
         """Position and leader epoch of each partition in the session."""
@@ -79,16 +79,16 @@ class SessionReader:
             session.request_seconds = FETCH_SECONDS
             response = await session.call(self._request(fetching, wanted), *VERSIONS)
         except Unanswered:
-            fetching.begin_anew()
+            fetching.restart()
             self._session.forget(wanted)
             return
         if response.error_code != ErrorCode.NONE:
             if response.error_code not in SESSION_OVER | TRY_AGAIN:
                 raise Refused("Fetch in a session", response.error_code)
-            fetching.begin_anew()
+            fetching.restart()
             return
         if response.session_id == 0:
-            fetching.begin_anew()
+            fetching.restart()
         else:
             fetching.number, fetching.epoch, fetching.known = response.session_id, fetching.epoch + 1, wanted
         for topic in response.responses:

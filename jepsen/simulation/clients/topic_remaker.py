@@ -242,7 +242,7 @@ class TopicRemaker:
 
     # --- afterwards
 
-    def made_anew(self, start: float, end: float) -> int:
+    def recreated(self, start: float, end: float) -> int:
         """The number of times that the topic was recreated between two moments after an incarnation that had
         acknowledged records."""
         used = {send.topic for send in self._recorder.history.of(Send) if send.outcome == OK}

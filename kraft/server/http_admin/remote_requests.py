@@ -202,7 +202,7 @@ class _Line:
         except Disconnected:
             return False
         except trio.Cancelled:
-            connection.close()  # Whoever waits for it has waited for too long. The next one begins anew.
+            connection.close()  # Its requests have waited too long. The next request opens a connection.
             raise
         self._heard = self._world.clock.now()
         return True

@@ -46,7 +46,7 @@ def register_group_activity(registry: MetricsRegistry, activity: GroupActivity) 
         lambda: sorted(activity.fenced.items()),
     )
     for protocol, histogram in activity.settle_seconds.items():
-        registry.take_histogram(
+        registry.register_histogram(
             f"kraft_{protocol}_group_settle_seconds",
             "From the beginning of a change of the group until every member has what it is to have.",
             histogram,

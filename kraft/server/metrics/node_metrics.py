@@ -297,7 +297,7 @@ class NodeMetrics:
             lambda: broker.replication.fetchers.put_aside,
         )
         flusher = broker.replicas.flusher
-        self._registry.take_histogram(
+        self._registry.register_histogram(
             "kraft_fsync_seconds", "Rounds of syncs of data logs.", flusher.durations, SECONDS_BOUNDS
         )
         register_group_activity(self._registry, broker.groups.activity)

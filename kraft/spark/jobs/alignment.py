@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 
-class Held(NamedTuple):
+class PartitionContent(NamedTuple):
     """One side's content of a partition: the number of records, the log start offset, and the place of its first record
     in the other side (the first place is 1)."""
 
@@ -25,18 +25,18 @@ class Held(NamedTuple):
     found_at: int | None = None
 
 
-def held(
+def partition_contents(
     starts: Mapping[int, int], firsts: Mapping[int, tuple[int, str]], found_at: Mapping[int, int]
-) -> dict[int, Held]:
+) -> dict[int, PartitionContent]:
     """Return the content of one side by partition. `starts` are the log start offsets. `firsts` (the number of records,
     and the first record's print) has no entry for an empty partition."""
     return {
-        each: Held(firsts[each][0] if each in firsts else 0, start, found_at.get(each))
+        each: PartitionContent(firsts[each][0] if each in firsts else 0, start, found_at.get(each))
         for each, start in starts.items()
     }
 
 
-def shifts(left: Held, right: Held) -> tuple[int, ...]:
+def shifts(left: PartitionContent, right: PartitionContent) -> tuple[int, ...]:
     """Return the shifts to try. None leaves out more than retention can have deleted. 0 is always included."""
     wanted = {0, left.records - right.records}
     if right.found_at is not None:
@@ -53,10 +53,10 @@ def moved(left: Mapping[int, int], right: Mapping[int, int]) -> frozenset[int]:
 
 
 def by_partition(
-    left: Mapping[int, Held], right: Mapping[int, Held], partitions: Iterable[int]
+    left: Mapping[int, PartitionContent], right: Mapping[int, PartitionContent], partitions: Iterable[int]
 ) -> list[tuple[int, int]]:
     """Return (partition, shift) for all of `partitions`. A partition missing on one side counts as empty."""
-    nothing = Held(0, 0)
+    nothing = PartitionContent(0, 0)
     return [
         (each, shift)
         for each in sorted(partitions)

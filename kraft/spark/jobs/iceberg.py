@@ -253,7 +253,7 @@ def is_next(table: Table, query: str, number: int) -> bool:
     if number != (0 if last is None else last + 1):
         raise JobFailed(
             f"the table {'.'.join(table.name())} lacks micro-batches before {number} that were committed to it: it was "
-            "removed and made anew, or set back. Give another table and checkpoint"
+            "removed and recreated, or set back. Give another table and checkpoint"
         )
     return True
 

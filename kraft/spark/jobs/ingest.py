@@ -24,8 +24,8 @@ from kraft.spark.jobs.early_cluster import EarlyCluster, early
 from kraft.spark.jobs.early_files import check_first_records, check_readable, local_checkpoint
 from kraft.spark.jobs.files import AVRO, SourceFiles, check_files, records, source_files
 from kraft.spark.jobs.memory import Document, Memory, check_same, keep_settings
+from kraft.spark.jobs.processed_files import ProcessedFiles
 from kraft.spark.jobs.running import JobNotFound, Say, Share, run_to_the_end, spark_errors, state_directory
-from kraft.spark.jobs.taken_files import TakenFiles
 from kraft.spark.jobs.topic_configs import transaction_max_ms
 from kraft.spark.jobs.topics import SeenTopic, check_there, ensure_topic, identity_of, look_up
 from kraft.spark.jobs.watching import watched
@@ -109,7 +109,7 @@ def ingest_alone(
         check_there(wanted.topic, found, checkpoint)
         check_same(known, wish_of(wanted, given, found), checkpoint)
     settings = keep_settings(session, None if known is None else known["settings"])
-    # Spark knows the files it has taken by their names: those of a checkpoint stay spelled as they were.
+    # Spark knows the files it has processed by their names: those of a checkpoint stay spelled as they were.
     place = Path(known["place"]) if known is not None else given if memory.is_begun() else given.resolve()
     files = source_files(wanted.format, place)
     layout = "by columns" if files.by_columns else "plain"
@@ -161,10 +161,10 @@ def share_of(wanted: Ingest, memory: Memory, present: Sequence[FileSize]) -> Sha
     directory = memory.local
     if wanted.every_seconds is not None or directory is None:
         return None
-    taken = TakenFiles(directory)
-    left = taken.left(present)
+    processed = ProcessedFiles(directory)
+    left = processed.left(present)
     total = sum(each.size for each in left)
-    return lambda: (total - sum(each.size for each in taken.left(left)), total)
+    return lambda: (total - sum(each.size for each in processed.left(left)), total)
 
 
 def bounds_of(wanted: Ingest, present: Sequence[FileSize]) -> tuple[Limit, int]:

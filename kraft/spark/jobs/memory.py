@@ -133,7 +133,7 @@ def check_same(known: Document, wish: Document, checkpoint: str) -> None:
             continue
         if name.startswith("id of "):
             raise JobFailed(
-                f"{name.removeprefix('id of ')} was deleted and made anew since {checkpoint} began (its id "
+                f"{name.removeprefix('id of ')} was deleted and recreated since {checkpoint} began (its id "
                 f"was {before}, and is {value}): "
                 "what was written and read before says nothing about it. To begin again, give another "
                 "checkpoint, or remove this one"

@@ -27,8 +27,8 @@ from kraft.spark.jobs.mirror import Mirror, check_mirror
 from kraft.spark.jobs.mirror import checkpoint_of as mirror_checkpoint_of
 from kraft.spark.jobs.mirror_many import MirrorMany, check_mirror_many, cluster_of, ends_of
 from kraft.spark.jobs.mirror_many import checkpoint_of as many_checkpoint_of
+from kraft.spark.jobs.processed_files import ProcessedFiles, numbers
 from kraft.spark.jobs.selection import Selection
-from kraft.spark.jobs.taken_files import TakenFiles, numbers
 from kraft.spark.jobs.topics import SeenTopic, look_up
 
 Plan = dict[str, Any]
@@ -44,7 +44,7 @@ def plan_ingest(wanted: Ingest, settings: Settings) -> Plan:
     known = None if local is None else local.recall()
     place = Path(known["place"]) if known is not None else given.resolve()
     present = sizes_of(source_files(wanted.format, place).paths())
-    left = present if local is None else TakenFiles(local.directory).left(present)
+    left = present if local is None else ProcessedFiles(local.directory).left(present)
     limit, _ = bounds_of(wanted, present)
     return {
         "job": "ingest",

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from kraft.security.acls import Operation
 from kraft.spark.jobs.access import Access
-from kraft.spark.jobs.alignment import by_partition, held, moved
+from kraft.spark.jobs.alignment import by_partition, moved, partition_contents
 from kraft.spark.jobs.archive import is_archive, is_typed, read_archive
 from kraft.spark.jobs.comparing import by_key, by_offset, by_place, firsts, found_at, placed, prints
 from kraft.spark.jobs.delta import is_table, read_table, require_library
@@ -235,7 +235,9 @@ def shifts_of(
     left_in_right = found_at(right, session.createDataFrame(first_prints(of_left), "partition int, print string"))
     right_in_left = found_at(left, session.createDataFrame(first_prints(of_right), "partition int, print string"))
     return by_partition(
-        held(topic.starts, of_left, left_in_right), held(other.starts, of_right, right_in_left), partitions
+        partition_contents(topic.starts, of_left, left_in_right),
+        partition_contents(other.starts, of_right, right_in_left),
+        partitions,
     )
 
 

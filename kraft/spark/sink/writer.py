@@ -22,7 +22,7 @@ from kraft.spark.client.worker_heap import freeze_imports
 from kraft.spark.client.worker_socket import ForWorkers
 from kraft.spark.errors import not_continuous, not_written, null_topic
 from kraft.spark.sink.sink_options import Setting, SinkOptions
-from kraft.spark.told import told
+from kraft.spark.worker_traceback import hide_traceback
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -309,11 +309,11 @@ class KafkaBatchWriter(ForWorkers, DataSourceArrowWriter):
         require_writable(sink)
         freeze_imports()
 
-    @told()
+    @hide_traceback()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return write_task(self.sink, iterator, self.driver_files)
 
-    @told()
+    @hide_traceback()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit the rows of all tasks. Raises SourceError, WireError, OSError."""
         commit_once(self.sink, messages, once_a_run=True)
@@ -332,11 +332,11 @@ class KafkaStreamWriter(ForWorkers, DataSourceStreamArrowWriter):
         require_writable(sink)
         freeze_imports()
 
-    @told()
+    @hide_traceback()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return write_task(self.sink, iterator, self.driver_files)
 
-    @told()
+    @hide_traceback()
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Commit the micro-batch. Raises SourceError, WireError, OSError.
 

@@ -15,7 +15,7 @@ from kraft.spark.client.worker_socket import ForWorkers
 from kraft.spark.source.options import SourceOptions
 from kraft.spark.source.pushdown import Bounds, bounds_of
 from kraft.spark.source.ranges import OffsetRange, split_ranges, whole_ranges
-from kraft.spark.told import told
+from kraft.spark.worker_traceback import hide_traceback
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +32,7 @@ class KafkaBatchReader(ForWorkers, DataSourceReader):
         self.config = consumer_config(options.kafka, f"{options.group_id_prefix}-{uuid.uuid4()}", options.security)
         self.bounds = Bounds()
 
-    @told()
+    @hide_traceback()
     def partitions(self) -> list[InputPartition]:
         """Plan one input partition for each task. Raises SourceError, WireError."""
         from kraft.spark.source.offset_reader import KafkaOffsetReader
@@ -87,7 +87,7 @@ def fetch(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of one task's ranges, in order. `ranges` is None for the empty partition that Spark adds to an
     empty plan."""
-    with told():
+    with hide_traceback():
         for each in ranges or ():
             yield from shaped(options.shape, fetcher(options, config, each))
     freeze_imports()

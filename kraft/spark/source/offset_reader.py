@@ -143,7 +143,7 @@ class KafkaOffsetReader:
             for partition in each.partitions
         ]
 
-    def made_anew(self) -> frozenset[str]:
+    def adopt_recreated_topics(self) -> frozenset[str]:
         """Return the topics that were deleted and recreated since they were last read. From now on the recreated topics
         are read. Raises DataLoss with failOnDataLoss."""
         changed = [name for name, topic_id in self._told_ids.items() if topic_id != self.topic_ids[name]]
@@ -153,19 +153,19 @@ class KafkaOffsetReader:
         time.sleep(CLIENT_SECONDS_MIN)
         self.renew()
         self.with_retries(lambda: self.describe(changed, skip_missing=True))  # One broker may lag: another is asked.
-        anew = frozenset(name for name in changed if self._told_ids[name] == told[name])
-        for name in sorted(anew):
+        recreated = frozenset(name for name in changed if self._told_ids[name] == told[name])
+        for name in sorted(recreated):
             self.report(
                 DataLoss(
                     "PARTITIONS_DELETED",
-                    f"Topic {name} was deleted and made anew while the query ran: it had the id "
+                    f"Topic {name} was deleted and recreated while the query ran: it had the id "
                     f"{uuid_to_text(self.topic_ids[name])}, and has {uuid_to_text(told[name])}. What was not read of "
                     "the earlier one is lost; the new one is read from its beginning.",
                 )
             )
             self._former_ids[self.topic_ids[name]] = None
             self.topic_ids[name] = told[name]
-        return anew
+        return recreated
 
     # -- offsets
 
@@ -297,7 +297,7 @@ class KafkaOffsetReader:
             )
         return ranges
 
-    def tell_group(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+    def commit_to_group(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Commit offsets for a group, best effort: brokers refuse it while the group has members."""
         if not offsets:
             return

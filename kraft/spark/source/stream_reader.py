@@ -31,7 +31,7 @@ from kraft.spark.option_values import beginning_of, offsets_of_json, offsets_to_
 from kraft.spark.source.batch_reader import fetch
 from kraft.spark.source.options import SourceOptions
 from kraft.spark.source.ranges import OffsetRange, gone_back, group_ranges, rate_limit, split_ranges
-from kraft.spark.told import told
+from kraft.spark.worker_traceback import hide_traceback
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,7 +71,7 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_offsets": None}
 
-    @told()
+    @hide_traceback()
     def initialOffset(self) -> dict[str, Any]:
         """Return the start of the query. Spark asks repeatedly until the first batch is done, and always gets the same
         offsets. Records appended meanwhile belong to that batch."""
@@ -86,14 +86,14 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
             return ReadMinRows(self.options.offsets_per_trigger_min)
         return ReadAllAvailable()
 
-    @told()
+    @hide_traceback()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return the end of the next micro-batch. The end also carries where the batch begins, so that Spark's
         checkpoint keeps it, if `start` does not tell: in the first batch, and after a topic was recreated."""
         if start != self.recreated_after:
             self.recreated, self.recreated_after = {}, start
         begin = offsets_of_json(start)
-        self.tell_group(begin)
+        self.commit_to_group(begin)
         end = self.end_of_batch(begin, limit)
         if self.recreated:
             return with_beginning(end, {**begin, **self.recreated}, unlike=start)
@@ -106,7 +106,7 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
     def skip_to_recreated(self, begin: Offsets, latest: Offsets) -> Offsets:
         """Return the offsets at which the batch from `begin` really starts. A topic that was deleted and recreated is
         read from its log start. Raises DataLoss with failOnDataLoss."""
-        if topics := self.offsets.made_anew():
+        if topics := self.offsets.adopt_recreated_topics():
             self.recreated |= self.offsets.earliest(each for each in latest if each.topic in topics)
         return {**begin, **self.recreated}
 
@@ -126,12 +126,12 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
             latest = rate_limit(limit.max_rows, begin, latest, self.offsets.earliest)
         return latest
 
-    def tell_group(self, done: Offsets) -> None:
+    def commit_to_group(self, done: Offsets) -> None:
         """Commit the batch's start offsets to the configured group, so that its lag is visible. All records before them
         are done: Spark starts a batch only after the previous one. (Spark commits a batch only when the next one
         starts.)"""
         if self.options.commit_group is not None and done != self.told:
-            self.offsets.tell_group(self.options.commit_group, done)
+            self.offsets.commit_to_group(self.options.commit_group, done)
             self.told = done
 
     def must_wait(self, least: int, begin: Offsets, latest: Offsets) -> bool:
@@ -147,11 +147,11 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
     def reportLatestOffset(self) -> dict[str, Any] | None:
         return offsets_to_json(self.known_latest) if self.known_latest else None
 
-    @told()
+    @hide_traceback()
     def prepareForTriggerAvailableNow(self) -> None:
         self.frozen = self.offsets.latest()
 
-    @told()
+    @hide_traceback()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         begin, until = offsets_of_json(start), offsets_of_json(end)
         if start != end and (beginning := beginning_of(end)) is not None:
@@ -230,7 +230,7 @@ class RefusedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadAllAvailable()
 
-    @told()
+    @hide_traceback()
     def refuse(self) -> NoReturn:
         raise self.problem
 

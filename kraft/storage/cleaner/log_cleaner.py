@@ -276,7 +276,7 @@ class Cleaning:
             yield self._sync_names  # The copy is read under its `.swap` name meanwhile.
             if copy in self._log.segments:  # It may have been truncated away, or retention took it.
                 copy.change_suffix("")
-            yield self._sync_names  # Until then a start gives the copy its name anew.
+            yield self._sync_names  # Until then a restart renames the copy again.
         except OSError as problem:
             if isinstance(problem, FileNotFoundError):
                 self._check()

@@ -41,10 +41,10 @@ from kraft.world.steps import Steps, at_once
 
 NO_BROKER_EPOCH = -1
 GONE_MAX = 10_000
-"""Names of logs remembered because checkpoints may still tell of them; beyond that any new log has the checkpoints
-written anew."""
+"""Most removed logs remembered because checkpoints on disk may still contain them. If there are more, the checkpoints
+are written before any log is created."""
 LOGS_PER_STEP = 500
-"""Logs that a checkpoint looks at before others have their turn."""
+"""Logs that a checkpoint processes between two yields."""
 PREPARED = ".prepared"  # Not the name that `replace_file` uses: both may be under way.
 
 

@@ -4,7 +4,7 @@
    the segments they cover go and they take their names, unless a `.cleaned` file of the same or a lower offset shows
    that the swap had not been decided. Where one that is covered is `.deleted` already, it had.
 2. Indexes without a log go. A segment below the recovery point with a missing or impossible index is read and
-   indexed anew.
+   indexed again.
 3. After an unclean shutdown every segment from the recovery point on is read, batch by batch with its CRC. At the
    first bad byte the segment is truncated and all later ones are dropped: every whole batch before it is kept. Where
    whole batches follow the bad bytes, or these were flushed, and no crash explains that, it is damage: what is dropped
@@ -285,7 +285,7 @@ class LogLoader:
         try:
             segment.check_indexes()
         except CorruptData as problem:
-            self._report.events.append(f"indexed segment {segment.base_offset} anew: {problem}")
+            self._report.events.append(f"rebuilt the index of segment {segment.base_offset}: {problem}")
             yield from self._recover_segment(segment, with_state=False)
 
     def _complete_transaction_indexes(self) -> Steps[None]:
@@ -355,7 +355,7 @@ class LogLoader:
         if first == len(self._segments):
             return self._log_start_offset
         yield from self._load_producers(self._segments[0].base_offset, self._segments[first].base_offset)
-        self._epochs.truncate_from_end(self._segments[first].base_offset)  # What is read anew says its epochs itself.
+        self._epochs.truncate_from_end(self._segments[first].base_offset)  # The segments below contain their epochs.
         for index in range(first, len(self._segments)):
             if self._does_not_follow(index):
                 yield from self._drop_from(index)

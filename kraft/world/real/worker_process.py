@@ -35,7 +35,7 @@ PR_SET_PDEATHSIG: Final = 1
 NICENESS: Final = 5
 """Clients of the node come first where processors are few."""
 OOM_SCORE_ADJUSTMENT: Final = 500
-"""Where memory runs out, Linux kills the process, whose work is begun anew, before it kills the node."""
+"""Linux's out-of-memory killer kills this process before the node. Its work is then started again."""
 
 
 def main(parent: int) -> None:

@@ -95,7 +95,7 @@ def test_positions_in_a_recreated_topic_restart_at_its_beginning_with_a_notice()
     assert offsets_of(anew) == [(0, 4), (0, 5)]
     assert anew["next_offsets"] == {"0": 6}
     assert anew["unread_partitions"] == [
-        {"partition_id": 2, "detail": "The topic was deleted and made anew, and has no such partition now."}
+        {"partition_id": 2, "detail": "The topic was deleted and recreated, and has no such partition now."}
     ]
     assert anew["topic_id"] != first["topic_id"]
     assert offsets_of(consumed(port, f"positions=0:8&limit=1&topic_id={anew['topic_id']}")) == [(0, 8)]

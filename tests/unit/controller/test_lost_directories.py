@@ -1,4 +1,4 @@
-"""What a replica's directory means for its claim to lead: one that is lost, one that is made anew on another disk
+"""What a replica's directory means for its claim to lead: one that is lost, one that is recreated on another disk
 (KIP-858), and one that is cordoned."""
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def test_a_replica_reported_lost_may_lead_with_its_repaired_disk_but_not_with_an
 
 
 def test_a_replica_joins_the_isr_once_the_controller_knows_its_directory() -> None:
-    """So a member whose directory is not online has not begun anew since it joined."""
+    """So a member whose directory is not online has not started again since it joined."""
     cluster = with_two_directories(1, 2)
     cluster.register(1, incarnation=2, log_dirs=[NEW, KEPT])
     cluster.unfence(1)

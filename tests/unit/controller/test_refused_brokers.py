@@ -39,7 +39,7 @@ def test_an_unregistered_broker_that_stopped_is_no_longer_reported() -> None:
     clock.now += SESSION_SECONDS
     assert heartbeats.refused_brokers() == []
     heartbeats.refuse(3)
-    assert heartbeats.refused_brokers() == [], "a series begins anew"
+    assert heartbeats.refused_brokers() == [], "a series starts again"
 
 
 def test_the_number_of_remembered_refused_brokers_is_limited() -> None:

@@ -273,7 +273,7 @@ class Topics:
         self.changes = 0
         self.seen: list[str] = []
 
-    def delete_and_make_anew(self) -> None:
+    def delete_and_recreate(self) -> None:
         """All topics get other ids, without a word to the coordinator."""
         self.padding = bytes([self.padding[0] + 1])
 

@@ -56,7 +56,7 @@ def test_features_of_an_operation_follow_from_its_client_and_kind() -> None:
         "compaction": 1,
         "classic groups": 1,
         "reassignment": 3,
-        "topics made anew": 1,
+        "topics recreated": 1,
     }
     assert found["pipelined produce", "RF 5"] == found["plain produce", "RF 3"] == 1
     assert not found["plain produce", "RF 5"]

@@ -1,5 +1,5 @@
 """kraft/metadata/image/partitions_by_broker.py against a plain table of replicas: carried on from change to change, and
-made anew."""
+recreated."""
 
 from __future__ import annotations
 

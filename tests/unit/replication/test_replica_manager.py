@@ -1,4 +1,4 @@
-"""Metadata reaches replicas: topics come and go, directories fail, and what is lost is never made anew."""
+"""Metadata reaches replicas: topics come and go, directories fail, and what is lost is never recreated."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class ScriptedCluster(Cluster):
         self.leaders = leaders
         self.answer = answer
         self.ids: dict[str, bytes] = {}
-        """Of topics that were made anew; the others have ids that are made of their names."""
+        """Of topics that were recreated; the others have ids that are made of their names."""
         self.metadata_asked = 0
         self.producer_ids = 0
 

@@ -54,7 +54,7 @@ class OneLoop:
 
 
 class Left:
-    """A `Held` that tells how it was left."""
+    """A `RemoteContext` that records how it was left."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -69,7 +69,7 @@ class Left:
 def group_consumer() -> tuple[Any, SlowConsumer, Left]:
     slow = SlowConsumer()
     consumer: Any = aio.GroupConsumer(OneLoop(), SimpleNamespace)  # type: ignore[arg-type]
-    held = consumer._held = Left(slow)
+    held = consumer._context = Left(slow)
     return consumer, slow, held
 
 
@@ -133,7 +133,7 @@ def test_a_commit_covers_the_returned_records(monkeypatch: pytest.MonkeyPatch) -
     async def main() -> None:
         consumer, slow, _ = group_consumer()
         transaction: Any = aio.OpenTransaction(OneLoop(), SimpleNamespace)  # type: ignore[arg-type]
-        transaction._held = Left(Transaction())
+        transaction._context = Left(Transaction())
         for commit in (consumer.commit, lambda: transaction.commit_positions(consumer)):
             slow.may.clear()
             await cancelled_poll(consumer)

@@ -1,4 +1,4 @@
-"""What readers do when a topic is deleted, and made anew under its name: the others are read meanwhile, and no position
+"""What readers do when a topic is deleted, and recreated under its name: the others are read meanwhile, and no position
 in the earlier topic is taken for one in the later."""
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def test_without_a_reset_policy_a_recreated_topic_is_reported_and_other_topics_c
         consumer.assign({T0: 40, U0: 0})
         await consumer.poll(1.0)
         topics.cluster.ids["t"] = ANEW
-        with pytest.raises(TopicRecreated, match="topic t was deleted and made anew"):
+        with pytest.raises(TopicRecreated, match="topic t was deleted and recreated"):
             while True:
                 await consumer.poll(1.0)
         consumer.unassign(T0)

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft.spark.jobs.alignment import Held, by_partition, held, moved, shifts
+from kraft.spark.jobs.alignment import PartitionContent, by_partition, moved, partition_contents, shifts
 from kraft.spark.jobs.tally import Kind, Tally, best_shifts, differing, verdict
 
 
-def known(log: Sequence[str], start: int, other: Sequence[str]) -> Held:
-    return Held(len(log), start, other.index(log[0]) + 1 if log and log[0] in other else None)
+def known(log: Sequence[str], start: int, other: Sequence[str]) -> PartitionContent:
+    return PartitionContent(len(log), start, other.index(log[0]) + 1 if log and log[0] in other else None)
 
 
 def compare(left: Sequence[str], right: Sequence[str], shift: int) -> list[Tally]:
@@ -83,7 +83,7 @@ def test_a_differing_record_is_always_found(log: list[str], start: int, at: int)
 
 
 def test_without_retention_records_are_compared_from_the_first_record() -> None:
-    assert shifts(Held(10, 0, 3), Held(5, 0, 3)) == (0,)
+    assert shifts(PartitionContent(10, 0, 3), PartitionContent(5, 0, 3)) == (0,)
     assert moved({0: 0, 1: 0}, {0: 0}) == frozenset()
     assert moved({0: 0, 1: 2}, {2: 1}) == {1, 2}
     assert by_partition({}, {}, {2, 0}) == [(0, 0), (2, 0)]
@@ -100,15 +100,15 @@ def test_a_copy_that_lags_after_retention_is_reported_with_its_end() -> None:
 
 
 def test_no_more_records_are_skipped_than_the_log_can_have_held() -> None:
-    assert shifts(Held(10, 0), Held(5, 4)) == (0,)
-    assert shifts(Held(10, 0), Held(5, 5)) == (0, 5)
-    assert shifts(Held(10, 0, None), Held(5, 7, 3)) == (0, 2, 5)
-    assert shifts(Held(5, 7, 3), Held(10, 0, None)) == (-5, -2, 0)
-    assert by_partition({0: Held(4, 0)}, {1: Held(3, 9)}, {0, 1}) == [(0, 0), (1, 0)]
-    assert by_partition({0: Held(4, 0)}, {0: Held(0, 4)}, {0}) == [(0, 0), (0, 4)]
+    assert shifts(PartitionContent(10, 0), PartitionContent(5, 4)) == (0,)
+    assert shifts(PartitionContent(10, 0), PartitionContent(5, 5)) == (0, 5)
+    assert shifts(PartitionContent(10, 0, None), PartitionContent(5, 7, 3)) == (0, 2, 5)
+    assert shifts(PartitionContent(5, 7, 3), PartitionContent(10, 0, None)) == (-5, -2, 0)
+    assert by_partition({0: PartitionContent(4, 0)}, {1: PartitionContent(3, 9)}, {0, 1}) == [(0, 0), (1, 0)]
+    assert by_partition({0: PartitionContent(4, 0)}, {0: PartitionContent(0, 4)}, {0}) == [(0, 0), (0, 4)]
 
 
 def test_a_partition_that_retention_has_emptied_keeps_its_log_start() -> None:
-    emptied = held({0: 0, 1: 9}, {0: (4, "a")}, {0: 2})
-    assert emptied == {0: Held(4, 0, 2), 1: Held(0, 9)}
-    assert by_partition(held({1: 0}, {1: (9, "a")}, {}), emptied, {1}) == [(1, 0), (1, 9)]
+    emptied = partition_contents({0: 0, 1: 9}, {0: (4, "a")}, {0: 2})
+    assert emptied == {0: PartitionContent(4, 0, 2), 1: PartitionContent(0, 9)}
+    assert by_partition(partition_contents({1: 0}, {1: (9, "a")}, {}), emptied, {1}) == [(1, 0), (1, 9)]

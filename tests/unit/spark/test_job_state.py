@@ -51,7 +51,7 @@ def test_the_arguments_and_topics_of_a_job_must_not_change_between_runs() -> Non
     check_same({**known, "id of topic t": None}, known, "here")
     check_same(known, {**known, "id of topic t": None, "cluster": "c"}, "here")
     with pytest.raises(
-        JobFailed, match=r"topic t was deleted and made anew since here began \(its id was 1, and is 2\)"
+        JobFailed, match=r"topic t was deleted and recreated since here began \(its id was 1, and is 2\)"
     ):
         check_same(known, {**known, "id of topic t": "2"}, "here")
     with pytest.raises(JobFailed, match="key none, and here it is carrier"):

@@ -88,16 +88,16 @@ def test_a_recreated_topic_is_reported_once_and_then_read(clock: SimpleNamespace
     made = reader(failOnDataLoss="false")
     identified(made, ONE)
     assert made.partitions() == {T0}
-    assert made.made_anew() == frozenset()
+    assert made.adopt_recreated_topics() == frozenset()
     identified(made, TWO)
     assert made.partitions() == {T0}
     assert made.topic_ids == {"t": ONE}, "it is not taken before it is told"
-    assert made.made_anew() == {"t"}
-    assert made.made_anew() == frozenset()
+    assert made.adopt_recreated_topics() == {"t"}
+    assert made.adopt_recreated_topics() == frozenset()
     assert made.topic_ids == {"t": TWO}
     identified(made, ONE)  # A node that has not heard of it yet.
     made.partitions()
-    assert made.made_anew() == frozenset()
+    assert made.adopt_recreated_topics() == frozenset()
     assert made.topic_ids == {"t": TWO}
 
 
@@ -105,11 +105,11 @@ def test_a_recreated_topic_is_data_loss(clock: SimpleNamespace) -> None:
     made = reader()
     identified(made, ONE)
     made.partitions()
-    made.made_anew()
+    made.adopt_recreated_topics()
     identified(made, TWO)
     made.partitions()
-    with pytest.raises(DataLoss, match="Topic t was deleted and made anew while the query ran"):
-        made.made_anew()
+    with pytest.raises(DataLoss, match="Topic t was deleted and recreated while the query ran"):
+        made.adopt_recreated_topics()
 
 
 def test_a_different_topic_id_reported_by_only_one_broker_is_not_trusted(clock: SimpleNamespace) -> None:
@@ -117,10 +117,10 @@ def test_a_different_topic_id_reported_by_only_one_broker_is_not_trusted(clock: 
     made = reader()
     identified(made, TWO)
     made.partitions()
-    made.made_anew()
+    made.adopt_recreated_topics()
     identified(made, ONE, TWO)
     made.partitions()
-    assert made.made_anew() == frozenset()
+    assert made.adopt_recreated_topics() == frozenset()
     assert made.topic_ids == {"t": TWO}
 
 
@@ -128,7 +128,7 @@ def test_each_range_contains_the_topic_id_of_its_plan() -> None:
     made = reader()
     identified(made, ONE)
     made.partitions()
-    made.made_anew()
+    made.adopt_recreated_topics()
     [planned] = made.resolved_ranges({T0: 3}, {T0: 7})
     assert planned == OffsetRange("t", 0, 3, 7, ONE)
 
@@ -260,7 +260,7 @@ def test_a_topic_without_describe_permission_is_not_treated_as_deleted(
 
 
 def test_empty_offsets_are_not_committed_to_the_group() -> None:
-    reader().tell_group("g", {})  # The client would raise ValueError, or connect.
+    reader().commit_to_group("g", {})  # The client would raise ValueError, or connect.
 
 
 class LostConnections:

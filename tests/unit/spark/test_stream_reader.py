@@ -24,13 +24,13 @@ class ToldOffsets:
 
     def __init__(self, latest: Mapping[TopicPartition, int]) -> None:
         self.now = dict(latest)
-        self.anew: set[str] = set()
+        self.recreated: set[str] = set()
 
     def latest(self, known: object = None) -> dict[TopicPartition, int]:
         return dict(self.now)
 
-    def made_anew(self) -> frozenset[str]:
-        found, self.anew = frozenset(self.anew), set()
+    def adopt_recreated_topics(self) -> frozenset[str]:
+        found, self.recreated = frozenset(self.recreated), set()
         return found
 
     def resolved_ranges(self, begin: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> Any:
@@ -85,7 +85,7 @@ def test_a_recreated_topic_is_read_from_its_start() -> None:
     made = reader({T0: 80, T1: 20}, failOnDataLoss="false")
     limit = made.getDefaultReadLimit()
     assert made.latestOffset(offset(0, 0), limit) == offset(80, 20)
-    made._offsets.now, made._offsets.anew = {T0: 200, T1: 5}, {"t"}
+    made._offsets.now, made._offsets.recreated = {T0: 200, T1: 5}, {"t"}
     end = {"t": {"00": 0, "01": 0, "0": 200, "1": 5}}
     for _ in range(2):  # Spark asks again while there is nothing new.
         assert made.latestOffset(offset(80, 20), limit) == end
@@ -103,7 +103,7 @@ def test_a_recreated_topic_as_long_as_the_earlier_one_is_read() -> None:
     made = reader({T0: 8, T1: 3}, failOnDataLoss="false")
     start = offset(8, 3)
     for _ in range(3):
-        made._offsets.anew = {"t"}
+        made._offsets.recreated = {"t"}
         end = made.latestOffset(start, made.getDefaultReadLimit())
         assert end != start
         assert planned(made, start, end) == [(0, 0, 8), (1, 0, 3)]
@@ -116,7 +116,7 @@ def test_waiting_for_min_offsets_keeps_the_start_of_a_recreated_topic() -> None:
     made = reader({T0: 8, T1: 3}, failOnDataLoss="false", minOffsetsPerTrigger="5", maxTriggerDelay="1h")
     limit = made.getDefaultReadLimit()
     assert made.latestOffset(offset(0, 0), limit) == offset(8, 3)
-    made._offsets.now, made._offsets.anew = {T0: 2, T1: 1}, {"t"}
+    made._offsets.now, made._offsets.recreated = {T0: 2, T1: 1}, {"t"}
     end = made.latestOffset(offset(8, 3), limit)
     assert planned(made, offset(8, 3), end) == []
     made._offsets.now = {T0: 4, T1: 1}
@@ -126,7 +126,7 @@ def test_waiting_for_min_offsets_keeps_the_start_of_a_recreated_topic() -> None:
 def test_a_limit_counts_from_the_start_of_a_recreated_topic() -> None:
     made = reader({T0: 80, T1: 20}, failOnDataLoss="false", maxOffsetsPerTrigger="10")
     limit = datasource.ReadMaxRows(10)
-    made._offsets.now, made._offsets.anew = {T0: 50, T1: 50}, {"t"}
+    made._offsets.now, made._offsets.recreated = {T0: 50, T1: 50}, {"t"}
     end = made.latestOffset(offset(80, 20), limit)
     assert offsets_of_json(end) == {T0: 5, T1: 5}
     assert planned(made, offset(80, 20), end) == [(0, 0, 5), (1, 0, 5)]
@@ -261,7 +261,7 @@ def test_reported_offsets_are_plain_json() -> None:
 def test_the_group_gets_the_start_of_each_batch_once() -> None:
     made = reader({T0: 10}, commitGroup="dashboard")
     told: list[tuple[str, dict[TopicPartition, int]]] = []
-    made._offsets.tell_group = lambda group, offsets: told.append((group, offsets))
+    made._offsets.commit_to_group = lambda group, offsets: told.append((group, offsets))
     for start in (0, 0, 10, 10):
         made.latestOffset({"t": {"0": start}}, made.getDefaultReadLimit())
     assert told == [("dashboard", {T0: 0}), ("dashboard", {T0: 10})]

@@ -107,7 +107,7 @@ def test_a_cleaned_copy_is_durable_before_its_rename(machine: Machine) -> None:
 
 
 def test_remaining_segment_names_are_durable_before_the_oldest_segments_are_deleted(machine: Machine) -> None:
-    """Else a power loss could take both, and the log would begin anew at an offset that clients have seen."""
+    """Else a power loss could take both, and the log would start again at an offset that clients have seen."""
     log = several_segments(machine, LogConfig(segment_bytes=300))
     assert len(log.segments) > 3
     calls = calls_from_now(machine)

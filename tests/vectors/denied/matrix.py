@@ -125,7 +125,7 @@ async def prepare(address: Address) -> dict[str, bytes]:
 
 
 class Asker:
-    """One principal at one listener, with a connection that is made anew once it was closed."""
+    """One principal at one listener, with a connection that is recreated once it was closed."""
 
     def __init__(self, user: str, address: Address) -> None:
         self.user = user

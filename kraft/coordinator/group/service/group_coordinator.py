@@ -354,13 +354,13 @@ class GroupCoordinator:
         partition = self.partition_for(group.group_id)
         try:
             if require_stable:
-                # Not only what is committed: what is on its way counts, and the answer waits until it has arrived.
+                # Commits being written count too: respond once they are committed.
                 state: GroupShardState = await self.runtime.write(partition, _view)
             else:
                 state = self.runtime.read(partition, _whole_state)
         except ApiError as refused:
-            # Consumers older than 3.9 do not try again on COORDINATOR_NOT_AVAILABLE here, but all look for the
-            # coordinator anew on NOT_COORDINATOR.
+            # Consumers older than 3.9 do not retry on COORDINATOR_NOT_AVAILABLE here, but all look up the
+            # coordinator again on NOT_COORDINATOR.
             code = (
                 ErrorCode.NOT_COORDINATOR
                 if refused.code == ErrorCode.COORDINATOR_NOT_AVAILABLE and require_stable

@@ -21,7 +21,7 @@ from tests.unit.replication.logs.writing import produce
 from tests.unit.server.brokers import batch, simulate
 
 
-class Held:
+class PausedJob:
     """What is done in threads waits before it begins, once, when `wanted` says so of a job; `during` sees each
     before that."""
 
@@ -86,7 +86,7 @@ def with_mover(scene: Callable[[Universe, Mover], Awaitable[None]]) -> None:
 
 async def given_up_while_held(
     it: Mover, monkeypatch: pytest.MonkeyPatch, wanted: Callable[[Any, int], bool], growing: list[str]
-) -> Held:
+) -> PausedJob:
     """Topics t and u move. While what `wanted` names waits, which is told how often the copy of u was synced, u is
     wanted where it was; `growing` logs grow."""
     for name in ("t", "x", "u"):
@@ -94,7 +94,7 @@ async def given_up_while_held(
     it.write(b"a" * 100)
     it.write(b"a" * 100, topic="u")
     synced: list[bool] = []
-    held = Held(monkeypatch, lambda job: wanted(job, len(synced)), grow_at_syncs(it, synced, "u", growing))
+    held = PausedJob(monkeypatch, lambda job: wanted(job, len(synced)), grow_at_syncs(it, synced, "u", growing))
     await it.move(SECOND, "t")
     await it.move(SECOND, "u")
     await held.waits.wait()
@@ -138,7 +138,7 @@ def test_records_read_for_a_cancelled_copy_are_not_written(monkeypatch: pytest.M
         it.silent = True
         await it.move()
         await universe.sleep(0.5)
-        held = Held(monkeypatch, reads)
+        held = PausedJob(monkeypatch, reads)
         it.write(b"c" * 100_000)
         await held.waits.wait()
         assert await it.move(FIRST) == ErrorCode.NONE
@@ -155,7 +155,7 @@ def test_a_failed_sync_of_a_cancelled_copy_stops_no_other_move(monkeypatch: pyte
     async def scene(universe: Universe, it: Mover) -> None:
         it.made.topic("t")
         it.write(b"a")
-        held = Held(monkeypatch, lambda job: flushes(job, f"{SECOND}/t-0"))
+        held = PausedJob(monkeypatch, lambda job: flushes(job, f"{SECOND}/t-0"))
         await it.move()
         await held.waits.wait()
         copy = it.made.replicas.directories.mover.moves()[0].future.directory
@@ -177,7 +177,7 @@ def test_a_replica_removed_during_the_last_copy_step_is_not_recreated(
         topic_id = it.made.topic("t")
         it.write(b"a")
         synced: list[bool] = []
-        held = Held(
+        held = PausedJob(
             monkeypatch, lambda job: reads(job) and len(synced) == 2, grow_at_syncs(it, synced, "t", ["t", "t"])
         )
         await it.move()

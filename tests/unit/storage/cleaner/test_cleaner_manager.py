@@ -1,4 +1,4 @@
-"""Which log is cleaned next, and how far each is clean, over restarts, truncations and logs that are made anew."""
+"""Which log is cleaned next, and how far each is clean, over restarts, truncations and logs that are recreated."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ def clean_offset(machine: Machine) -> int | None:
     return read_offset_checkpoint(machine.files, f"/data/{CLEANER_CHECKPOINT}").get(T0)
 
 
-@pytest.mark.parametrize("restart", ["none", "before it is made anew", "after it is made anew"])
+@pytest.mark.parametrize("restart", ["none", "before it is recreated", "after it is recreated"])
 def test_a_recreated_log_does_not_inherit_the_cleaner_checkpoint(machine: Machine, restart: str) -> None:
     manager, log = dirty_manager(machine)
     at_once(cleaning_of(LogCleanerManager(manager))[1])
     done = clean_offset(machine)
     assert done is not None
     manager.delete(log.topic_partition, now_ms=NOW_MS)
-    if restart == "before it is made anew":
+    if restart == "before it is recreated":
         machine.kill()
         manager = manager_of(machine)
         manager.load(NOW_MS)
@@ -84,7 +84,7 @@ def test_a_recreated_log_does_not_inherit_the_cleaner_checkpoint(machine: Machin
     for index in range(done + 20):
         put(log, b"k%d" % (index % 3), b"v")
     log.flush()
-    if restart == "after it is made anew":
+    if restart == "after it is recreated":
         machine.power_off()
         manager = manager_of(machine)
         (log,) = manager.load(NOW_MS)

@@ -92,7 +92,7 @@ def test_an_implausible_index_is_rebuilt(machine: Machine, suffix: str, damage: 
     else:
         write_file(machine.files, path, b"odd" if damage == "odd" else b"\xff" * (8 if suffix == ".index" else 12))
     log = machine.log(CONFIG, clean=True)
-    assert "anew" in events(log)
+    assert "rebuilt the index" in events(log)
     assert [offset for offset, _, _ in content(log)] == list(range(20))
     log.close()
     assert read_file(machine.files, path) == good

@@ -136,7 +136,7 @@ def test_added_grown_deleted_and_recreated_topics_change_the_assignment(host: Co
     host.topics.counts["later"] = 3
     settle(host, first)
     assert len(first.owned) == 7
-    host.topics.delete_and_make_anew()
+    host.topics.delete_and_recreate()
     settle(host, first)
     assert {topic_id for topic_id, _ in first.owned} == {host.topics.topic_id("t"), host.topics.topic_id("later")}
     host.topics.names.remove("t")

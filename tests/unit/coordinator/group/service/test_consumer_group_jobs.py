@@ -175,7 +175,7 @@ def test_a_target_is_computed_after_the_heartbeat_response() -> None:
     run(test)
 
 
-class Held:
+class GatedThreads:
     """`world.ports.Threads` that begin when they are let go."""
 
     def __init__(self) -> None:
@@ -199,7 +199,7 @@ def test_members_that_join_during_a_computation_are_in_the_next_target(fails: bo
 
     async def test() -> None:
         async with serving() as service:
-            threads = Held()
+            threads = GatedThreads()
             service.world.threads = threads  # type: ignore[assignment]
             service.consumer_configs.settings = replace(service.consumer_configs.settings, assignment_interval_ms=0)
             for member_id in "abcd":
@@ -221,7 +221,7 @@ def test_members_that_join_during_a_computation_are_in_the_next_target(fails: bo
 def test_jobs_of_different_kinds_do_not_wait_for_each_other() -> None:
     async def test() -> None:
         async with serving() as service:
-            threads = Held()
+            threads = GatedThreads()
             service.world.threads = threads  # type: ignore[assignment]
             service.consumer_configs.settings = replace(service.consumer_configs.settings, assignment_interval_ms=0)
             await join(service)

@@ -49,7 +49,7 @@ def test_an_offset_fetch_by_name_refers_to_the_current_topic_of_that_name(versio
         async with serving() as service:
             await service.coordinator.offset_commit(commit_request("g", {("t", 0): 5}), CALLER)
             assert await offsets(service, version, stable=stable) == {"t": 5}
-            service.topics.delete_and_make_anew()
+            service.topics.delete_and_recreate()
             assert await offsets(service, version, stable=stable) == {"t": -1}
             await service.coordinator.offset_commit(commit_request("g", {("t", 0): 1}), CALLER)
             assert await offsets(service, version, stable=stable) == {"t": 1}
@@ -63,7 +63,7 @@ def test_a_fetch_of_all_offsets_returns_only_existing_topics(version):
         async with serving() as service:
             await service.coordinator.offset_commit(commit_request("g", {("t", 0): 5, ("u", 0): 6}), CALLER)
             assert await offsets(service, version, everything=True) == {"t": 5, "u": 6}
-            service.topics.delete_and_make_anew()
+            service.topics.delete_and_recreate()
             assert await offsets(service, version, everything=True) == {}
             await service.coordinator.offset_commit(commit_request("g", {("u", 0): 1}), CALLER)
             assert await offsets(service, version, everything=True) == {"u": 1}
@@ -91,7 +91,7 @@ def test_a_new_coordinator_drops_offsets_of_topics_deleted_before_it_loaded():
             await service.coordinator.offset_commit(commit_request("g", {("t", 0): 5}, member_id, 1), CALLER)
             await service.coordinator.offset_commit(commit_request("h", {("t", 0): 5, ("u", 0): 6}), CALLER)
             topics = service.topics
-        topics.delete_and_make_anew()
+        topics.delete_and_recreate()
         async with serving(log, CONFIG, lead=False) as successor:
             successor.topics.padding = topics.padding
             await successor.lead(2)

@@ -1,4 +1,4 @@
-"""Which files a checkpoint has taken, from what Spark wrote there."""
+"""Which files a checkpoint has processed, from what Spark wrote there."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from kraft.spark.jobs.batches import FileSize
-from kraft.spark.jobs.taken_files import TakenFiles
+from kraft.spark.jobs.processed_files import ProcessedFiles
 
 
 def log(directory: Path, name: str, *entries: tuple[str, int]) -> None:
@@ -23,7 +23,7 @@ def done(directory: Path, batch: int, offset: int) -> None:
 
 
 def test_a_missing_checkpoint_has_no_processed_files(tmp_path: Path) -> None:
-    assert TakenFiles(tmp_path / "none").paths() == set()
+    assert ProcessedFiles(tmp_path / "none").paths() == set()
 
 
 def test_files_of_completed_batches_count_as_processed_and_those_of_a_running_batch_do_not(tmp_path: Path) -> None:
@@ -31,9 +31,9 @@ def test_files_of_completed_batches_count_as_processed_and_those_of_a_running_ba
     log(tmp_path, "10", ("/in/d", 10))
     (tmp_path / "sources/0/.10.crc").write_bytes(b"\x00")
     done(tmp_path, 4, 8)
-    taken = TakenFiles(tmp_path)
-    assert taken.paths() == {Path("/in/a b")}
+    processed = ProcessedFiles(tmp_path)
+    assert processed.paths() == {Path("/in/a b")}
     done(tmp_path, 5, 9)
-    assert taken.paths() == {Path("/in/a b"), Path("/in/c")}
+    assert processed.paths() == {Path("/in/a b"), Path("/in/c")}
     present = [FileSize(Path(f"/in/{name}"), 1, 0) for name in ("a b", "c", "d", "e")]
-    assert [each.path.name for each in taken.left(present)] == ["d", "e"]
+    assert [each.path.name for each in processed.left(present)] == ["d", "e"]

@@ -13,7 +13,7 @@ import pytest
 
 from kraft.spark.errors import LookUpFailed
 from kraft.spark.option_values import flag
-from kraft.spark.told import HIDE, KEEP, told
+from kraft.spark.worker_traceback import HIDE, KEEP, hide_traceback
 
 
 def open_nothing() -> None:
@@ -38,7 +38,7 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def is_hidden(raising: Callable[[], object]) -> bool:
-    with pytest.raises(Exception), told():  # noqa: B017
+    with pytest.raises(Exception), hide_traceback():  # noqa: B017
         raising()
     return os.environ[HIDE] == "1"
 

@@ -24,7 +24,7 @@ PLAIN: frozenset[type[Exception]] = frozenset({ValueError, ConnectionError, Time
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def hide_traceback() -> Iterator[None]:
     """Hide the traceback of the block's error if it was raised on purpose and this process is a worker. The error is
     raised again."""
     try:

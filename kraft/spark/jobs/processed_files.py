@@ -14,7 +14,7 @@ SOURCE = Path("sources/0")
 OFFSET = "logOffset"
 
 
-class TakenFiles:
+class ProcessedFiles:
     """The files of the micro-batches of one checkpoint. `directory` need not exist."""
 
     def __init__(self, directory: Path) -> None:
@@ -44,8 +44,8 @@ class TakenFiles:
 
     def left(self, present: Sequence[FileSize]) -> list[FileSize]:
         """Return the files of `present` that are not processed yet."""
-        taken = self.paths()
-        return [each for each in present if each.path not in taken]
+        processed = self.paths()
+        return [each for each in present if each.path not in processed]
 
 
 def numbers(directory: Path) -> list[int]:

@@ -1,4 +1,4 @@
-"""A topic made anew under its name is a topic of its own: what an earlier one held, had committed or left on disks
+"""A topic recreated under its name is a topic of its own: what an earlier one held, had committed or left on disks
 is seen."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import trio
 from jepsen.checker import check
 from jepsen.checker.history import History
 from jepsen.checker.operations import OK, Commit, Committed, Operation, Poll, Send, TopicChange, TopicSeen
-from jepsen.simulate import MADE_ANEW_FROM, Summary
+from jepsen.simulate import RECREATION_SEEDS_MIN, Summary
 from jepsen.simulation.clients.incarnations import NAME, Incarnation, name_in_history
 from jepsen.simulation.clients.leftovers import leftovers
 from jepsen.simulation.clients.session import Unanswered
@@ -118,11 +118,11 @@ def test_what_deleted_topics_left_on_a_disk_is_found() -> None:
     assert list(leftovers(disk_with((f"{NAME}-0", None)), "data", NAME, FIRST)) == []
 
 
-@pytest.mark.parametrize(("made_anew", "green"), [(1, True), (0, False)])
-def test_a_batch_in_which_no_topic_was_made_anew_is_not_green(made_anew: int, green: bool) -> None:
+@pytest.mark.parametrize(("recreated", "green"), [(1, True), (0, False)])
+def test_a_batch_in_which_no_topic_was_recreated_is_not_green(recreated: int, green: bool) -> None:
     summary = Summary("cluster")
-    outcome = {"seed": 1, "verdict": "ok", "violations": [], "trace": "t", "seconds": 1.0, "made_anew": made_anew}
-    for _ in range(MADE_ANEW_FROM):
+    outcome = {"seed": 1, "verdict": "ok", "violations": [], "trace": "t", "seconds": 1.0, "recreated": recreated}
+    for _ in range(RECREATION_SEEDS_MIN):
         list(summary.add(outcome, None))
     assert summary.is_green is green
     assert ("too few" in summary.line()) is not green
