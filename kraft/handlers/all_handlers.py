@@ -36,6 +36,7 @@ from kraft.handlers.groups import (
 from kraft.handlers.metadata import describe_cluster, describe_topic_partitions, metadata
 from kraft.handlers.registry import BROKER, CONTROLLER, Handler, Registry
 from kraft.handlers.security import acls, delegation_tokens, envelope, sasl, user_scram_credentials
+from kraft.handlers.share import share_acknowledge, share_fetch, share_groups, share_state
 from kraft.handlers.transactions import init_producer_id, transactions, write_txn_markers
 from kraft.security.authorizer import Authorizer
 
@@ -57,7 +58,10 @@ _HANDLERS: tuple[Handler, ...] = (
     offset_delete.API,
     txn_offset_commit.API,
     *consumer_groups.APIS,
-    unserved_groups.SHARE,
+    *share_groups.APIS,
+    *share_state.APIS,
+    share_acknowledge.API,
+    share_fetch.API,
     unserved_groups.STREAMS,
     *transactions.APIS,
     write_txn_markers.API,

@@ -1,18 +1,22 @@
 """FindCoordinator (KIP-699): the leader of the group's partition of `__consumer_offsets`, or of the transactional id's
-partition of `__transaction_state`. The first request for either creates the topic."""
+partition of `__transaction_state`, or of the share partition's one of `__share_group_state`. The first request for each
+creates the topic."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kraft.common.internal_topics import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from kraft.common.errors import ApiError
+from kraft.common.internal_topics import OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
+from kraft.coordinator.share.share_coordinator import key_of_name
 from kraft.handlers.metadata.auto_topic_creation import create_missing
 from kraft.handlers.registry import Handler, RequestContext, between
-from kraft.handlers.security.permissions import OnCoordinatorKeys
+from kraft.handlers.security.permissions import OnCoordinatorKeys, check_cluster
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode, message_of
 from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kraft.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+from kraft.security.acls import Operation
 from kraft.world.steps import Steps
 from kraft.world.turns import Turn
 
@@ -22,7 +26,9 @@ if TYPE_CHECKING:
 API = Handler(ApiKey.FIND_COORDINATOR, between(0, 6), permission=OnCoordinatorKeys())
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
-TOPICS = {GROUP: OFFSETS_TOPIC, TRANSACTION: TRANSACTION_STATE_TOPIC}
+TOPICS = {GROUP: OFFSETS_TOPIC, TRANSACTION: TRANSACTION_STATE_TOPIC, SHARE: SHARE_GROUP_STATE_TOPIC}
+SHARE_VERSION = 6
+"""From this version on share coordinators are found."""
 
 
 class _Found(NamedTuple):
@@ -38,6 +44,8 @@ async def find_coordinator(
     request: FindCoordinatorRequest, context: RequestContext, broker: BrokerServices
 ) -> FindCoordinatorResponse:
     """Find the coordinator of one key before version 4, of many from version 4."""
+    if request.key_type == SHARE:
+        check_share_request(context, broker)
     topic = TOPICS.get(request.key_type)
     reason = ""
     if topic is not None and broker.metadata.image.topics.by_name(topic) is None:
@@ -94,6 +102,14 @@ def _failed(request: FindCoordinatorRequest, code: int, message: str | None) -> 
     return FindCoordinatorResponse(error_code=code, error_message=message, node_id=-1, port=-1)
 
 
+def check_share_request(context: RequestContext, broker: BrokerServices) -> None:
+    """Whether share coordinators may be looked for: only by brokers. Raises ApiError."""
+    if context.api_version < SHARE_VERSION or not broker.serves_share_groups:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "share groups are off, or the version is below 6")
+    if broker.authorizer is not None:
+        check_cluster(Operation.CLUSTER_ACTION, context, broker.authorizer.access_of(context))
+
+
 def _find(key: str, key_type: int, reason: str, context: RequestContext, broker: BrokerServices) -> _Found:
     """The coordinator of `key`. `reason` says why the coordinator's topic could not be created, if it was tried."""
     topic = TOPICS.get(key_type)
@@ -104,8 +120,14 @@ def _find(key: str, key_type: int, reason: str, context: RequestContext, broker:
             ErrorCode.COORDINATOR_NOT_AVAILABLE,
             f"the topic {topic} is not there yet" + (f": {reason}" if reason else ""),
         )
-    coordinator = broker.groups if key_type == GROUP else broker.transactions
-    leader = broker.metadata.leader_of(topic, coordinator.partition_for(key))
+    if key_type == SHARE:
+        name = key_of_name(key)
+        if name is None:
+            return _Found(ErrorCode.INVALID_REQUEST, f"{key!r} is not a group, a topic id and a partition: g:id:0")
+        partition = broker.share_coordinator.partition_for(name)
+    else:
+        partition = (broker.groups if key_type == GROUP else broker.transactions).partition_for(key)
+    leader = broker.metadata.leader_of(topic, partition)
     node = next(
         (
             node

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kraft.common.errors import ApiError, NotLeader, StorageError
+from kraft.common.errors import ApiError
 from kraft.common.ids import DEBUGGING_REPLICA
 from kraft.handlers.errors import EXPECTED, code_of
 from kraft.handlers.registry import Handler, RequestContext, between
@@ -21,6 +21,7 @@ from kraft.protocol.messages.list_offsets_response import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from kraft.replication.offset_lookups import MAX_TIMESTAMP, find_by_time
 from kraft.replication.partition import CONSUMER, READ_COMMITTED, READ_UNCOMMITTED
 from kraft.security.acls import Operation
 from kraft.world.steps import Steps
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 API = Handler(ApiKey.LIST_OFFSETS, between(1, 11), permission=on_topics(Operation.DESCRIBE))
 
-LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
+LATEST, EARLIEST, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -4, -5, -6
 _FIRST_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 NOWHERE: Found = (-1, -1, -1)
 LEADER_EPOCH_VERSION = 4
@@ -138,7 +139,7 @@ async def _look_up(
         tiered = await _find_tiered(partition, timestamp, broker)
         _tell_if_fetchable(tiered, end, answer, partition, request, context)
     else:
-        found = await _find_by_time_here(partition, timestamp, broker)
+        found = await find_by_time(broker.replicas, partition, timestamp)
         if request.replica_id != DEBUGGING_REPLICA:
             partition.check_leader(wanted.current_leader_epoch)  # Others were served meanwhile.
         _tell_if_fetchable(found, end, answer, partition, request, context)
@@ -171,34 +172,6 @@ async def _find_tiered(partition: Partition, timestamp: int, broker: BrokerServi
         return NOWHERE
     offset = latest if timestamp == LATEST_TIERED else max(latest + 1, log.log_start_offset)
     return -1, offset, log.leader_epoch_cache.epoch_for_offset(offset)
-
-
-async def _find_by_time_here(partition: Partition, timestamp: int, broker: BrokerServices) -> Found | None:
-    """Find the record as `_find_by_time` does. Raises NotLeader if the log was deleted or moved meanwhile: its missing
-    files are then no disk error."""
-    log = partition.log
-    try:
-        return await _find_by_time(partition, timestamp, broker)
-    except (OSError, StorageError) as problem:
-        if broker.replicas.find(partition.topic, partition.index) is partition and partition.log is log:
-            raise
-        raise NotLeader(
-            f"{partition}: its log is not here any more", partition.leader_id, partition.leader_epoch
-        ) from problem
-
-
-async def _find_by_time(partition: Partition, timestamp: int, broker: BrokerServices) -> Found | None:
-    """Find the first record whose timestamp is not before `timestamp`, or the record with the largest timestamp, in the
-    local log or the remote tier."""
-    times, remote, log = broker.replicas.time_lookups, broker.replicas.remote, partition.log
-    if remote is None or log.log_start_offset >= log.local_log_start_offset:
-        return await (times.find_latest(log) if timestamp == MAX_TIMESTAMP else times.find(log, timestamp))
-    if timestamp == MAX_TIMESTAMP:
-        timestamp = max(log.local.max_timestamp(), await remote.reads.max_timestamp(partition))
-        if timestamp < 0:
-            return None
-    found = await remote.reads.find_by_time(partition, timestamp)
-    return await times.find(log, timestamp) if found is None else found
 
 
 def _check_available(partition: Partition, request: ListOffsetsRequest, context: RequestContext) -> None:

@@ -7,11 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from kraft.common.features import SHARE_VERSION
+
 if TYPE_CHECKING:
     from kraft.common.config.node.node_config import NodeConfig
     from kraft.common.logging import Logger, Loggers
     from kraft.controller.quorum_controller import QuorumController
     from kraft.coordinator.group.service.group_coordinator import GroupCoordinator
+    from kraft.coordinator.share.share_coordinator import ShareCoordinator
     from kraft.coordinator.transaction.transaction_coordinator import TransactionCoordinator
     from kraft.coordinator.transaction.transaction_partitions import TransactionPartitions
     from kraft.handlers.metadata.missing_internal_topics import MissingInternalTopics
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from kraft.replication.sessions.fetch_session import FetchSessionCache
     from kraft.replication.topic_configs import ConfigView
     from kraft.security.authorizer import Authorizer
+    from kraft.share.share_partitions import SharePartitions
     from kraft.world.ports import World
 
 
@@ -89,11 +93,18 @@ class BrokerServices(NodeServices):
     producer_ids: ProducerIds
     transaction_partitions: TransactionPartitions
     quotas: ClientQuotas
+    shares: SharePartitions
+    share_coordinator: ShareCoordinator
     unmade_topics: MissingInternalTopics
     fetch_bytes_max: int = field(init=False)
     """`fetch.max.bytes`, which is as the process was given it."""
     serves_consumer_groups: bool = field(init=False)
     """Whether `group.coordinator.rebalance.protocols` has KIP-848's, likewise."""
+
+    @property
+    def serves_share_groups(self) -> bool:
+        """Whether share groups are on: the feature `share.version` is at least 1."""
+        return self.finalized_features().get(SHARE_VERSION, 0) >= 1
 
     def __post_init__(self) -> None:
         config = self.configs.static

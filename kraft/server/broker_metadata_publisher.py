@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from kraft.common.errors import StorageError
 from kraft.common.ids import TopicPartition
-from kraft.common.internal_topics import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from kraft.common.internal_topics import OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from kraft.coordinator.group.service.group_coordinator import GroupCoordinator
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.metadata_cache import MetadataCache
@@ -19,6 +19,7 @@ from kraft.world.turns import TURN_PARTITIONS
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
+    from kraft.server.share.broker_shares import BrokerShares
     from kraft.server.transactions.broker_transactions import BrokerTransactions
 
 
@@ -31,6 +32,7 @@ class BrokerMetadataPublisher:
         replicas: ReplicaManager,
         groups: GroupCoordinator,
         transactions: BrokerTransactions,
+        shares: BrokerShares,
         published: Callable[[], None],
         log: Logger,
     ) -> None:
@@ -38,12 +40,14 @@ class BrokerMetadataPublisher:
         self._replicas = replicas
         self._groups = groups
         self._transactions = transactions
+        self._shares = shares
         self._published = published
         self._log = log
         self._first = True
         self._leaderships = (
             CoordinatorLeadership(OFFSETS_TOPIC, groups),
             CoordinatorLeadership(TRANSACTION_STATE_TOPIC, transactions.coordinator),
+            CoordinatorLeadership(SHARE_GROUP_STATE_TOPIC, shares.coordinator),
         )
         for leadership in self._leaderships:
             replicas.add_listener(leadership)
@@ -61,8 +65,10 @@ class BrokerMetadataPublisher:
             leadership.tell()
         if topics.deleted:
             self._groups.on_topics_deleted([(topic.name, topic_id) for topic_id, topic in topics.deleted.items()])
+            self._shares.coordinator.on_topics_deleted(list(topics.deleted))
         if update.changes.brokers:
             self._transactions.brokers_changed(update.changes.brokers)
+            self._shares.brokers_changed(update.changes.brokers)
             yield from self._replicas.brokers_changed(update.changes.brokers)
         self._published()
 

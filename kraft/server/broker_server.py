@@ -42,13 +42,14 @@ from kraft.server.broker_lifecycle_manager import BrokerLifecycleManager
 from kraft.server.broker_metadata_publisher import BrokerMetadataPublisher
 from kraft.server.broker_replication import BrokerReplication
 from kraft.server.connection_limits import DynamicConnectionLimits, socket_servers
-from kraft.server.consumer_group_configs import DynamicConsumerGroupConfigs
 from kraft.server.events.audit import AuditLog, follow_metadata, make_authorizer
 from kraft.server.events.event_journal import EventJournal
+from kraft.server.group_configs import DynamicGroupConfigs, consumer_settings
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.server.partition_log import PartitionLog
 from kraft.server.security.live_plain_users import LivePlainUsers
 from kraft.server.security.logins import NodeLogins
+from kraft.server.share.broker_shares import BrokerShares
 from kraft.server.tiers.remote_store import open_store
 from kraft.server.transactions.broker_transactions import BrokerTransactions
 from kraft.server.transactions.producer_id_manager import ProducerIdManager
@@ -123,6 +124,9 @@ class BrokerServer(ReplicaListener):
         self.transactions = BrokerTransactions(
             world, config, self.metadata, self.replicas, self.producer_ids, self._services, loggers
         )
+        self.shares = BrokerShares(
+            world, config, self.configs, self.metadata, self.replicas, TopicLookup(self.metadata), self._services
+        )
         self.groups = self._group_coordinator()
         self.lifecycle = BrokerLifecycleManager(
             world, config, cluster_id, channel, self._metadata_offset, finalized_features, loggers.get("lifecycle")
@@ -137,6 +141,7 @@ class BrokerServer(ReplicaListener):
             self.replicas,
             self.groups,
             self.transactions,
+            self.shares,
             self._published,
             loggers.get("metadata"),
         )
@@ -161,6 +166,8 @@ class BrokerServer(ReplicaListener):
             producer_ids=self.producer_ids,
             transaction_partitions=self.transactions.partitions,
             quotas=self.quotas,
+            shares=self.shares.partitions,
+            share_coordinator=self.shares.coordinator,
             unmade_topics=MissingInternalTopics(world.clock),
             authorizer=self.authorizer,
         )
@@ -220,8 +227,10 @@ class BrokerServer(ReplicaListener):
             log=PartitionLog(self.replicas),
             topics=TopicLookup(self.metadata),
             transactions=self.transactions.partitions,
-            consumer_configs=DynamicConsumerGroupConfigs(self.metadata, self.configs),
+            consumer_configs=DynamicGroupConfigs(self.metadata, self.configs, consumer_settings),
             partition_count=self._offsets_partitions,
+            share_states=self.shares.states,
+            end_offsets=self.shares.end_offsets,
             world=self._world,
         )
 
@@ -249,6 +258,7 @@ class BrokerServer(ReplicaListener):
             service_nursery.start_soon(self.replicas.writer.run)
             service_nursery.start_soon(self.groups.run)
             service_nursery.start_soon(self.transactions.run)
+            service_nursery.start_soon(self.shares.run)
             service_nursery.start_soon(
                 self.lifecycle.run, self._endpoints(advertised), self._directories(), previous_epoch
             )
@@ -366,6 +376,9 @@ def _group_config(config: NodeConfig) -> GroupCoordinatorConfig:
         offsets_retention_minutes=config.integer("offsets.retention.minutes"),
         offsets_retention_check_interval_ms=config.integer("offsets.retention.check.interval.ms"),
         offsets_commit_timeout_ms=config.integer("offsets.commit.timeout.ms"),
+        group_share_max_size=config.integer("group.share.max.size"),
+        group_share_session_timeout_ms=config.integer("group.share.session.timeout.ms"),
+        group_share_heartbeat_interval_ms=config.integer("group.share.heartbeat.interval.ms"),
     )
 
 

@@ -8,40 +8,21 @@ a later load, decides what holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Final
 
 import trio
 
 from kraft.common.errors import ApiError
-from kraft.coordinator.share.share_state import NO_OFFSET
+from kraft.coordinator.share.share_state import NO_OFFSET, SharePartitionKey
+from kraft.coordinator.share.share_states import DeliveryStates
 from kraft.protocol.error_codes import ErrorCode
-from kraft.share.share_partition import Acknowledgement, Acquired, Change, Limits, SharePartition, Stored
+from kraft.share.share_partition import Acknowledgement, Acquired, Change, Limits, SharePartition
 from kraft.world.ports import Clock
 
 FENCING: Final = frozenset((ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH, ErrorCode.INVALID_REQUEST))
 """Refusals after which this leader cannot go on: another leader or another state has taken over, or the state is
 deleted."""
-
-
-class ReadState(NamedTuple):
-    """What the share coordinator has of a share partition. `start_offset` is -1 until a leader has chosen it."""
-
-    state_epoch: int
-    start_offset: int
-    stored: Sequence[Stored]
-
-
-class SharePersister(Protocol):
-    """The share coordinator, as leaders of partitions use it for one share partition."""
-
-    async def read(self, leader_epoch: int) -> ReadState:
-        """Read the state, and fence the leaders of earlier epochs. Raises ApiError."""
-
-    async def write(
-        self, state_epoch: int, leader_epoch: int, start_offset: int, complete_count: int, stored: Sequence[Stored]
-    ) -> None:
-        """Add delivery states. Raises ApiError."""
 
 
 class _Pending:
@@ -61,14 +42,16 @@ class LedSharePartition:
 
     def __init__(
         self,
-        persister: SharePersister,
+        states: DeliveryStates,
+        key: SharePartitionKey,
         leader_epoch: int,
         clock: Clock,
         limits: Callable[[], Limits],
         changed: Callable[[], None],
     ) -> None:
         self.leader_epoch = leader_epoch
-        self._persister = persister
+        self._states = states
+        self._key = key
         self._clock = clock
         self._limits = limits
         self._changed = changed
@@ -78,12 +61,18 @@ class LedSharePartition:
         self._waiting: list[_Pending] = []
         self._is_writing = False
 
-    async def load(self, first_offset: Callable[[], int]) -> None:
-        """Read the state. `first_offset` returns where a group begins that has not begun yet. Raises ApiError."""
-        found = await self._persister.read(self.leader_epoch)
+    async def load(self, first_offset: Callable[[], Awaitable[int]]) -> None:
+        """Read the state. `first_offset` returns where a group begins that has not begun yet. Raises ApiError, and what
+        `first_offset` raises."""
+        found = await self._states.read(self._key, self.leader_epoch)
         self._state_epoch = found.state_epoch
-        start = found.start_offset if found.start_offset != NO_OFFSET else first_offset()
-        self._window = SharePartition(start, found.stored)
+        start = found.start_offset if found.start_offset != NO_OFFSET else await first_offset()
+        self._window = SharePartition(start, found.batches)
+
+    @property
+    def ended(self) -> ApiError | None:
+        """Why it has ended; None until then."""
+        return self._ended
 
     @property
     def window(self) -> SharePartition:
@@ -170,8 +159,8 @@ class LedSharePartition:
         assert window is not None
         stored = [each for pending in portion for each in pending.change.stored]
         try:
-            await self._persister.write(
-                self._state_epoch, self.leader_epoch, window.start_offset, window.complete_count, stored
+            await self._states.write(
+                self._key, self._state_epoch, self.leader_epoch, window.start_offset, window.complete_count, stored
             )
         except ApiError as problem:
             for pending in portion:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from kraft.common.errors import ApiError
-from kraft.coordinator.share.share_state import ACKNOWLEDGED, ARCHIVED, AVAILABLE
+from kraft.coordinator.share.share_state import ACKNOWLEDGED, ARCHIVED, AVAILABLE, StateBatch
 from kraft.protocol.error_codes import ErrorCode
 from kraft.share.window import ACQUIRED, CHANGING, Tile, Window
 
@@ -46,20 +46,11 @@ class Acknowledgement(NamedTuple):
     types: Sequence[int]
 
 
-class Stored(NamedTuple):
-    """A delivery state for the share coordinator; `last` is inclusive."""
-
-    first: int
-    last: int
-    state: int
-    delivery_count: int
-
-
 @dataclass(frozen=True, slots=True)
 class Change:
     """A change that is decided, not durable: `stored` goes to the share coordinator, then `commit` or `roll_back`."""
 
-    stored: tuple[Stored, ...]
+    stored: tuple[StateBatch, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,16 +66,16 @@ class Limits:
 class SharePartition:
     """The window of one share group over one partition, and who holds which records. Members are named by id."""
 
-    def __init__(self, start_offset: int, stored: Iterable[Stored] = ()) -> None:
+    def __init__(self, start_offset: int, stored: Iterable[StateBatch] = ()) -> None:
         """`stored` is the state that the share coordinator has, from `start_offset` on, disjoint and ascending. Records
         between two of its ranges were never delivered."""
         self._window = Window(start_offset)
-        for each in stored:
-            if each.first > self._window.end:
-                self._window.extend([Tile(self._window.end, each.first, AVAILABLE)])
-            if each.last >= self._window.end:
-                state = each.state if each.state in TERMINAL else AVAILABLE
-                self._window.extend([Tile(self._window.end, each.last + 1, state, each.delivery_count)])
+        for first, last, state, delivery_count in stored:
+            if first > self._window.end:
+                self._window.extend([Tile(self._window.end, first, AVAILABLE)])
+            if last >= self._window.end:
+                state_now = state if state in TERMINAL else AVAILABLE
+                self._window.extend([Tile(self._window.end, last + 1, state_now, delivery_count)])
         self._members: dict[str, int] = {}
         self._next_member = 1
         self._move_start()
@@ -249,7 +240,7 @@ class SharePartition:
         """
         _check(acknowledgements)
         owner = self._members.get(member_id)
-        stored: list[Stored] = []
+        stored: list[StateBatch] = []
         changed: list[list[Tile]] = []
         for each in acknowledgements:
             first, end = max(each.first, self._window.start), each.last + 1
@@ -298,11 +289,11 @@ class SharePartition:
 
     def commit(self, change: Change) -> None:
         """The change is durable: it takes effect."""
-        for stored in change.stored:
+        for first, last, state, delivery_count in change.stored:
             self._window.replace(
                 [
-                    Tile(tile.first, tile.end, stored.state, stored.delivery_count) if tile.state == CHANGING else tile
-                    for tile in self._window.tiles(stored.first, stored.last + 1)
+                    Tile(tile.first, tile.end, state, delivery_count) if tile.state == CHANGING else tile
+                    for tile in self._window.tiles(first, last + 1)
                 ]
             )
         self._move_start()
@@ -310,11 +301,11 @@ class SharePartition:
 
     def roll_back(self, change: Change) -> None:
         """The change failed: its records are acquired as before, until their deadline."""
-        for stored in change.stored:
+        for first, last, *_ in change.stored:
             self._window.replace(
                 [
                     tile._replace(state=ACQUIRED) if tile.state == CHANGING else tile
-                    for tile in self._window.tiles(stored.first, stored.last + 1)
+                    for tile in self._window.tiles(first, last + 1)
                 ]
             )
 
@@ -350,18 +341,18 @@ def _batch_end(batches: Sequence[tuple[int, int]], offset: int) -> int:
     return offset + 1
 
 
-def _settled(tile: Tile, state: int, limits: Limits) -> Stored:
+def _settled(tile: Tile, state: int, limits: Limits) -> StateBatch:
     """The state of released records is archived once they were delivered as often as allowed."""
     if state == AVAILABLE and tile.delivery_count >= limits.delivery_count_max:
         state = ARCHIVED
-    return Stored(tile.first, tile.end - 1, state, tile.delivery_count)
+    return StateBatch(tile.first, tile.end - 1, state, tile.delivery_count)
 
 
-def _merged(stored: Iterable[Stored]) -> list[Stored]:
-    merged: list[Stored] = []
+def _merged(stored: Iterable[StateBatch]) -> list[StateBatch]:
+    merged: list[StateBatch] = []
     for each in stored:
-        if merged and merged[-1].last + 1 == each.first and merged[-1][2:] == each[2:]:
-            merged[-1] = merged[-1]._replace(last=each.last)
+        if merged and merged[-1].last_offset + 1 == each.first_offset and merged[-1][2:] == each[2:]:
+            merged[-1] = merged[-1]._replace(last_offset=each.last_offset)
         else:
             merged.append(each)
     return merged

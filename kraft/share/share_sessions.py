@@ -32,10 +32,10 @@ class ShareSession:
     """One session. `epoch` is that of the next request. `partitions` keeps the order in which they are served: those
     that had records go to the end, so that all get their turn."""
 
-    __slots__ = ("connection_id", "epoch", "partitions")
+    __slots__ = ("connection", "epoch", "partitions")
 
-    def __init__(self, connection_id: str, partitions: Iterable[Place]) -> None:
-        self.connection_id = connection_id
+    def __init__(self, connection: object, partitions: Iterable[Place]) -> None:
+        self.connection = connection
         self.epoch = INITIAL_EPOCH + 1
         self.partitions: dict[Place, None] = dict.fromkeys(partitions)
 
@@ -53,7 +53,7 @@ class ShareSessions:
     def __init__(self, sessions_max: int) -> None:
         self._sessions_max = sessions_max
         self._sessions: dict[SessionKey, ShareSession] = {}
-        self._by_connection: dict[str, set[SessionKey]] = {}
+        self._by_connection: dict[object, set[SessionKey]] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -66,7 +66,7 @@ class ShareSessions:
         forgotten: Iterable[Place],
         *,
         acknowledges: bool,
-        connection_id: str,
+        connection: object,
     ) -> ShareSession | None:
         """Return the session of a ShareFetch, begun or continued; None for the final epoch, which `end` follows.
 
@@ -76,7 +76,7 @@ class ShareSessions:
         if epoch == INITIAL_EPOCH:
             if acknowledges:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "the first request of a share session acknowledges records")
-            return self._begin(key, partitions, connection_id)
+            return self._begin(key, partitions, connection)
         session = self._require(key)
         if epoch == FINAL_EPOCH:
             return None
@@ -101,30 +101,35 @@ class ShareSessions:
         none."""
         session = self._sessions.pop(key, None)
         if session is not None:
-            keys = self._by_connection[session.connection_id]
+            keys = self._by_connection[session.connection]
             keys.discard(key)
             if not keys:
-                del self._by_connection[session.connection_id]
+                del self._by_connection[session.connection]
         return session
 
-    def connection_ended(self, connection_id: str) -> list[tuple[SessionKey, ShareSession]]:
+    def connection_ended(self, connection: object) -> list[tuple[SessionKey, ShareSession]]:
         """End the sessions of a connection, and return them."""
         ended: list[tuple[SessionKey, ShareSession]] = []
-        for key in sorted(self._by_connection.get(connection_id, ())):
+        for key in sorted(self._by_connection.get(connection, ())):
             session = self.end(key)
             if session is not None:
                 ended.append((key, session))
         return ended
 
-    def _begin(self, key: SessionKey, partitions: Iterable[Place], connection_id: str) -> ShareSession:
+    def clear(self) -> None:
+        """End all sessions."""
+        self._sessions.clear()
+        self._by_connection.clear()
+
+    def _begin(self, key: SessionKey, partitions: Iterable[Place], connection: object) -> ShareSession:
         self.end(key)
         if len(self._sessions) >= self._sessions_max:
             raise ApiError(
                 ErrorCode.SHARE_SESSION_LIMIT_REACHED,
                 f"the broker has {self._sessions_max} share sessions (group.share.max.share.sessions)",
             )
-        session = self._sessions[key] = ShareSession(connection_id, partitions)
-        self._by_connection.setdefault(connection_id, set()).add(key)
+        session = self._sessions[key] = ShareSession(connection, partitions)
+        self._by_connection.setdefault(connection, set()).add(key)
         return session
 
     def _require(self, key: SessionKey) -> ShareSession:

@@ -52,6 +52,8 @@ def delete_offsets(draft: GroupDraft, request: OffsetDeleteRequest) -> OffsetDel
 
 def _deletable_from(draft: GroupDraft, group_id: str) -> ClassicGroup:
     group = draft.group(group_id)
+    if group is None and draft.share_group(group_id) is not None:
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
     if group is None:
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id} not found")
     if group.state is not EMPTY and not group.uses_consumer_protocol:

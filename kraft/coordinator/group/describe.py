@@ -10,6 +10,7 @@ from kraft.coordinator.group.classic.classic_group import CONSUMER_PROTOCOL_TYPE
 from kraft.coordinator.group.consumer.describe import CONSUMER_TYPE
 from kraft.coordinator.group.portions import in_order
 from kraft.coordinator.group.shard_state import GroupShardState
+from kraft.coordinator.group.share.describe import SHARE_PROTOCOL_TYPE, SHARE_TYPE
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_groups_response import DescribedGroup, DescribedGroupMember
 from kraft.protocol.messages.list_groups_response import ListedGroup
@@ -25,7 +26,7 @@ def describe_group(state: GroupShardState, group_id: str, api_version: int) -> D
     group = state.group(group_id)
     if group is None:
         missing = f"Group {group_id} not found."
-        if state.consumer_group(group_id) is not None:
+        if state.consumer_group(group_id) is not None or group_id in state.share_groups:
             missing = f"Group {group_id} is not a classic group."
         if api_version < GROUP_ID_NOT_FOUND_VERSION:
             return DescribedGroup(group_id=group_id, group_state=DEAD.value)
@@ -84,13 +85,15 @@ def group_filter(states: Iterable[str], types: Iterable[str]) -> Steps[GroupFilt
 def list_groups(state: GroupShardState, wanted: GroupFilter) -> Steps[list[ListedGroup]]:
     """The groups that match the filter, sorted. Yields after each group."""
     listed = []
-    for group_id in in_order(chain(state.groups, state.consumer_groups)):
+    for group_id in in_order(chain(state.groups, state.consumer_groups, state.share_groups)):
         yield None
         if group_id is None:
             continue
         classic = state.group(group_id)
         if classic is not None:
             each = _listed(group_id, CLASSIC_TYPE, classic.state, classic.protocol_type or "")
+        elif group_id in state.share_groups:
+            each = _listed(group_id, SHARE_TYPE, state.share_groups[group_id].state, SHARE_PROTOCOL_TYPE)
         else:
             each = _listed(group_id, CONSUMER_TYPE, state.consumer_groups[group_id].state, CONSUMER_PROTOCOL_TYPE)
         if wanted.admits(each.group_type, each.group_state):

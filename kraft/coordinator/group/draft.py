@@ -26,6 +26,7 @@ from kraft.coordinator.group.offsets.pending_offsets import GroupPending
 from kraft.coordinator.group.replay import replay_group, replay_offset, set_offsets
 from kraft.coordinator.group.shard_state import NO_OFFSETS, GroupOffsets, GroupShardState, OffsetAndMetadata
 from kraft.coordinator.group.share.records import ShareRecord
+from kraft.coordinator.group.share.records import group_tombstones as share_group_tombstones
 from kraft.coordinator.group.share.records import replay as replay_share
 from kraft.coordinator.group.share.share_group import SHARE_SESSION, ShareGroup
 from kraft.coordinator.group.topic_directory import TopicDirectory
@@ -250,6 +251,12 @@ class GroupDraft:
         assert before is None or group.group_epoch >= before.group_epoch, f"the epoch of group {group_id} would fall"
         assert group.assignment_epoch <= group.group_epoch, f"group {group_id} has a target of a later epoch"
         return self.keep_share(group)
+
+    def delete_share_group(self, group_id: str) -> None:
+        """Write the tombstones of a share group without members."""
+        assert not self._share_groups[group_id].members, f"group {group_id} has members"
+        self.records += [record.encode() for record in share_group_tombstones(group_id)]
+        self._share_groups = self._share_groups.delete(group_id)
 
     def write_replayed(self, group: ConsumerGroup, records: Sequence[LogRecord]) -> ConsumerGroup:
         """Write already encoded records of a consumer group. `group` is the result of replaying them."""

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import trio
 
-from kraft.common.errors import ApiError
-from kraft.common.ids import TopicPartition, uuid_to_text
+from kraft.common.errors import ApiError, KraftError
+from kraft.common.ids import TopicPartition, uuid_from_text, uuid_to_text
 from kraft.common.internal_topics import SHARE_GROUP_STATE_TOPIC
 from kraft.coordinator.coordinator_log import CoordinatorLog
 from kraft.coordinator.group.topic_directory import TopicDirectory
@@ -49,7 +49,7 @@ KEYS_AN_OPERATION: Final = 100
 Pending = tuple[Any, Waiter]
 """The result of a partition in a response, and the operation that decides it."""
 PruneLog = Callable[[int, int], Awaitable[None]]
-"""Deletes the records of a partition of `__share_group_state` before an offset. Raises ApiError."""
+"""Deletes the records of a partition of `__share_group_state` before an offset. Raises KraftError."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,7 +228,7 @@ class ShareCoordinator:
                 if self.runtime.is_active(partition):
                     try:
                         await self._shorten(partition)
-                    except ApiError:
+                    except KraftError:
                         continue  # The partition has moved, or its log refuses: the next round looks again.
 
     async def _shorten(self, partition: int) -> None:
@@ -253,6 +253,16 @@ RECORDS_KEPT_PER_KEY: Final = 10
 def coordinator_key(key: SharePartitionKey) -> str:
     """The name by which a share coordinator is looked up (FindCoordinator, key type 2)."""
     return f"{key.group_id}:{uuid_to_text(key.topic_id)}:{key.partition}"
+
+
+def key_of_name(name: str) -> SharePartitionKey | None:
+    """The share partition of such a name, None if it is malformed. A group's name may have colons itself."""
+    group_id, _, rest = name.rpartition(":")
+    group_id, _, topic_id = group_id.rpartition(":")
+    try:
+        return SharePartitionKey(group_id, uuid_from_text(topic_id), int(rest)) if group_id and rest.isdigit() else None
+    except ValueError:
+        return None
 
 
 async def _settled(pending: list[Pending]) -> list[tuple[Any, Any]]:

@@ -27,13 +27,9 @@ class StateSummary(NamedTuple):
     delivery_complete_count: int
 
 
-class ShareStates(Protocol):
-    """The share coordinators. All methods raise ApiError: the coordinator's refusal, or COORDINATOR_NOT_AVAILABLE after
-    a bounded number of attempts."""
-
-    async def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int) -> None:
-        """Begin a new state at `start_offset` (-1: the partition's leader chooses). A higher state epoch fences writers
-        of the earlier state."""
+class DeliveryStates(Protocol):
+    """The share coordinators, as leaders of partitions use them. All methods raise ApiError: the coordinator's refusal,
+    or COORDINATOR_NOT_AVAILABLE after a bounded number of attempts."""
 
     async def read(self, key: SharePartitionKey, leader_epoch: int) -> ReadState:
         """Read the state, and fence the leaders of earlier epochs."""
@@ -48,6 +44,14 @@ class ShareStates(Protocol):
         batches: Sequence[StateBatch],
     ) -> None:
         """Add delivery states, and raise the start offset."""
+
+
+class ShareStates(DeliveryStates, Protocol):
+    """The share coordinators, as group coordinators use them too. All methods raise as those of `DeliveryStates`."""
+
+    async def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int) -> None:
+        """Begin a new state at `start_offset` (-1: the partition's leader chooses). A higher state epoch fences writers
+        of the earlier state."""
 
     async def read_summary(self, key: SharePartitionKey) -> StateSummary:
         """Read where the share partition is."""

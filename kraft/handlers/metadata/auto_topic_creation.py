@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kraft.common.config.node.internal_topics import internal_topic_setting
 from kraft.common.errors import ApiError
-from kraft.common.internal_topics import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from kraft.common.internal_topics import OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from kraft.handlers.registry import RequestContext
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
 
 VISIBLE_SECONDS_MAX = 5.0
-COORDINATORS_TOPICS = ([OFFSETS_TOPIC], [TRANSACTION_STATE_TOPIC])
+COORDINATORS_TOPICS = ([OFFSETS_TOPIC], [TRANSACTION_STATE_TOPIC], [SHARE_GROUP_STATE_TOPIC])
 """What coordinators ask for, one at a time."""
 
 
@@ -40,6 +40,23 @@ def _internal_topic(name: str, broker: BrokerServices) -> CreatableTopic | None:
             name=name,
             num_partitions=config.integer("transaction.state.log.num.partitions"),
             replication_factor=internal_topic_setting(config, "transaction.state.log.replication.factor", brokers),
+            configs=[CreatableTopicConfig(name=key, value=value) for key, value in settings.items()],
+        )
+    if name == SHARE_GROUP_STATE_TOPIC:
+        in_sync = internal_topic_setting(config, "share.coordinator.state.topic.min.isr", brokers)
+        settings = {
+            "cleanup.policy": "delete",
+            "compression.type": "producer",
+            "min.insync.replicas": str(in_sync),
+            "retention.ms": "-1",
+            "segment.bytes": str(config.integer("share.coordinator.state.topic.segment.bytes")),
+        }
+        return CreatableTopic(
+            name=name,
+            num_partitions=config.integer("share.coordinator.state.topic.num.partitions"),
+            replication_factor=internal_topic_setting(
+                config, "share.coordinator.state.topic.replication.factor", brokers
+            ),
             configs=[CreatableTopicConfig(name=key, value=value) for key, value in settings.items()],
         )
     if name != OFFSETS_TOPIC:
@@ -88,7 +105,24 @@ async def create_missing(names: list[str], context: RequestContext, broker: Brok
             response = await broker.controller.forward(request, forwarded)
     except ApiError as problem:
         return refusals | {topic.name: ApiError(ErrorCode.LEADER_NOT_AVAILABLE, problem.message) for topic in wanted}
-    created = []
+    return refusals | await _refusals(response, broker)
+
+
+async def create_internal_topic(name: str, broker: BrokerServices) -> ApiError | None:
+    """Create an internal topic that this broker itself needs. Returns why it does not exist yet, if so."""
+    wanted = _internal_topic(name, broker)
+    assert wanted is not None, name
+    request = CreateTopicsRequest(topics=[wanted], timeout_ms=int(VISIBLE_SECONDS_MAX * 1000))
+    try:
+        response: CreateTopicsResponse = await broker.controller.send(request)
+    except ApiError as problem:
+        return problem
+    return (await _refusals(response, broker)).get(name)
+
+
+async def _refusals(response: CreateTopicsResponse, broker: BrokerServices) -> dict[str, ApiError]:
+    """Wait until this broker knows the topics that were created. Returns the error for each other topic."""
+    created, refusals = [], dict[str, ApiError]()
     for result in response.topics:
         if result.error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             created.append(result.name)

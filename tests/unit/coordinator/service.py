@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 import trio
 import trio.testing
 
+from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft.common.internal_topics import OFFSETS_TOPIC
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.service.group_coordinator import GroupCoordinator
 from kraft.coordinator.group.shard_state import OffsetAndMetadata
+from kraft.coordinator.share.share_state import NO_COUNT, NO_OFFSET, SharePartitionKey, StateBatch
+from kraft.coordinator.share.share_states import ReadState, ShareStates, StateSummary
 from kraft.protocol.messages.offset_fetch_request import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -53,6 +56,52 @@ class AllVerified:
         return {place: self.codes[place] for place in partitions if place in self.codes}
 
 
+class KnownShareStates(ShareStates):
+    """Share coordinators that answer at once. `refusals` are raised first, one for each request."""
+
+    def __init__(self) -> None:
+        self.states: dict[SharePartitionKey, StateSummary] = {}
+        self.ends: dict[TopicPartition, int] = {}
+        self.refusals: list[ApiError] = []
+
+    async def _answer(self) -> None:
+        await trio.lowlevel.checkpoint()
+        if self.refusals:
+            raise self.refusals.pop(0)
+
+    async def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int) -> None:
+        await self._answer()
+        self.states[key] = StateSummary(state_epoch, 0, start_offset, NO_COUNT if start_offset == NO_OFFSET else 0)
+
+    async def read(self, key: SharePartitionKey, leader_epoch: int) -> ReadState:
+        await self._answer()
+        return ReadState(self.states[key].state_epoch, self.states[key].start_offset, ())
+
+    async def write(
+        self,
+        key: SharePartitionKey,
+        state_epoch: int,
+        leader_epoch: int,
+        start_offset: int,
+        delivery_complete_count: int,
+        batches: Sequence[StateBatch],
+    ) -> None:
+        await self._answer()
+        self.states[key] = StateSummary(state_epoch, leader_epoch, start_offset, delivery_complete_count)
+
+    async def read_summary(self, key: SharePartitionKey) -> StateSummary:
+        await self._answer()
+        return self.states.get(key, StateSummary(0, 0, NO_OFFSET, NO_COUNT))
+
+    async def delete(self, key: SharePartitionKey) -> None:
+        await self._answer()
+        self.states.pop(key, None)
+
+    async def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        await trio.lowlevel.checkpoint()
+        return {place: self.ends[place] for place in partitions if place in self.ends}
+
+
 class Service:
     """One node's coordinator, with what a test needs to meddle."""
 
@@ -62,6 +111,7 @@ class Service:
         self.topics = Topics("t", "u")
         self.transactions = AllVerified()
         self.consumer_configs = PlainConsumerConfigs()
+        self.share_states = KnownShareStates()
         self.coordinator = GroupCoordinator(
             config=config or GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0),
             log=log,
@@ -69,6 +119,8 @@ class Service:
             transactions=self.transactions,
             consumer_configs=self.consumer_configs,
             partition_count=lambda: PARTITIONS,
+            share_states=self.share_states,
+            end_offsets=self.share_states.end_offsets,
             world=self.world,  # type: ignore[arg-type]  # As much of a world as coordinators use.
         )
 

@@ -9,10 +9,17 @@ import trio
 import trio.testing
 
 from kraft.common.errors import ApiError
-from kraft.coordinator.share.share_state import ACKNOWLEDGED, AVAILABLE, NO_OFFSET
+from kraft.coordinator.share.share_state import (
+    ACKNOWLEDGED,
+    AVAILABLE,
+    NO_OFFSET,
+    SharePartitionKey,
+    StateBatch,
+)
+from kraft.coordinator.share.share_states import DeliveryStates, ReadState
 from kraft.protocol.error_codes import ErrorCode
-from kraft.share.led_share_partition import LedSharePartition, ReadState
-from kraft.share.share_partition import ACCEPT, Acknowledgement, Limits, Stored
+from kraft.share.led_share_partition import LedSharePartition
+from kraft.share.share_partition import ACCEPT, Acknowledgement, Limits
 from tests.unit.coordinator.fakes import TrioClock
 from tests.unit.coordinator.service import run
 
@@ -20,7 +27,7 @@ LIMITS = Limits(lock_ms=30_000)
 BATCH = [(0, 9)]
 
 
-class Coordinator:
+class Coordinator(DeliveryStates):
     """A share coordinator that answers once its `gate` is open, and raises the first of `refusals`."""
 
     def __init__(self, state: ReadState | None = None) -> None:
@@ -28,16 +35,22 @@ class Coordinator:
         self.gate = trio.Event()
         self.gate.set()
         self.refusals: list[ApiError] = []
-        self.writes: list[tuple[int, int, int, int, list[Stored]]] = []
+        self.writes: list[tuple[int, int, int, int, list[StateBatch]]] = []
 
-    async def read(self, leader_epoch: int) -> ReadState:
+    async def read(self, key: SharePartitionKey, leader_epoch: int) -> ReadState:
         await trio.lowlevel.checkpoint()
         return self.state
 
     async def write(
-        self, state_epoch: int, leader_epoch: int, start_offset: int, complete_count: int, stored: Sequence[Stored]
+        self,
+        key: SharePartitionKey,
+        state_epoch: int,
+        leader_epoch: int,
+        start_offset: int,
+        delivery_complete_count: int,
+        batches: Sequence[StateBatch],
     ) -> None:
-        self.writes.append((state_epoch, leader_epoch, start_offset, complete_count, list(stored)))
+        self.writes.append((state_epoch, leader_epoch, start_offset, delivery_complete_count, list(batches)))
         await self.gate.wait()
         await trio.lowlevel.checkpoint()
         if self.refusals:
@@ -45,8 +58,13 @@ class Coordinator:
 
 
 async def led(coordinator: Coordinator, changed: Callable[[], None] = lambda: None) -> LedSharePartition:
-    partition = LedSharePartition(coordinator, 3, TrioClock(), lambda: LIMITS, changed)
-    await partition.load(lambda: 100)
+    async def first_offset() -> int:
+        await trio.lowlevel.checkpoint()
+        return 100
+
+    key = SharePartitionKey("g", bytes(16), 0)
+    partition = LedSharePartition(coordinator, key, 3, TrioClock(), lambda: LIMITS, changed)
+    await partition.load(first_offset)
     return partition
 
 
@@ -85,7 +103,7 @@ def test_an_acknowledgement_is_answered_once_durable_and_its_record_stays_unavai
             assert refused.value.code == ErrorCode.INVALID_RECORD_STATE
             coordinator.gate.set()
         assert (done, partition.window.start_offset) == (["a"], 10)
-        assert coordinator.writes == [(7, 3, 0, 0, [Stored(0, 9, ACKNOWLEDGED, 1)])]
+        assert coordinator.writes == [(7, 3, 0, 0, [StateBatch(0, 9, ACKNOWLEDGED, 1)])]
 
     run(scenario)
 
@@ -101,7 +119,7 @@ def test_acknowledgements_during_a_write_are_written_together_afterwards() -> No
                 nursery.start_soon(partition.acknowledge, "a", accept(offset, offset))
                 await trio.testing.wait_all_tasks_blocked()
             coordinator.gate.set()
-        sizes = [sum(each.last - each.first + 1 for each in write[4]) for write in coordinator.writes]
+        sizes = [sum(each.last_offset - each.first_offset + 1 for each in write[4]) for write in coordinator.writes]
         assert sizes == [1, 3]
         assert partition.window.start_offset == 4
 
@@ -187,7 +205,7 @@ def test_an_expired_lock_makes_its_records_available_and_reports_it() -> None:
         await trio.sleep(30.1)
         await partition.expire()
         assert told == ["changed"]
-        assert coordinator.writes[0][4] == [Stored(0, 9, AVAILABLE, 1)]
+        assert coordinator.writes[0][4] == [StateBatch(0, 9, AVAILABLE, 1)]
         assert partition.acquire("b", 0, BATCH, 10) == [(0, 9, 2)]
 
     run(scenario)

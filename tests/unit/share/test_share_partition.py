@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kraft.common.errors import ApiError
-from kraft.coordinator.share.share_state import ACKNOWLEDGED, ARCHIVED, AVAILABLE
+from kraft.coordinator.share.share_state import ACKNOWLEDGED, ARCHIVED, AVAILABLE, StateBatch
 from kraft.protocol.error_codes import ErrorCode
 from kraft.share.share_partition import (
     ACCEPT,
@@ -22,7 +22,6 @@ from kraft.share.share_partition import (
     Change,
     Limits,
     SharePartition,
-    Stored,
 )
 from kraft.share.window import ACQUIRED, CHANGING
 
@@ -124,11 +123,11 @@ class Lives:
     def begin(self, change: Change) -> None:
         held = {}
         for stored in change.stored:
-            assert stored.state in (AVAILABLE, ACKNOWLEDGED, ARCHIVED)
-            for offset in range(stored.first, stored.last + 1):
+            assert stored.delivery_state in (AVAILABLE, ACKNOWLEDGED, ARCHIVED)
+            for offset in range(stored.first_offset, stored.last_offset + 1):
                 record = self.model.of(offset)
                 assert (record.state, record.count) == (ACQUIRED, stored.delivery_count)
-                held[offset] = Record(stored.state, record.count)
+                held[offset] = Record(stored.delivery_state, record.count)
                 record.state = CHANGING
         self.pending.append((change, held))
 
@@ -152,7 +151,7 @@ class Lives:
             for offset, record in self.model.records.items()
             if record.state == ACQUIRED and record.deadline_ms <= self.now_ms
         }
-        assert {offset for each in change.stored for offset in range(each.first, each.last + 1)} == due
+        assert {offset for each in change.stored for offset in range(each.first_offset, each.last_offset + 1)} == due
         self.begin(change)
 
     def leave(self) -> None:
@@ -163,7 +162,7 @@ class Lives:
             for offset, record in self.model.records.items()
             if record.state == ACQUIRED and record.owner == member
         }
-        assert {offset for each in change.stored for offset in range(each.first, each.last + 1)} == held
+        assert {offset for each in change.stored for offset in range(each.first_offset, each.last_offset + 1)} == held
         self.begin(change)
 
     def lose_log(self) -> None:
@@ -188,7 +187,7 @@ def test_members_acquire_release_and_accept_records_as_in_a_model_of_single_reco
 
 def test_the_next_leader_loads_the_stored_state() -> None:
     partition = SharePartition(
-        10, [Stored(10, 11, ACKNOWLEDGED, 1), Stored(14, 15, AVAILABLE, 2), Stored(16, 16, ARCHIVED, 3)]
+        10, [StateBatch(10, 11, ACKNOWLEDGED, 1), StateBatch(14, 15, AVAILABLE, 2), StateBatch(16, 16, ARCHIVED, 3)]
     )
     assert partition.start_offset == 12
     got = partition.acquire("a", 12, [(12, 20)], 100, LIMITS, 0)

@@ -21,7 +21,7 @@ def fetch(
     acknowledges: bool = False,
     connection: str = "c1",
 ) -> ShareSession | None:
-    return sessions.fetch(key, epoch, partitions, forgotten, acknowledges=acknowledges, connection_id=connection)
+    return sessions.fetch(key, epoch, partitions, forgotten, acknowledges=acknowledges, connection=connection)
 
 
 def code(action: object, *args: object, **kwargs: object) -> int:

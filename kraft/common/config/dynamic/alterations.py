@@ -277,7 +277,7 @@ def check_has_effect(resource_type: int, changes: Mapping[str, str | None]) -> N
     """Reject keys of unsupported functions, unless they are deleted or set to their default: they would be shown but
     have no effect. Existing texts stay. Raises ApiError."""
     what = {
-        ResourceType.GROUP: "share groups and streams groups are not served",
+        ResourceType.GROUP: "this release does not use the key",
         ResourceType.CLIENT_METRICS: "metrics of clients are not collected",
         ResourceType.TOPIC: "segments always grow as they are written",
     }.get(resource_type)

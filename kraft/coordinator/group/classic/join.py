@@ -46,6 +46,8 @@ def join(draft: GroupDraft, request: JoinGroupRequest, caller: Caller, new_membe
     """Respond immediately, or park the caller until the join phase ends. `new_member_suffix` is the random part of the
     id given to a member without one. Raises ApiError."""
     protocols: Protocols = tuple((protocol.name, bytes(protocol.metadata)) for protocol in request.protocols)
+    if draft.share_group(request.group_id) is not None:
+        return join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     consumer_group = draft.consumer_group(request.group_id)
     if consumer_group is not None and not consumer_group.is_empty:
         return join_as_classic(draft, consumer_group, request, caller, new_member_suffix)

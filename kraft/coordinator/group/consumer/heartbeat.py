@@ -130,6 +130,8 @@ def _group_for(draft: GroupDraft, request: Request) -> ConsumerGroup:
     group_id, joins = request.group_id, request.member_epoch == JOINING_EPOCH
     group = draft.consumer_group(group_id)
     if group is None:
+        if draft.share_group(group_id) is not None:
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, _not_consumer(group_id))
         classic = draft.group(group_id)
         if not joins:
             what = f"Consumer group {group_id} not found." if classic is None else _not_consumer(group_id)

@@ -66,6 +66,8 @@ def fetch_offsets(
         refusal = check_fetch(consumer_group, request.member_id, request.member_epoch)
         if refusal != ErrorCode.NONE:
             return (yield from group_error(request, refusal, BATCH_VERSION))
+    if request.group_id in state.share_groups:
+        return (yield from group_error(request, ErrorCode.GROUP_ID_NOT_FOUND, BATCH_VERSION))
     offsets = state.offsets_of(request.group_id)
     unstable = state.pending.of_group(request.group_id) if require_stable else NOTHING_PENDING
     response = OffsetFetchResponseGroup(group_id=request.group_id)

@@ -73,6 +73,8 @@ def _validate(draft: GroupDraft, request: TxnOffsetCommitRequest) -> PartitionCh
 
 
 def _validate_classic(draft: GroupDraft, request: TxnOffsetCommitRequest) -> None:
+    if draft.share_group(request.group_id) is not None:
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} is not a consumer group.")
     group = draft.group(request.group_id)
     generation = request.generation_id_or_member_epoch
     if group is None:

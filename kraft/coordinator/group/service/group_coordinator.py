@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 
 import trio
 
@@ -28,7 +29,7 @@ from kraft.coordinator.group.classic.rebalance import join_error
 from kraft.coordinator.group.classic.sync import abandon_assignment, sync
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.consumer.settings import ConsumerGroupConfigs
-from kraft.coordinator.group.deletion import delete_groups, delete_offsets, forgetting
+from kraft.coordinator.group.deletion import delete_offsets, forgetting
 from kraft.coordinator.group.describe import describe_group, group_filter, list_groups
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.group.group_shard import GroupShard
@@ -40,15 +41,20 @@ from kraft.coordinator.group.service import offset_requests
 from kraft.coordinator.group.service.committed_offsets import CommittedOffsets
 from kraft.coordinator.group.service.consumer_group_jobs import ConsumerGroupJobs, GroupJob
 from kraft.coordinator.group.service.consumer_group_service import ConsumerGroupService
+from kraft.coordinator.group.service.deleting_groups import delete_requested_groups
+from kraft.coordinator.group.service.share_group_service import EndOffsets, ShareGroupService
 from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
+from kraft.coordinator.group.share.heartbeat import InitializeStates
+from kraft.coordinator.group.share.state_changes import forgetting as forgetting_states
 from kraft.coordinator.group.topic_directory import TopicDirectory
 from kraft.coordinator.partitioner import partition_for
 from kraft.coordinator.runtime import CoordinatorRuntime
 from kraft.coordinator.shard import Marker, Producer
+from kraft.coordinator.share.share_states import ShareStates
 from kraft.coordinator.transaction.transaction_partitions import TransactionPartitions, TransactionSupport
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
-from kraft.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
+from kraft.protocol.messages.delete_groups_response import DeleteGroupsResponse
 from kraft.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from kraft.protocol.messages.describe_groups_response import DescribedGroup, DescribeGroupsResponse
 from kraft.protocol.messages.heartbeat_request import HeartbeatRequest
@@ -79,7 +85,6 @@ MANDATORY_PROTOCOL_VERSION = 5
 PARTITIONS_A_WRITE = 1100
 """Partitions of one OffsetCommit or OffsetDelete, and their topics, that are decided in one go; more in portions."""
 MEMBERS_A_WRITE = 500
-GROUPS_A_WRITE = 100
 ABORTABLE_COMMIT_VERSION = 4
 IMPLICIT_COMMIT_VERSION = 5
 """From this version on a TxnOffsetCommit adds the group's partition to its transaction."""
@@ -107,8 +112,11 @@ class GroupCoordinator:
         transactions: TransactionPartitions,
         consumer_configs: ConsumerGroupConfigs,
         partition_count: Callable[[], int],
+        share_states: ShareStates,
+        end_offsets: EndOffsets,
         world: World,
     ) -> None:
+        """`end_offsets` returns the high watermarks of partitions, as far as their leaders answer."""
         self._config = config
         self._log = log
         self._transactions = transactions
@@ -129,18 +137,22 @@ class GroupCoordinator:
             perform=self._perform,
         )
         self.consumer = ConsumerGroupService(config, topics, self.runtime, self.partition_for, world.random)
+        self.share = ShareGroupService(topics, self.runtime, self.partition_for, share_states, end_offsets)
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled."""
         async with trio.open_nursery() as expiry_nursery:
             expiry_nursery.start_soon(self._expire)
             await expiry_nursery.start(self._jobs.run)
+            await expiry_nursery.start(self.share.run)
             await self.runtime.run(task_status)
 
-    def _perform(self, partition: int, leader_epoch: int, effect: GroupChange | GroupJob) -> None:
+    def _perform(self, partition: int, leader_epoch: int, effect: GroupChange | GroupJob | InitializeStates) -> None:
         """Handle an effect whose operation is committed."""
         if isinstance(effect, GroupChange):
             self.activity.hear(partition, effect, self._world.clock.now())
+        elif isinstance(effect, InitializeStates):
+            self.share.perform(partition, effect)
         else:
             self._jobs.perform(partition, leader_epoch, effect)
 
@@ -162,8 +174,9 @@ class GroupCoordinator:
         self.runtime.on_resignation(partition, leader_epoch)
 
     def on_topics_deleted(self, topics: Collection[tuple[str, bytes]]) -> None:
-        """Delete the offsets committed for deleted topics (name, id)."""
-        self.runtime.walk_all(forgetting(topics))
+        """Delete the offsets committed for deleted topics (name, id), and what share groups know of them."""
+        offsets, topic_ids = forgetting(topics), frozenset(topic_id for _, topic_id in topics)
+        self.runtime.walk_all(lambda state: chain(offsets(state), forgetting_states(topic_ids, state)))
 
     # Membership.
 
@@ -426,28 +439,7 @@ class GroupCoordinator:
         return response
 
     async def delete_groups(self, request: DeleteGroupsRequest, caller: Caller) -> DeleteGroupsResponse:
-        by_partition: dict[int, list[str]] = {}
-        turn = Turn(GROUPS_A_TURN)
-        for group_id in dict.fromkeys(request.groups_names):
-            if turn.is_over():
-                await turn.next()
-            by_partition.setdefault(self.partition_for(group_id), []).append(group_id)
-        results: list[DeletableGroupResult] = []
-        for partition, group_ids in by_partition.items():
-            for start in range(0, len(group_ids), GROUPS_A_WRITE):
-                if turn.is_over(GROUPS_A_WRITE if start else 1):
-                    await turn.next()
-                results += await self._delete_groups(partition, group_ids[start : start + GROUPS_A_WRITE])
-        return DeleteGroupsResponse(results=results)
-
-    async def _delete_groups(self, partition: int, group_ids: list[str]) -> list[DeletableGroupResult]:
-        try:
-            results: list[DeletableGroupResult] = await self.runtime.write(
-                partition, lambda draft: delete_groups(draft, group_ids)
-            )
-        except ApiError as refused:
-            return [DeletableGroupResult(group_id=group_id, error_code=refused.code) for group_id in group_ids]
-        return results
+        return await delete_requested_groups(request, self.runtime, self.partition_for, self.share)
 
     # For lag, metrics and the HTTP edge.
 

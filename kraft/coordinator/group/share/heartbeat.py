@@ -31,6 +31,9 @@ from kraft.protocol.messages.share_group_heartbeat_response import ShareGroupHea
 INITIALIZE_RETRY_MS: Final = 60_000
 """How long after a request to initialize states another one is made."""
 
+INITIALIZING_INTERVAL_MS: Final = 500
+"""The heartbeat interval of members that wait for share states. Kafka lets them wait for a whole interval."""
+
 
 @dataclass(frozen=True, slots=True)
 class InitializeStates:
@@ -70,14 +73,20 @@ def share_heartbeat(draft: GroupDraft, request: Request, caller: Caller) -> Resp
     draft.start_share_session(group_id, member_id)
     _request_states(draft, draft.require_share_group(group_id))
     response = Response(
-        member_id=member_id,
-        member_epoch=after.member_epoch,
-        heartbeat_interval_ms=draft.config.group_share_heartbeat_interval_ms,
+        member_id=member_id, member_epoch=after.member_epoch, heartbeat_interval_ms=_interval_ms(draft, group_id)
     )
     is_full = request.subscribed_topic_names is not None
     if request.member_epoch == JOINING_EPOCH or is_full or after.assigned != before.assigned:
         response.assignment = _assignment(after)
     return response
+
+
+def _interval_ms(draft: GroupDraft, group_id: str) -> int:
+    """When the member shall send the next heartbeat: soon, while partitions are being initialized that it may get."""
+    interval_ms = draft.config.group_share_heartbeat_interval_ms
+    return (
+        min(interval_ms, INITIALIZING_INTERVAL_MS) if draft.require_share_group(group_id).initializing else interval_ms
+    )
 
 
 def remove_member(draft: GroupDraft, member: ShareMember, group_id: str) -> None:

@@ -130,7 +130,7 @@ EFFECTS = {
         "tests/unit/replication/test_replication_throttles.py::test_a_throttled_follower_does_not_fetch_beyond_its_quota"
     ),
     "group.consumer.assignment.interval.ms": (
-        "tests/unit/server/test_consumer_group_configs.py::test_the_next_assignment_is_computed_after_the_interval"
+        "tests/unit/server/test_group_configs.py::test_the_next_assignment_is_computed_after_the_interval"
     ),
     "kraft.broker.desired.state": (
         "tests/unit/controller/test_broker_states.py"

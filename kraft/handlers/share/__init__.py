@@ -1,0 +1,1 @@
+"""Requests of members of share groups to the leaders of partitions (KIP-932)."""

@@ -1,0 +1,99 @@
+"""What ShareFetch and ShareAcknowledge have in common: the checks of a request, and acknowledgements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from kraft.common.errors import ApiError
+from kraft.handlers.errors import EXPECTED
+from kraft.handlers.registry import RequestContext
+from kraft.protocol.error_codes import ErrorCode
+from kraft.security.acls import Operation, ResourceKind
+from kraft.share.share_partition import RENEW, Acknowledgement
+from kraft.share.share_sessions import Place
+
+if TYPE_CHECKING:
+    from kraft.handlers.services import BrokerServices
+
+MEMBER_ID_CHARACTERS_MAX: Final = 36
+ACKNOWLEDGED_AT_ONCE_MAX: Final = 20_000
+"""Ranges and types that one request may have for one partition: more than a window has records."""
+
+
+def check_request(request: Any, context: RequestContext, broker: BrokerServices) -> None:
+    """Check a request without its partitions. Raises ApiError UNSUPPORTED_VERSION while share groups are off,
+    INVALID_REQUEST, GROUP_AUTHORIZATION_FAILED."""
+    if not broker.serves_share_groups:
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "Share groups are off (feature share.version).")
+    if request.group_id is None:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
+    authorizer = broker.authorizer
+    if authorizer is not None and not authorizer.access_of(context).allows(
+        Operation.READ, ResourceKind.GROUP, request.group_id
+    ):
+        raise ApiError(ErrorCode.GROUP_AUTHORIZATION_FAILED, "")
+    member_id = request.member_id
+    if not member_id or len(member_id) > MEMBER_ID_CHARACTERS_MAX:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
+
+
+def check_topic(place: Place, context: RequestContext, broker: BrokerServices) -> None:
+    """Whether the client may read the topic. Raises ApiError UNKNOWN_TOPIC_ID, TOPIC_AUTHORIZATION_FAILED."""
+    name = broker.replicas.topic_names.get(place[0])
+    if name is None:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+    authorizer = broker.authorizer
+    if authorizer is not None and not authorizer.access_of(context).allows(Operation.READ, ResourceKind.TOPIC, name):
+        raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "")
+
+
+def acknowledgements_of(request: Any) -> dict[Place, list[Acknowledgement]]:
+    """The acknowledgements by partition. Partitions without any are left out."""
+    return {
+        (bytes(topic.topic_id), each.partition_index): [
+            Acknowledgement(batch.first_offset, batch.last_offset, batch.acknowledge_types)
+            for batch in each.acknowledgement_batches
+        ]
+        for topic in request.topics
+        for each in topic.partitions
+        if each.acknowledgement_batches
+    }
+
+
+async def acknowledge(
+    request: Any,
+    acknowledgements: Mapping[Place, Sequence[Acknowledgement]],
+    context: RequestContext,
+    broker: BrokerServices,
+) -> dict[Place, Exception | None]:
+    """Settle what the request acknowledges. Returns the result of each partition, once it is durable: None, or why it
+    failed."""
+    results: dict[Place, Exception | None] = {}
+
+    async def settle(place: Place) -> None:
+        try:
+            check_topic(place, context, broker)
+            _check(acknowledgements[place], request)
+            await broker.shares.acknowledge(request.group_id, request.member_id, place, acknowledgements[place])
+            results[place] = None
+        except EXPECTED as problem:
+            results[place] = problem
+
+    async with trio.open_nursery() as settling_nursery:
+        for place in acknowledgements:
+            settling_nursery.start_soon(settle, place)
+    return {place: results[place] for place in acknowledgements}
+
+
+def _check(acknowledgements: Sequence[Acknowledgement], request: Any) -> None:
+    """Raises ApiError INVALID_REQUEST for too many, and for renewals in a request that says it has none (KIP-1222)."""
+    if sum(1 + len(each.types) for each in acknowledgements) > ACKNOWLEDGED_AT_ONCE_MAX:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"more than {ACKNOWLEDGED_AT_ONCE_MAX} ranges and acknowledgement types for one partition",
+        )
+    if not request.is_renew_ack and any(RENEW in each.types for each in acknowledgements):
+        raise ApiError(ErrorCode.INVALID_REQUEST, "a renewal in a request whose IsRenewAck is false")

@@ -1,0 +1,27 @@
+"""The leaders that responses name to members of share groups that asked another broker (KIP-951)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from kraft.handlers.registry import RequestContext
+from kraft.share.share_sessions import Place
+
+if TYPE_CHECKING:
+    from kraft.handlers.services import BrokerServices
+
+NO_LEADER = (-1, -1)
+
+
+def current_leader(place: Place, broker: BrokerServices) -> tuple[int, int]:
+    """The id and the epoch of the partition's leader; NO_LEADER if this broker knows of none."""
+    registration = broker.metadata.image.topics.partition(*place)
+    return NO_LEADER if registration is None else (registration.leader, registration.leader_epoch)
+
+
+def endpoints_of(leaders: Collection[int], context: RequestContext, broker: BrokerServices) -> list[Any]:
+    """The brokers among `leaders` as clients of this listener reach them."""
+    if not leaders:
+        return []
+    return [node for node in broker.metadata.live_brokers(context.peer.listener) if node.id in leaders]

@@ -1,0 +1,154 @@
+"""The share coordinator's APIs (KIP-932), which leaders of partitions and group coordinators use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraft.common.errors import ApiError
+from kraft.handlers.registry import Handler, RequestContext, between
+from kraft.handlers.security.permissions import OnCluster
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages import delete_share_group_state_response as deleted
+from kraft.protocol.messages import initialize_share_group_state_response as initialized
+from kraft.protocol.messages import read_share_group_state_response as read
+from kraft.protocol.messages import read_share_group_state_summary_response as summarized
+from kraft.protocol.messages import write_share_group_state_response as written
+from kraft.protocol.messages.delete_share_group_state_request import DeleteShareGroupStateRequest
+from kraft.protocol.messages.initialize_share_group_state_request import InitializeShareGroupStateRequest
+from kraft.protocol.messages.read_share_group_state_request import ReadShareGroupStateRequest
+from kraft.protocol.messages.read_share_group_state_summary_request import ReadShareGroupStateSummaryRequest
+from kraft.protocol.messages.write_share_group_state_request import WriteShareGroupStateRequest
+from kraft.security.acls import Operation
+from kraft.world.steps import Steps
+
+if TYPE_CHECKING:
+    from kraft.handlers.services import BrokerServices
+
+_BY_BROKERS = OnCluster(Operation.CLUSTER_ACTION)
+
+INITIALIZE = Handler(ApiKey.INITIALIZE_SHARE_GROUP_STATE, between(0, 0), permission=_BY_BROKERS)
+READ = Handler(ApiKey.READ_SHARE_GROUP_STATE, between(0, 0), permission=_BY_BROKERS)
+WRITE = Handler(ApiKey.WRITE_SHARE_GROUP_STATE, between(0, 1), permission=_BY_BROKERS)
+DELETE = Handler(ApiKey.DELETE_SHARE_GROUP_STATE, between(0, 0), permission=_BY_BROKERS)
+READ_SUMMARY = Handler(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, between(0, 1), permission=_BY_BROKERS)
+
+APIS = (INITIALIZE, READ, WRITE, DELETE, READ_SUMMARY)
+
+
+@INITIALIZE.serve
+async def initialize(
+    request: InitializeShareGroupStateRequest, context: RequestContext, broker: BrokerServices
+) -> initialized.InitializeShareGroupStateResponse:
+    require_share_groups(broker)
+    return await broker.share_coordinator.initialize(request)
+
+
+@READ.serve
+async def read_state(
+    request: ReadShareGroupStateRequest, context: RequestContext, broker: BrokerServices
+) -> read.ReadShareGroupStateResponse:
+    require_share_groups(broker)
+    return await broker.share_coordinator.read(request)
+
+
+@WRITE.serve
+async def write_state(
+    request: WriteShareGroupStateRequest, context: RequestContext, broker: BrokerServices
+) -> written.WriteShareGroupStateResponse:
+    require_share_groups(broker)
+    return await broker.share_coordinator.write(request)
+
+
+@DELETE.serve
+async def delete_state(
+    request: DeleteShareGroupStateRequest, context: RequestContext, broker: BrokerServices
+) -> deleted.DeleteShareGroupStateResponse:
+    require_share_groups(broker)
+    return await broker.share_coordinator.delete(request)
+
+
+@READ_SUMMARY.serve
+async def read_state_summary(
+    request: ReadShareGroupStateSummaryRequest, context: RequestContext, broker: BrokerServices
+) -> summarized.ReadShareGroupStateSummaryResponse:
+    require_share_groups(broker)
+    return await broker.share_coordinator.read_summary(request)
+
+
+def require_share_groups(broker: BrokerServices) -> None:
+    """Raises ApiError UNSUPPORTED_VERSION while share groups are off."""
+    if not broker.serves_share_groups:
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "Share groups are off (feature share.version).")
+
+
+@INITIALIZE.error
+def _initialize_failed(
+    request: InitializeShareGroupStateRequest, code: int, message: str | None
+) -> Steps[initialized.InitializeShareGroupStateResponse]:
+    response = initialized.InitializeShareGroupStateResponse()
+    for topic in request.topics:
+        results = []
+        for each in topic.partitions:
+            results.append(
+                initialized.PartitionResult(partition=each.partition, error_code=code, error_message=message)
+            )
+            yield None
+        response.results.append(initialized.InitializeStateResult(topic_id=topic.topic_id, partitions=results))
+    return response
+
+
+@READ.error
+def _read_failed(
+    request: ReadShareGroupStateRequest, code: int, message: str | None
+) -> Steps[read.ReadShareGroupStateResponse]:
+    response = read.ReadShareGroupStateResponse()
+    for topic in request.topics:
+        results = []
+        for each in topic.partitions:
+            results.append(read.PartitionResult(partition=each.partition, error_code=code, error_message=message))
+            yield None
+        response.results.append(read.ReadStateResult(topic_id=topic.topic_id, partitions=results))
+    return response
+
+
+@WRITE.error
+def _write_failed(
+    request: WriteShareGroupStateRequest, code: int, message: str | None
+) -> Steps[written.WriteShareGroupStateResponse]:
+    response = written.WriteShareGroupStateResponse()
+    for topic in request.topics:
+        results = []
+        for each in topic.partitions:
+            results.append(written.PartitionResult(partition=each.partition, error_code=code, error_message=message))
+            yield None
+        response.results.append(written.WriteStateResult(topic_id=topic.topic_id, partitions=results))
+    return response
+
+
+@DELETE.error
+def _delete_failed(
+    request: DeleteShareGroupStateRequest, code: int, message: str | None
+) -> Steps[deleted.DeleteShareGroupStateResponse]:
+    response = deleted.DeleteShareGroupStateResponse()
+    for topic in request.topics:
+        results = []
+        for each in topic.partitions:
+            results.append(deleted.PartitionResult(partition=each.partition, error_code=code, error_message=message))
+            yield None
+        response.results.append(deleted.DeleteStateResult(topic_id=topic.topic_id, partitions=results))
+    return response
+
+
+@READ_SUMMARY.error
+def _read_summary_failed(
+    request: ReadShareGroupStateSummaryRequest, code: int, message: str | None
+) -> Steps[summarized.ReadShareGroupStateSummaryResponse]:
+    response = summarized.ReadShareGroupStateSummaryResponse()
+    for topic in request.topics:
+        results = []
+        for each in topic.partitions:
+            results.append(summarized.PartitionResult(partition=each.partition, error_code=code, error_message=message))
+            yield None
+        response.results.append(summarized.ReadStateSummaryResult(topic_id=topic.topic_id, partitions=results))
+    return response

@@ -1,0 +1,1 @@
+"""Share groups on one broker: its share coordinator, and the way to those of other brokers."""

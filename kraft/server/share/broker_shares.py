@@ -1,0 +1,129 @@
+"""Share groups on one broker: its share coordinator, the requests to those of other brokers, and the share partitions
+that it leads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import trio
+
+from kraft.common.ids import TopicPartition
+from kraft.common.internal_topics import SHARE_GROUP_STATE_TOPIC
+from kraft.coordinator.group.topic_directory import TopicDirectory
+from kraft.coordinator.share.share_coordinator import ShareCoordinator, ShareCoordinatorConfig
+from kraft.coordinator.share.share_state import SharePartitionKey
+from kraft.handlers.metadata.auto_topic_creation import create_internal_topic
+from kraft.server.broker_channel import BrokerChannel
+from kraft.server.group_configs import DynamicGroupConfigs, share_settings
+from kraft.server.partition_log import PartitionLog
+from kraft.server.share.end_offsets import EndOffsets
+from kraft.server.share.share_state_client import ShareStateClient
+from kraft.share.share_partitions import SharePartitions
+
+if TYPE_CHECKING:
+    from kraft.common.config.node.node_config import NodeConfig
+    from kraft.handlers.services import BrokerServices
+    from kraft.metadata.image.cluster_image import BrokerRegistration
+    from kraft.metadata.metadata_cache import MetadataCache
+    from kraft.replication.replica_manager import ReplicaManager
+    from kraft.replication.topic_configs import ConfigView
+    from kraft.world.ports import World
+
+
+class BrokerShares:
+    """`coordinator` keeps share states, `states` asks the coordinators of all brokers, `partitions` serves members.
+    `services` are those of this broker, available once it runs."""
+
+    def __init__(
+        self,
+        world: World,
+        config: NodeConfig,
+        configs: ConfigView,
+        metadata: MetadataCache,
+        replicas: ReplicaManager,
+        topics: TopicDirectory,
+        services: Callable[[], BrokerServices],
+    ) -> None:
+        self._config, self._metadata, self._replicas, self._services = config, metadata, replicas, services
+        self.coordinator = ShareCoordinator(
+            config=ShareCoordinatorConfig(
+                updates_per_snapshot=config.integer("share.coordinator.snapshot.update.records.per.snapshot"),
+                cold_snapshot_interval_ms=config.integer("share.coordinator.cold.partition.snapshot.interval.ms"),
+                write_timeout_ms=config.integer("share.coordinator.write.timeout.ms"),
+            ),
+            log=PartitionLog(replicas),
+            topics=topics,
+            partition_count=self._partition_count,
+            prune=self._prune,
+            world=world,
+        )
+        self._channel = BrokerChannel(
+            world,
+            f"broker-{config.node_id}-share-state",
+            lambda broker: metadata.endpoint_of(broker, config.inter_broker_listener_name),
+            config.seconds("request.timeout.ms"),
+        )
+        self.states = ShareStateClient(
+            config.node_id,
+            {
+                "initialize": self.coordinator.initialize,
+                "read": self.coordinator.read,
+                "write": self.coordinator.write,
+                "read_summary": self.coordinator.read_summary,
+                "delete": self.coordinator.delete,
+            },
+            self._coordinator_of,
+            self._create_topic,
+            self._channel,
+            world.clock,
+        )
+        self.end_offsets = EndOffsets(config.node_id, replicas, self._leader_of, self._channel)
+        settings = DynamicGroupConfigs(metadata, configs, share_settings)
+        self.partitions = SharePartitions(
+            replicas, self.states, settings.settings_of, config.integer("group.share.max.share.sessions"), world
+        )
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        async with trio.open_nursery() as share_nursery:
+            share_nursery.start_soon(self.coordinator.run)
+            share_nursery.start_soon(self.states.run)
+            share_nursery.start_soon(self.partitions.run)
+
+    def brokers_changed(self, changed: Mapping[int, BrokerRegistration | None]) -> None:
+        """Close the connections to brokers that are gone, fenced or restarted. `changed` has their registrations before
+        the newest image."""
+        for broker_id, before in changed.items():
+            now = self._metadata.image.cluster.brokers.get(broker_id)
+            if now is None or now.fenced or before is None or before.epoch != now.epoch:
+                self._channel.disconnect(broker_id)
+
+    def _partition_count(self) -> int:
+        topic = self._metadata.image.topics.by_name(SHARE_GROUP_STATE_TOPIC)
+        if topic is None:
+            return self._config.integer("share.coordinator.state.topic.num.partitions")
+        return len(topic.partitions)
+
+    def _coordinator_of(self, key: SharePartitionKey) -> int | None:
+        """The broker that coordinates a share partition; None while its partition has no leader."""
+        leader = self._metadata.leader_of(SHARE_GROUP_STATE_TOPIC, self.coordinator.partition_for(key))
+        return None if leader is None or leader[0] < 0 else leader[0]
+
+    def _leader_of(self, place: TopicPartition) -> int | None:
+        """The leader of a partition: -1 if there is none now, None if the partition does not exist."""
+        leader = self._metadata.leader_of(*place)
+        return None if leader is None else leader[0]
+
+    async def _create_topic(self) -> None:
+        if self._metadata.image.topics.by_name(SHARE_GROUP_STATE_TOPIC) is None:
+            services = self._services()
+            refusal = await create_internal_topic(SHARE_GROUP_STATE_TOPIC, services)
+            if refusal is not None:
+                services.unmade_topics.refused(SHARE_GROUP_STATE_TOPIC, refusal.message, services.log)
+
+    async def _prune(self, partition: int, offset: int) -> None:
+        """Delete the records of a partition of `__share_group_state` before an offset. Raises ApiError, NotLeader."""
+        found = self._replicas.partition(*TopicPartition(SHARE_GROUP_STATE_TOPIC, partition))
+        found.check_leader()
+        found.delete_records_before(offset)

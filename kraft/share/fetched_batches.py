@@ -1,0 +1,82 @@
+"""The batches that a share group's fetch reads: as few as have the wanted number of records.
+
+Members acquire a limited number of records, so the headers are read on the way, and reading stops early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from kraft.protocol.records.control_record import ControlRecordType, control_type_of
+from kraft.protocol.records.record_batch import HEADER_SIZE, LOG_OVERHEAD, RecordBatch, batches
+from kraft.storage.log_reader import FetchData
+
+CHUNK_BYTES: Final = 64 << 10
+"""What one read of a file asks for; a larger batch is read in one more."""
+
+
+def read_batches(data: FetchData, records_max: int) -> list[RecordBatch]:
+    """Return whole batches of `data` in order, until they span `records_max` offsets. An incomplete last one is left
+    out. Raises OSError, CorruptBatch."""
+    found: list[RecordBatch] = []
+    left = records_max
+    for part in data.slices:
+        position, end = part.position, part.position + part.size
+        while position < end and left > 0:
+            chunk = part.file.pread(min(CHUNK_BYTES, end - position), position)
+            size = _first_size(chunk)
+            if len(chunk) < size <= end - position:
+                chunk = part.file.pread(size, position)
+            read = 0
+            for batch in batches(chunk, partial_tail=True):
+                found.append(batch)
+                read += batch.size
+                left -= batch.last_offset + 1 - batch.base_offset
+                if left <= 0:
+                    return found
+            if not read:
+                return found
+            position += read
+    return found
+
+
+def batches_in_memory(records: bytes, records_max: int) -> list[RecordBatch]:
+    """Return whole batches as `read_batches` does, of records that are in memory."""
+    found: list[RecordBatch] = []
+    left = records_max
+    for batch in batches(records, partial_tail=True):
+        found.append(batch)
+        left -= batch.last_offset + 1 - batch.base_offset
+        if left <= 0:
+            break
+    return found
+
+
+def aborted_ranges(found: Sequence[RecordBatch], aborted: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the first and last offset of each batch of an aborted transaction, ascending. `aborted` has the producer
+    id and the first offset of each such transaction."""
+    waiting = sorted(aborted, key=lambda each: each[1], reverse=True)
+    open_now: set[int] = set()
+    ranges: list[tuple[int, int]] = []
+    for batch in found:
+        while waiting and waiting[-1][1] <= batch.last_offset:
+            open_now.add(waiting.pop()[0])
+        if batch.is_control:
+            if control_type_of(batch.records()[0].key) == ControlRecordType.ABORT:
+                open_now.discard(batch.producer_id)
+        elif batch.is_transactional and batch.producer_id in open_now:
+            ranges.append((batch.base_offset, batch.last_offset))
+    return ranges
+
+
+def bytes_between(found: Sequence[RecordBatch], first: int, last: int) -> bytes:
+    """Return the batches that have offsets from `first` to `last` (inclusive), and what lies between them."""
+    return b"".join(batch.view for batch in found if batch.last_offset >= first and batch.base_offset <= last)
+
+
+def _first_size(chunk: bytes) -> int:
+    """The size in bytes of the batch that begins the chunk; a whole header is read at least."""
+    if len(chunk) < LOG_OVERHEAD:
+        return HEADER_SIZE
+    return LOG_OVERHEAD + int.from_bytes(chunk[8:12], "big", signed=True)

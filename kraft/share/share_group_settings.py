@@ -1,0 +1,20 @@
+"""What a share group's settings mean for the leaders of partitions."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from kraft.replication.partition import READ_UNCOMMITTED
+from kraft.share.share_partition import Limits
+
+EARLIEST: Final = -2
+LATEST: Final = -1
+
+
+class ShareGroupSettings(NamedTuple):
+    """`offset_reset` is where a group begins: EARLIEST, LATEST, or records of the last so many milliseconds.
+    `isolation` is READ_UNCOMMITTED or READ_COMMITTED."""
+
+    limits: Limits = Limits()
+    offset_reset: int = LATEST
+    isolation: int = READ_UNCOMMITTED

@@ -1,0 +1,263 @@
+"""The share partitions of the partitions that a broker leads, and the share sessions of its clients (KIP-932).
+
+A share partition is loaded when the first member fetches from it. It ends when the broker no longer leads the partition
+in that leader epoch, or when its share coordinator fences it; the next fetch then loads it anew, or is told of the
+leader. What waits for records is woken by the log and by the share partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Final
+
+import trio
+
+from kraft.common.errors import ApiError, KraftError
+from kraft.common.ids import uuid_to_text
+from kraft.coordinator.share.share_state import SharePartitionKey
+from kraft.coordinator.share.share_states import DeliveryStates
+from kraft.protocol.error_codes import ErrorCode
+from kraft.replication.offset_lookups import find_by_time
+from kraft.replication.partition import CONSUMER, Partition
+from kraft.replication.purgatory import FetchWaiter
+from kraft.replication.replica_manager import ReplicaManager
+from kraft.share.led_share_partition import LedSharePartition
+from kraft.share.share_group_settings import EARLIEST, LATEST, ShareGroupSettings
+from kraft.share.share_partition import Acknowledgement
+from kraft.share.share_sessions import Place, SessionKey, ShareSessions
+from kraft.world.ports import World
+
+LOAD_AGAIN: Final = frozenset(
+    (
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.REQUEST_TIMED_OUT,
+    )
+)
+"""Failures of the share coordinator that pass: members are told nothing, and their next fetch loads again."""
+FENCED: Final = frozenset((ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH))
+RETRY_SECONDS: Final = 1.0
+"""How long after a failed write expired locks are looked at again."""
+SWEEP_SECONDS: Final = 30.0
+"""How often share partitions that this broker no longer leads are dropped, if no request finds them before."""
+
+
+class HostedSharePartition:
+    """One share partition on its leader: the state once it is loaded, and the fetches that wait for it."""
+
+    def __init__(self, key: SharePartitionKey, partition: Partition) -> None:
+        self.key = key
+        self.partition = partition
+        self.leader_epoch = partition.leader_epoch
+        self.is_loaded = False
+        self.locks_changed = trio.Event()
+        """Set when records have been acquired, so that the next deadline may be another one."""
+        self.waiters: dict[FetchWaiter, None] = {}
+        self.led: LedSharePartition | None = None
+        self.failure: ApiError | None = None
+        """Why it could not be loaded. The next fetch is told, and then it may load again."""
+
+    def wake(self) -> None:
+        """Wake the fetches that wait, and the task that expires locks."""
+        self.locks_changed.set()
+        for waiter in list(self.waiters):
+            waiter.wake()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the broker still leads the partition in the same leader epoch."""
+        return self.partition.is_leader and self.partition.leader_epoch == self.leader_epoch
+
+
+class SharePartitions:
+    """The share partitions of one broker. Owned by the broker's loop."""
+
+    def __init__(
+        self,
+        replicas: ReplicaManager,
+        states: DeliveryStates,
+        settings: Callable[[str], ShareGroupSettings],
+        sessions_max: int,
+        world: World,
+    ) -> None:
+        """`settings` returns the present settings of a group."""
+        self.sessions = ShareSessions(sessions_max)
+        self._replicas = replicas
+        self._states = states
+        self._settings = settings
+        self._world = world
+        self._hosted: dict[SharePartitionKey, HostedSharePartition] = {}
+        self._nursery: trio.Nursery | None = None
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Load share partitions and expire locks until cancelled."""
+        async with trio.open_nursery() as share_nursery:
+            self._nursery = share_nursery
+            task_status.started()
+            try:
+                while True:
+                    await self._world.clock.sleep(SWEEP_SECONDS)
+                    for hosted in list(self._hosted.values()):
+                        if not hosted.is_current:
+                            self._end(hosted, _moved(hosted.partition))
+            finally:
+                self._nursery = None
+
+    def settings_of(self, group_id: str) -> ShareGroupSettings:
+        """The group's present settings."""
+        return self._settings(group_id)
+
+    def hosted(self) -> list[HostedSharePartition]:
+        """The share partitions that are loaded or loading, for tests and for people."""
+        return [self._hosted[key] for key in sorted(self._hosted)]
+
+    # Finding.
+
+    def partition_at(self, place: Place) -> Partition:
+        """Return the partition, which this broker leads. Raises ApiError UNKNOWN_TOPIC_ID or
+        UNKNOWN_TOPIC_OR_PARTITION, NotLeader, StorageError."""
+        topic_id, index = place
+        name = self._replicas.topic_names.get(topic_id)
+        if name is None:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with the id {uuid_to_text(topic_id)}")
+        partition = self._replicas.partition(name, index)
+        partition.check_leader()
+        return partition
+
+    def open(self, group_id: str, place: Place) -> HostedSharePartition:
+        """Return the share partition, which begins to load if it is not there. Raises as `partition_at` does."""
+        key, partition = SharePartitionKey(group_id, *place), self.partition_at(place)
+        hosted = self._current(key, partition)
+        if hosted is None:
+            assert self._nursery is not None, "run() has not begun"
+            hosted = self._hosted[key] = HostedSharePartition(key, partition)
+            self._nursery.start_soon(self._live, hosted)
+        return hosted
+
+    def forget(self, hosted: HostedSharePartition) -> None:
+        """Let a share partition that could not be loaded be loaded again."""
+        if self._hosted.get(hosted.key) is hosted:
+            del self._hosted[hosted.key]
+
+    def _current(self, key: SharePartitionKey, partition: Partition) -> HostedSharePartition | None:
+        """The share partition, if it is there in the partition's present leader epoch."""
+        hosted = self._hosted.get(key)
+        if hosted is not None and (hosted.partition is not partition or not hosted.is_current):
+            self._end(hosted, _moved(partition))
+            return None
+        return hosted
+
+    def _end(self, hosted: HostedSharePartition, why: ApiError) -> None:
+        if self._hosted.get(hosted.key) is hosted:
+            del self._hosted[hosted.key]
+        if hosted.led is not None:
+            hosted.led.end(why)
+        hosted.wake()
+
+    # A share partition's life.
+
+    async def _live(self, hosted: HostedSharePartition) -> None:
+        """Load the share partition, then expire its locks until it ends."""
+        led = hosted.led = LedSharePartition(
+            self._states,
+            hosted.key,
+            hosted.leader_epoch,
+            self._world.clock,
+            lambda: self._settings(hosted.key.group_id).limits,
+            hosted.wake,
+        )
+        try:
+            await led.load(partial(self._first_offset, hosted))
+        except (KraftError, OSError) as problem:
+            why = problem if isinstance(problem, ApiError) else ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, str(problem))
+            hosted.failure = _moved(hosted.partition) if why.code in FENCED else why
+            hosted.wake()
+            return
+        hosted.is_loaded = True
+        hosted.wake()
+        while self._hosted.get(hosted.key) is hosted:
+            try:
+                pause_s = await self._expire(hosted, led)
+            except ApiError:
+                pause_s = RETRY_SECONDS  # Written again then, unless the share partition has ended.
+            if led.ended is not None:
+                self._end(hosted, led.ended)
+                return
+            hosted.locks_changed = trio.Event()
+            with self._world.clock.move_on_after(pause_s):
+                await hosted.locks_changed.wait()
+
+    async def _expire(self, hosted: HostedSharePartition, led: LedSharePartition) -> float:
+        """Release records whose lock has expired. Returns the seconds until the next lock expires. Raises ApiError."""
+        deadline = led.next_deadline_s()
+        now = self._world.clock.now()
+        if deadline is not None and deadline <= now:
+            await led.expire()
+            deadline = led.next_deadline_s()
+        return SWEEP_SECONDS if deadline is None else max(0.0, deadline - self._world.clock.now())
+
+    async def _first_offset(self, hosted: HostedSharePartition) -> int:
+        """Where a group begins that has no offset in the partition, by `share.auto.offset.reset`. Raises KraftError,
+        OSError."""
+        settings, partition = self._settings(hosted.key.group_id), hosted.partition
+        end = partition.fetchable_end(settings.isolation, CONSUMER)
+        if settings.offset_reset == EARLIEST:
+            return partition.log.log_start_offset
+        if settings.offset_reset == LATEST:
+            return end
+        since_ms = self._world.clock.wall_ms() - settings.offset_reset
+        found = await find_by_time(self._replicas, partition, max(0, since_ms))
+        return end if found is None else min(found[1], end)
+
+    # What members ask for.
+
+    async def acknowledge(
+        self, group_id: str, member_id: str, place: Place, acknowledgements: Sequence[Acknowledgement]
+    ) -> None:
+        """Settle records that a member holds. Returns once that is durable. Raises ApiError, NotLeader, StorageError;
+        then the member holds them until their lock expires."""
+        hosted = self._current(SharePartitionKey(group_id, *place), self.partition_at(place))
+        if hosted is None or hosted.led is None or not hosted.is_loaded:
+            raise ApiError(
+                ErrorCode.INVALID_RECORD_STATE, "the records are not held: this leader has delivered none of them"
+            )
+        try:
+            await hosted.led.acknowledge(member_id, acknowledgements)
+        except ApiError as problem:
+            if problem.code in FENCED:
+                raise _moved(hosted.partition) from problem
+            raise
+
+    def connection_left(self, connection: object) -> None:
+        """End the sessions of a connection that has closed, and release what their members hold."""
+        for key, session in self.sessions.connection_ended(connection):
+            self.release_later(key, session.partitions)
+
+    def release_later(self, key: SessionKey, places: Iterable[Place]) -> None:
+        """Release what a member holds, without waiting. What fails is released when the locks expire."""
+        if self._nursery is not None:
+            for place in list(places):
+                hosted = self._hosted.get(SharePartitionKey(key.group_id, *place))
+                if hosted is not None and hosted.led is not None and hosted.is_loaded:
+                    self._nursery.start_soon(self._release, hosted.led, key.member_id)
+
+    async def _release(self, led: LedSharePartition, member_id: str) -> None:
+        try:
+            await led.release(member_id)
+        except ApiError:
+            return  # The locks expire.
+
+    def end_all(self) -> None:
+        """End all sessions and share partitions, when share groups are switched off."""
+        self.sessions.clear()
+        for hosted in self.hosted():
+            self._end(hosted, ApiError(ErrorCode.UNSUPPORTED_VERSION, "share groups are switched off"))
+
+
+def _moved(partition: Partition) -> ApiError:
+    return ApiError(
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        f"{partition}: broker {partition.leader_id} leads in epoch {partition.leader_epoch}",
+    )
