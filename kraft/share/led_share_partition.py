@@ -159,8 +159,9 @@ class LedSharePartition:
         assert window is not None
         stored = [each for pending in portion for each in pending.change.stored]
         try:
+            start_offset, complete_count = window.settled_with(stored)
             await self._states.write(
-                self._key, self._state_epoch, self.leader_epoch, window.start_offset, window.complete_count, stored
+                self._key, self._state_epoch, self.leader_epoch, start_offset, complete_count, stored
             )
         except ApiError as problem:
             for pending in portion:

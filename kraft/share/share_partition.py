@@ -95,10 +95,21 @@ class SharePartition:
         """Records between the start and the end."""
         return self._window.record_count
 
-    @property
-    def complete_count(self) -> int:
-        """Records from the start on that are acknowledged or archived."""
-        return sum(tile.end - tile.first for tile in self._window.tiles() if tile.state in TERMINAL)
+    def settled_with(self, stored: Iterable[StateBatch]) -> tuple[int, int]:
+        """Return the start offset once these changes are committed, and the number of records from there on that are
+        acknowledged or archived then. Both are stored with the changes."""
+        terminal = sorted((first, last + 1) for first, last, state, _ in stored if state in TERMINAL)
+        start, complete, index = self._window.start, 0, 0
+        for tile in self._window.tiles():
+            if tile.state in TERMINAL:
+                start, complete = _settle(start, complete, tile.first, tile.end)
+            while tile.state == CHANGING and index < len(terminal) and terminal[index][0] < tile.end:
+                first, end = terminal[index]
+                start, complete = _settle(start, complete, max(first, tile.first), min(end, tile.end))
+                if end > tile.end:
+                    break  # It goes on in the next tile.
+                index += 1
+        return start, complete
 
     def tiles(self) -> list[Tile]:
         """The window, for tests and for people."""
@@ -331,6 +342,12 @@ class SharePartition:
         if len(self._members) > MEMBERS_KEPT:
             holding = {tile.owner for tile in self._window.tiles()}
             self._members = {name: owner for name, owner in self._members.items() if owner in holding}
+
+
+def _settle(start: int, complete: int, first: int, end: int) -> tuple[int, int]:
+    """The start offset and the number of settled records beyond it, with the records from `first` to before `end`
+    settled too."""
+    return (end, complete) if first == start else (start, complete + end - first)
 
 
 def _batch_end(batches: Sequence[tuple[int, int]], offset: int) -> int:

@@ -103,7 +103,7 @@ def test_an_acknowledgement_is_answered_once_durable_and_its_record_stays_unavai
             assert refused.value.code == ErrorCode.INVALID_RECORD_STATE
             coordinator.gate.set()
         assert (done, partition.window.start_offset) == (["a"], 10)
-        assert coordinator.writes == [(7, 3, 0, 0, [StateBatch(0, 9, ACKNOWLEDGED, 1)])]
+        assert coordinator.writes == [(7, 3, 10, 0, [StateBatch(0, 9, ACKNOWLEDGED, 1)])]
 
     run(scenario)
 

@@ -136,8 +136,11 @@ class Lives:
             return
         change, held = self.pending.pop(self.draw(0, len(self.pending) - 1))
         if self.data.draw(st.booleans()):
+            foreseen = self.partition.settled_with(change.stored)
             self.partition.commit(change)
             self.model.records.update(held)
+            settled = [tile for tile in self.partition.tiles() if tile.state in (ACKNOWLEDGED, ARCHIVED)]
+            assert foreseen == (self.partition.start_offset, sum(tile.end - tile.first for tile in settled))
         else:
             self.partition.roll_back(change)
             for offset in held:

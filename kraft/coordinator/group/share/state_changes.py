@@ -52,7 +52,7 @@ def begin_delete(
     group = _require_group(draft, group_id)
     _require_empty(group)
     found: dict[bytes, frozenset[int]] = {}
-    deleting, initialized, initializing = group.deleting.mutate(), group.initialized, group.initializing
+    deleting, initialized, initializing = group.deleting, group.initialized, group.initializing
     for topic_id in sorted({*initialized, *initializing, *deleting}):
         if topic_ids is not None and topic_id not in topic_ids:
             continue
@@ -60,13 +60,13 @@ def begin_delete(
         name = known[0].name if known else deleting[topic_id]
         count = draft.topics.partition_count(name) if topic_id in deleting else 0
         found[topic_id] = frozenset(range(count)).union(*(each.partitions for each in known))
-        deleting[topic_id] = name
+        deleting = deleting.set(topic_id, name)
         if topic_id in initialized:
             initialized = initialized.delete(topic_id)
         if topic_id in initializing:
             initializing = initializing.delete(topic_id)
     if found:
-        _write(draft, group, initializing=initializing, initialized=initialized, deleting=deleting.finish())
+        _write(draft, group, initializing=initializing, initialized=initialized, deleting=deleting)
     return found
 
 
