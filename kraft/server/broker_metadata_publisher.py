@@ -3,10 +3,11 @@ directed to a partition that is not ready."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from kraft.common.errors import StorageError
+from kraft.common.features import SHARE_VERSION
 from kraft.common.ids import TopicPartition
 from kraft.common.internal_topics import OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from kraft.coordinator.group.service.group_coordinator import GroupCoordinator
@@ -44,13 +45,14 @@ class BrokerMetadataPublisher:
         self._published = published
         self._log = log
         self._first = True
-        self._leaderships = (
-            CoordinatorLeadership(OFFSETS_TOPIC, groups),
-            CoordinatorLeadership(TRANSACTION_STATE_TOPIC, transactions.coordinator),
-            CoordinatorLeadership(SHARE_GROUP_STATE_TOPIC, shares.coordinator),
+        self._leaderships = CoordinatorLeaderships(
+            {
+                OFFSETS_TOPIC: groups,
+                TRANSACTION_STATE_TOPIC: transactions.coordinator,
+                SHARE_GROUP_STATE_TOPIC: shares.coordinator,
+            }
         )
-        for leadership in self._leaderships:
-            replicas.add_listener(leadership)
+        replicas.add_listener(self._leaderships)
 
     def publish(self, update: MetadataUpdate) -> Iterator[None]:
         """See `kraft.metadata.publisher.MetadataPublisher`."""
@@ -61,8 +63,7 @@ class BrokerMetadataPublisher:
             yield from self._set_strays_aside(update.image)
         yield from self._replicas.apply(update.image, update.changes)
         self._metadata.set(update.image, update.offset, update.epoch, names_changed=names_changed)
-        for leadership in self._leaderships:
-            leadership.tell()
+        self._leaderships.tell()
         if topics.deleted:
             self._groups.on_topics_deleted([(topic.name, topic_id) for topic_id, topic in topics.deleted.items()])
             self._shares.coordinator.on_topics_deleted(list(topics.deleted))
@@ -70,6 +71,8 @@ class BrokerMetadataPublisher:
             self._transactions.brokers_changed(update.changes.brokers)
             self._shares.brokers_changed(update.changes.brokers)
             yield from self._replicas.brokers_changed(update.changes.brokers)
+        if SHARE_VERSION in update.changes.features and update.image.features.level(SHARE_VERSION) < 1:
+            self._shares.partitions.end_all()
         self._published()
 
     def _set_strays_aside(self, image: MetadataImage) -> Iterator[None]:
@@ -106,29 +109,29 @@ class Coordinator(Protocol):
     def on_resignation(self, partition: int, leader_epoch: int | None = None) -> None: ...
 
 
-class CoordinatorLeadership(ReplicaListener):
-    """Makes a coordinator follow the leadership of its topic's partitions.
+class CoordinatorLeaderships(ReplicaListener):
+    """Makes coordinators follow the leadership of their topics' partitions. `coordinators` has each by its topic.
 
-    The coordinator resigns immediately. It is elected only when handlers see the image with the election: in an older
+    A coordinator resigns immediately. It is elected only when handlers see the image with the election: in an older
     image, topics whose offsets it loads might be missing, or be earlier ones of the same name.
     """
 
-    def __init__(self, topic: str, coordinator: Coordinator) -> None:
-        self._topic = topic
-        self._coordinator = coordinator
-        self._elected: dict[int, int] = {}
+    def __init__(self, coordinators: Mapping[str, Coordinator]) -> None:
+        self._coordinators = coordinators
+        self._elected: dict[tuple[str, int], int] = {}
 
     def became_leader(self, partition: Partition) -> None:
-        if partition.topic == self._topic:
-            self._elected[partition.index] = partition.leader_epoch
+        if partition.topic in self._coordinators:
+            self._elected[partition.topic, partition.index] = partition.leader_epoch
 
     def tell(self) -> None:
         """Start the elections of this update: handlers see its image now."""
         elected, self._elected = self._elected, {}
-        for index, leader_epoch in elected.items():
-            self._coordinator.on_election(index, leader_epoch)
+        for (topic, index), leader_epoch in elected.items():
+            self._coordinators[topic].on_election(index, leader_epoch)
 
     def resigned(self, topic: str, index: int, leader_epoch: int) -> None:
-        if topic == self._topic:
-            self._elected.pop(index, None)
-            self._coordinator.on_resignation(index)
+        coordinator = self._coordinators.get(topic)
+        if coordinator is not None:
+            self._elected.pop((topic, index), None)
+            coordinator.on_resignation(index)

@@ -148,8 +148,22 @@ class BrokerServer(ReplicaListener):
         self.audit = AuditLog(events, loggers, world.clock)
         self.quotas = ClientQuotas(config, world.clock, self.audit.throttles.take)
         self.authorizer = make_authorizer(config, self.audit)
-        self.services = services = BrokerServices(
-            world=world,
+        self.services = services = self._broker_services(cluster_id, channel, finalized_features, loggers, status)
+        self.dispatcher = RequestDispatcher(services.registry, services, world.clock, services.log, self.quotas)
+        self.token_keys = self.logins.token_keys(world, config.broker_listeners, loggers)
+        self.socket_servers = self._socket_servers(counts, loggers)
+        self.log_tasks = self._log_tasks(logs, loggers)
+
+    def _broker_services(
+        self,
+        cluster_id: str,
+        channel: NodeToControllerChannel,
+        finalized_features: Callable[[], Mapping[str, int]],
+        loggers: Loggers,
+        status: StatusReports,
+    ) -> BrokerServices:
+        return BrokerServices(
+            world=self._world,
             configs=self.configs,
             cluster_id=cluster_id,
             finalized_features=finalized_features,
@@ -159,7 +173,7 @@ class BrokerServer(ReplicaListener):
             metadata=self.metadata,
             status=status,
             replicas=self.replicas,
-            sessions=_fetch_sessions(config, world),
+            sessions=_fetch_sessions(self._config, self._world),
             groups=self.groups,
             transactions=self.transactions.coordinator,
             controller=channel,
@@ -168,13 +182,9 @@ class BrokerServer(ReplicaListener):
             quotas=self.quotas,
             shares=self.shares.partitions,
             share_coordinator=self.shares.coordinator,
-            unmade_topics=MissingInternalTopics(world.clock),
+            unmade_topics=MissingInternalTopics(self._world.clock),
             authorizer=self.authorizer,
         )
-        self.dispatcher = RequestDispatcher(services.registry, services, world.clock, services.log, self.quotas)
-        self.token_keys = self.logins.token_keys(world, config.broker_listeners, loggers)
-        self.socket_servers = self._socket_servers(counts, loggers)
-        self.log_tasks = self._log_tasks(logs, loggers)
 
     @property
     def plain_users(self) -> dict[str, PlainUsers]:

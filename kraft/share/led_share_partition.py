@@ -75,6 +75,11 @@ class LedSharePartition:
         return self._ended
 
     @property
+    def is_idle(self) -> bool:
+        """Whether no record is held, and nothing is being written."""
+        return not self._is_writing and self._window is not None and self._window.next_deadline_ms() is None
+
+    @property
     def window(self) -> SharePartition:
         """The records in flight. Raises ApiError once another leader or another state has taken over."""
         if self._ended is not None:

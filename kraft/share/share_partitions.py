@@ -241,13 +241,18 @@ class SharePartitions:
             for place in list(places):
                 hosted = self._hosted.get(SharePartitionKey(key.group_id, *place))
                 if hosted is not None and hosted.led is not None and hosted.is_loaded:
-                    self._nursery.start_soon(self._release, hosted.led, key.member_id)
+                    self._nursery.start_soon(self._release, hosted, hosted.led, key.member_id)
 
-    async def _release(self, led: LedSharePartition, member_id: str) -> None:
+    async def _release(self, hosted: HostedSharePartition, led: LedSharePartition, member_id: str) -> None:
+        """Release what the member holds. A share partition that nobody fetches from then is forgotten, so that offsets
+        of a group without members can be altered: the next member loads them."""
         try:
             await led.release(member_id)
         except ApiError:
             return  # The locks expire.
+        key = hosted.key
+        if led.is_idle and not self.sessions.has(key.group_id, (key.topic_id, key.partition)):
+            self._end(hosted, _moved(hosted.partition))
 
     def end_all(self) -> None:
         """End all sessions and share partitions, when share groups are switched off."""

@@ -116,6 +116,10 @@ class ShareSessions:
                 ended.append((key, session))
         return ended
 
+    def has(self, group_id: str, place: Place) -> bool:
+        """Whether a member of the group has a session with the partition."""
+        return any(key.group_id == group_id and place in each.partitions for key, each in self._sessions.items())
+
     def clear(self) -> None:
         """End all sessions."""
         self._sessions.clear()
