@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kraft.common.features import SHARE_VERSION
+from kraft.common.features import serves_share_groups
 
 if TYPE_CHECKING:
     from kraft.common.config.node.node_config import NodeConfig
@@ -104,7 +104,7 @@ class BrokerServices(NodeServices):
     @property
     def serves_share_groups(self) -> bool:
         """Whether share groups are on: the feature `share.version` is at least 1."""
-        return self.finalized_features().get(SHARE_VERSION, 0) >= 1
+        return serves_share_groups(self.metadata.image.features)
 
     def __post_init__(self) -> None:
         config = self.configs.static

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from kraft.common.errors import StorageError
-from kraft.common.features import SHARE_VERSION
+from kraft.common.features import SHARE_VERSION, serves_share_groups
 from kraft.common.ids import TopicPartition
 from kraft.common.internal_topics import OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from kraft.coordinator.group.service.group_coordinator import GroupCoordinator
@@ -71,7 +71,7 @@ class BrokerMetadataPublisher:
             self._transactions.brokers_changed(update.changes.brokers)
             self._shares.brokers_changed(update.changes.brokers)
             yield from self._replicas.brokers_changed(update.changes.brokers)
-        if SHARE_VERSION in update.changes.features and update.image.features.level(SHARE_VERSION) < 1:
+        if SHARE_VERSION in update.changes.features and not serves_share_groups(update.image.features):
             self._shares.partitions.end_all()
         self._published()
 
