@@ -48,7 +48,7 @@ async def find_coordinator(
         check_share_request(context, broker)
     topic = TOPICS.get(request.key_type)
     reason = ""
-    if topic is not None and broker.metadata.image.topics.by_name(topic) is None:
+    if topic is not None and broker.metadata.image.topics.by_name(topic) is None and _has_valid_key(request):
         # Once a request, whatever comes of it: it may take a while.
         refusal = (await create_missing([topic], context, broker)).get(topic)
         if refusal is not None:
@@ -85,6 +85,10 @@ async def find_coordinator(
 _NO_MESSAGE = ""
 
 
+def _has_valid_key(request: FindCoordinatorRequest) -> bool:
+    return request.key_type != SHARE or any(key_of_name(key) is not None for key in request.coordinator_keys)
+
+
 @API.error
 def _failed(request: FindCoordinatorRequest, code: int, message: str | None) -> Steps[FindCoordinatorResponse]:
     """The response with `code` for every key. Without a list of keys the code is in the top-level field."""
@@ -115,15 +119,15 @@ def _find(key: str, key_type: int, reason: str, context: RequestContext, broker:
     topic = TOPICS.get(key_type)
     if topic is None:
         return _Found(ErrorCode.INVALID_REQUEST, f"coordinators of type {key_type} are not served by this cluster")
+    name = key_of_name(key) if key_type == SHARE else None
+    if key_type == SHARE and name is None:
+        return _Found(ErrorCode.INVALID_REQUEST, f"{key!r} is not a group, a topic id and a partition: g:id:0")
     if broker.metadata.image.topics.by_name(topic) is None:
         return _Found(
             ErrorCode.COORDINATOR_NOT_AVAILABLE,
             f"the topic {topic} is not there yet" + (f": {reason}" if reason else ""),
         )
-    if key_type == SHARE:
-        name = key_of_name(key)
-        if name is None:
-            return _Found(ErrorCode.INVALID_REQUEST, f"{key!r} is not a group, a topic id and a partition: g:id:0")
+    if name is not None:
         partition = broker.share_coordinator.partition_for(name)
     else:
         partition = (broker.groups if key_type == GROUP else broker.transactions).partition_for(key)

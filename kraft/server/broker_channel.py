@@ -1,5 +1,5 @@
 """A broker's connections to other brokers, for requests of coordinators and leaders (AddPartitionsToTxn,
-WriteTxnMarkers). One connection is kept open for each broker and purpose.
+WriteTxnMarkers, share states). One connection is kept open for each broker and purpose.
 
 A node serves the requests of one connection in order, so each purpose has its own channel: a marker that waits for its
 replicas then delays no verification.
@@ -7,7 +7,7 @@ replicas then delays no verification.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import trio
@@ -18,6 +18,8 @@ from kraft.rpc_client.connection import ClientConnection, Disconnected, open_con
 from kraft.world.ports import World
 
 if TYPE_CHECKING:
+    from kraft.metadata.image.cluster_image import BrokerRegistration
+    from kraft.metadata.image.ordered_map import OrderedMap
     from kraft.protocol.schema import Message
 
 CONNECT_SECONDS_MAX: Final = 10.0
@@ -68,6 +70,16 @@ class BrokerChannel:
             if connection is not None:
                 self._forget(address, connection)
             raise
+
+    def brokers_changed(
+        self, changed: Mapping[int, BrokerRegistration | None], brokers: OrderedMap[int, BrokerRegistration]
+    ) -> None:
+        """Close the connections to brokers that are gone, fenced or restarted. `changed` has the earlier registrations
+        of the changed brokers, `brokers` all registrations of now."""
+        for broker_id, before in changed.items():
+            now = brokers.get(broker_id)
+            if now is None or now.fenced or before is None or before.epoch != now.epoch:
+                self.disconnect(broker_id)
 
     def disconnect(self, broker_id: int) -> None:
         """Close the connections to a broker that has left service or restarted. They may be half-open: tasks that wait

@@ -125,7 +125,14 @@ class BrokerServer(ReplicaListener):
             world, config, self.metadata, self.replicas, self.producer_ids, self._services, loggers
         )
         self.shares = BrokerShares(
-            world, config, self.configs, self.metadata, self.replicas, TopicLookup(self.metadata), self._services
+            world,
+            config,
+            self.configs,
+            self.metadata,
+            self.replicas,
+            TopicLookup(self.metadata),
+            self._services,
+            loggers,
         )
         self.groups = self._group_coordinator()
         self.lifecycle = BrokerLifecycleManager(

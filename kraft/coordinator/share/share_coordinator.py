@@ -1,13 +1,14 @@
 """The share coordinator: one method per API, over the shards of `__share_group_state` that this node leads.
 
 It finds the shard of each share partition, and keeps the topic short: partitions that were not written for long get a
-snapshot, and what lies before the latest snapshots is deleted. The rules are in `operations`. Callers are already
+snapshot, and records before the latest snapshots are deleted. The rules are in `operations`. Callers are already
 authorized.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -48,7 +49,7 @@ KEYS_AN_OPERATION: Final = 100
 
 Pending = tuple[Any, Waiter]
 """The result of a partition in a response, and the operation that decides it."""
-PruneLog = Callable[[int, int], Awaitable[None]]
+PruneLog = Callable[[int, int], None]
 """Deletes the records of a partition of `__share_group_state` before an offset. Raises KraftError."""
 
 
@@ -58,6 +59,7 @@ class ShareCoordinatorConfig:
 
     updates_per_snapshot: int
     cold_snapshot_interval_ms: int
+    prune_interval_ms: int
     write_timeout_ms: int
 
 
@@ -81,6 +83,8 @@ class ShareCoordinator:
         self._partition_count = partition_count
         self._prune = prune
         self._clock = world.clock
+        self._redundant: dict[int, int] = {}
+        """By partition led here, the offset before which snapshots have made all records redundant."""
         self.runtime: CoordinatorRuntime[ShareShardState] = CoordinatorRuntime(
             SHARE_GROUP_STATE_TOPIC,
             ShareShard(config.updates_per_snapshot),
@@ -93,6 +97,7 @@ class ShareCoordinator:
         """Serve until cancelled."""
         async with trio.open_nursery() as coordinator_nursery:
             coordinator_nursery.start_soon(self._write_cold_snapshots)
+            coordinator_nursery.start_soon(self._prune_logs)
             await self.runtime.run(task_status)
 
     def partition_for(self, key: SharePartitionKey) -> int:
@@ -103,6 +108,7 @@ class ShareCoordinator:
         self.runtime.on_election(partition, leader_epoch)
 
     def on_resignation(self, partition: int, leader_epoch: int | None = None) -> None:
+        self._redundant.pop(partition, None)
         self.runtime.on_resignation(partition, leader_epoch)
 
     def on_topics_deleted(self, topic_ids: Collection[bytes]) -> None:
@@ -220,20 +226,22 @@ class ShareCoordinator:
     # Keeping the topic short.
 
     async def _write_cold_snapshots(self) -> None:
-        """Every `cold_snapshot_interval_ms`, give share partitions without a recent snapshot a new one, and delete what
-        was written before."""
+        """Every `cold_snapshot_interval_ms`, delete the states of topics that no longer exist, and give share
+        partitions without a recent snapshot a new one."""
         while True:
             await self._clock.sleep(self._config.cold_snapshot_interval_ms / 1000)
+            self.runtime.walk_all(self._forget_missing_topics)
             for partition in self.runtime.partitions():
                 if self.runtime.is_active(partition):
-                    try:
-                        await self._shorten(partition)
-                    except KraftError:
-                        continue  # The partition has moved, or its log refuses: the next round looks again.
+                    with self.runtime.set_aside.guard("cold snapshots", str(partition), (KraftError,)):
+                        try:
+                            await self._write_snapshots(partition)
+                        except KraftError:
+                            continue  # The partition has moved, or its log refuses: the next round looks again.
 
-    async def _shorten(self, partition: int) -> None:
-        """Write a snapshot of each share partition that has none beyond the high watermark, then delete the log up to
-        where that was. Nothing is written while there is little to delete. Raises ApiError."""
+    async def _write_snapshots(self, partition: int) -> None:
+        """Write a snapshot of each share partition that has none beyond the high watermark: the records before that
+        are then redundant. Nothing is written while few records are. Raises KraftError."""
         place = TopicPartition(SHARE_GROUP_STATE_TOPIC, partition)
         end, start = self._log.high_watermark(place), self._log.log_start_offset(place)
         committed = self.runtime.read(partition, lambda shard: shard.partitions)
@@ -243,7 +251,27 @@ class ShareCoordinator:
         for first in range(0, len(keys), KEYS_AN_OPERATION):
             epochs = {key: committed[key].snapshot_epoch for key in keys[first : first + KEYS_AN_OPERATION]}
             await self.runtime.write(partition, partial(_snapshot_all, epochs))
-        await self._prune(partition, end)
+        if self.runtime.is_active(partition):
+            self._redundant[partition] = end
+
+    async def _prune_logs(self) -> None:
+        """Every `prune_interval_ms`, delete the records that snapshots have made redundant."""
+        while True:
+            await self._clock.sleep(self._config.prune_interval_ms / 1000)
+            for partition, before in sorted(self._redundant.items()):
+                with self.runtime.set_aside.guard("pruning", str(partition), (KraftError,)):
+                    try:
+                        self._prune(partition, before)
+                    except KraftError:
+                        continue  # As above.
+                    del self._redundant[partition]
+
+    def _forget_missing_topics(self, state: ShareShardState) -> Iterator[Operation]:
+        """Delete the states of topics that do not exist. The sweep of a deletion ends where the coordinator moves."""
+        topic_ids = {key.topic_id for key in sorted(state.partitions)}
+        return _forget_topics(
+            frozenset(topic_id for topic_id in topic_ids if self._topics.topic_name(topic_id) is None), state
+        )
 
 
 RECORDS_KEPT_PER_KEY: Final = 10
@@ -257,12 +285,17 @@ def coordinator_key(key: SharePartitionKey) -> str:
 
 def key_of_name(name: str) -> SharePartitionKey | None:
     """The share partition of such a name, None if it is malformed. A group's name may have colons itself."""
-    group_id, _, rest = name.rpartition(":")
-    group_id, _, topic_id = group_id.rpartition(":")
+    parts = name.rstrip(":").rsplit(":", 2)
+    group_id, topic_id, partition = parts if len(parts) == 3 else ("", "", "")
+    if not group_id.strip() or not _PARTITION.fullmatch(partition) or not -(1 << 31) <= int(partition) < 1 << 31:
+        return None
     try:
-        return SharePartitionKey(group_id, uuid_from_text(topic_id), int(rest)) if group_id and rest.isdigit() else None
+        return SharePartitionKey(group_id, uuid_from_text(topic_id), int(partition))
     except ValueError:
         return None
+
+
+_PARTITION: Final = re.compile("[+-]?[0-9]{1,10}")
 
 
 async def _settled(pending: list[Pending]) -> list[tuple[Any, Any]]:

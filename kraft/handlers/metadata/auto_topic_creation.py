@@ -48,6 +48,9 @@ def _internal_topic(name: str, broker: BrokerServices) -> CreatableTopic | None:
             "cleanup.policy": "delete",
             "compression.type": "producer",
             "min.insync.replicas": str(in_sync),
+            # Only records that snapshots have made redundant are deleted, whatever the broker's defaults are. Apache
+            # Kafka sets no retention.bytes: with a log.retention.bytes it may lose states.
+            "retention.bytes": "-1",
             "retention.ms": "-1",
             "segment.bytes": str(config.integer("share.coordinator.state.topic.segment.bytes")),
         }

@@ -321,6 +321,7 @@ def failed_work(node: Node) -> list[Quarantine]:
     broker = node.broker
     if broker is not None:
         found += [broker.groups.runtime.set_aside, broker.transactions.coordinator.runtime.set_aside]
+        found += [broker.shares.coordinator.runtime.set_aside]
         found += [broker.transactions.set_aside, broker.log_tasks.set_aside]
         found += [broker.replicas.set_aside, broker.replication.isr.set_aside]
     return found

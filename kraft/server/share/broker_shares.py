@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft.common.internal_topics import SHARE_GROUP_STATE_TOPIC
 from kraft.coordinator.group.topic_directory import TopicDirectory
 from kraft.coordinator.share.share_coordinator import ShareCoordinator, ShareCoordinatorConfig
 from kraft.coordinator.share.share_state import SharePartitionKey
 from kraft.handlers.metadata.auto_topic_creation import create_internal_topic
+from kraft.protocol.error_codes import ErrorCode, message_of
 from kraft.server.broker_channel import BrokerChannel
 from kraft.server.group_configs import DynamicGroupConfigs, share_settings
 from kraft.server.partition_log import PartitionLog
@@ -23,6 +25,7 @@ from kraft.share.share_partitions import SharePartitions
 
 if TYPE_CHECKING:
     from kraft.common.config.node.node_config import NodeConfig
+    from kraft.common.logging import Loggers
     from kraft.handlers.services import BrokerServices
     from kraft.metadata.image.cluster_image import BrokerRegistration
     from kraft.metadata.metadata_cache import MetadataCache
@@ -44,12 +47,14 @@ class BrokerShares:
         replicas: ReplicaManager,
         topics: TopicDirectory,
         services: Callable[[], BrokerServices],
+        loggers: Loggers,
     ) -> None:
         self._config, self._metadata, self._replicas, self._services = config, metadata, replicas, services
         self.coordinator = ShareCoordinator(
             config=ShareCoordinatorConfig(
                 updates_per_snapshot=config.integer("share.coordinator.snapshot.update.records.per.snapshot"),
                 cold_snapshot_interval_ms=config.integer("share.coordinator.cold.partition.snapshot.interval.ms"),
+                prune_interval_ms=config.integer("share.coordinator.state.topic.prune.interval.ms"),
                 write_timeout_ms=config.integer("share.coordinator.write.timeout.ms"),
             ),
             log=PartitionLog(replicas),
@@ -66,17 +71,15 @@ class BrokerShares:
         )
         self.states = ShareStateClient(
             config.node_id,
-            {
-                "initialize": self.coordinator.initialize,
-                "read": self.coordinator.read,
-                "write": self.coordinator.write,
-                "read_summary": self.coordinator.read_summary,
-                "delete": self.coordinator.delete,
-            },
+            self.coordinator,
             self._coordinator_of,
+            lambda key: topics.topic_name(key.topic_id) is not None,
             self._create_topic,
             self._channel,
             world.clock,
+            loggers.get("share"),
+            self.coordinator.runtime.set_aside,
+            config.seconds("request.timeout.ms"),
         )
         self.end_offsets = EndOffsets(config.node_id, replicas, self._leader_of, self._channel)
         settings = DynamicGroupConfigs(metadata, configs, share_settings)
@@ -94,10 +97,7 @@ class BrokerShares:
     def brokers_changed(self, changed: Mapping[int, BrokerRegistration | None]) -> None:
         """Close the connections to brokers that are gone, fenced or restarted. `changed` has their registrations before
         the newest image."""
-        for broker_id, before in changed.items():
-            now = self._metadata.image.cluster.brokers.get(broker_id)
-            if now is None or now.fenced or before is None or before.epoch != now.epoch:
-                self._channel.disconnect(broker_id)
+        self._channel.brokers_changed(changed, self._metadata.image.cluster.brokers)
 
     def _partition_count(self) -> int:
         topic = self._metadata.image.topics.by_name(SHARE_GROUP_STATE_TOPIC)
@@ -106,9 +106,10 @@ class BrokerShares:
         return len(topic.partitions)
 
     def _coordinator_of(self, key: SharePartitionKey) -> int | None:
-        """The broker that coordinates a share partition; None while its partition has no leader."""
+        """The broker that coordinates a share partition: -1 while its partition of `__share_group_state` has no leader,
+        None without that topic."""
         leader = self._metadata.leader_of(SHARE_GROUP_STATE_TOPIC, self.coordinator.partition_for(key))
-        return None if leader is None or leader[0] < 0 else leader[0]
+        return None if leader is None else leader[0]
 
     def _leader_of(self, place: TopicPartition) -> int | None:
         """The leader of a partition: -1 if there is none now, None if the partition does not exist."""
@@ -116,14 +117,22 @@ class BrokerShares:
         return None if leader is None else leader[0]
 
     async def _create_topic(self) -> None:
-        if self._metadata.image.topics.by_name(SHARE_GROUP_STATE_TOPIC) is None:
-            services = self._services()
-            refusal = await create_internal_topic(SHARE_GROUP_STATE_TOPIC, services)
-            if refusal is not None:
-                services.unmade_topics.refused(SHARE_GROUP_STATE_TOPIC, refusal.message, services.log)
+        """Create `__share_group_state`. Raises ApiError."""
+        services = self._services()
+        refusal = await create_internal_topic(SHARE_GROUP_STATE_TOPIC, services)
+        if refusal is not None:
+            reason = refusal.message or message_of(refusal.code)
+            services.unmade_topics.refused(SHARE_GROUP_STATE_TOPIC, reason, services.log)
+            raise refusal
 
-    async def _prune(self, partition: int, offset: int) -> None:
-        """Delete the records of a partition of `__share_group_state` before an offset. Raises ApiError, NotLeader."""
+    def _prune(self, partition: int, offset: int) -> None:
+        """Delete the records of a partition of `__share_group_state` before an offset. Raises KraftError:
+        POLICY_VIOLATION if its cleanup.policy does not delete."""
         found = self._replicas.partition(*TopicPartition(SHARE_GROUP_STATE_TOPIC, partition))
         found.check_leader()
+        if "delete" not in found.log.config.cleanup_policy:
+            raise ApiError(
+                ErrorCode.POLICY_VIOLATION,
+                f"{found}: redundant share states stay, since cleanup.policy does not have delete",
+            )
         found.delete_records_before(offset)

@@ -87,11 +87,8 @@ class BrokerTransactions:
     def brokers_changed(self, changed: Mapping[int, BrokerRegistration | None]) -> None:
         """Close the connections to brokers that are gone, fenced or restarted. `changed` has their registrations before
         the newest image."""
-        for broker_id, before in changed.items():
-            now = self._metadata.image.cluster.brokers.get(broker_id)
-            if now is None or now.fenced or before is None or before.epoch != now.epoch:
-                for channel in self._channels:
-                    channel.disconnect(broker_id)
+        for channel in self._channels:
+            channel.brokers_changed(changed, self._metadata.image.cluster.brokers)
 
     def _partition_count(self) -> int:
         topic = self._metadata.image.topics.by_name(TRANSACTION_STATE_TOPIC)

@@ -11,11 +11,9 @@ import trio
 from kraft.handlers.all_handlers import broker_registry, controller_registry
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from kraft.protocol.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
 
 HEARTBEATS = [
-    (ApiKey.SHARE_GROUP_HEARTBEAT, ShareGroupHeartbeatRequest(group_id="g", member_id="m")),
     (ApiKey.STREAMS_GROUP_HEARTBEAT, StreamsGroupHeartbeatRequest(group_id="g", member_id="m")),
 ]
 

@@ -362,7 +362,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "300000",
         LOW,
         READ_ONLY,
-        ACCEPTED,
+        ENFORCED,
         at_least(1),
         "How often records of that topic that are no longer needed are removed.",
         internal=True,

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import pytest
 import trio
 import trio.testing
 
-from kraft.common.ids import TopicPartition
+from kraft.common.errors import KraftError, NotLeader
+from kraft.common.ids import TopicPartition, uuid_to_text
 from kraft.common.internal_topics import SHARE_GROUP_STATE_TOPIC
-from kraft.coordinator.share.share_coordinator import ShareCoordinator, ShareCoordinatorConfig
+from kraft.coordinator.share.share_coordinator import (
+    ShareCoordinator,
+    ShareCoordinatorConfig,
+    coordinator_key,
+    key_of_name,
+)
 from kraft.coordinator.share.share_state import SharePartitionKey, ShareState
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import delete_share_group_state_request as deleting
@@ -29,6 +35,7 @@ TOPIC_ID = TOPICS.topic_id("t") or b""
 KEY = SharePartitionKey("g", TOPIC_ID, 0)
 UPDATES_MAX = 3
 COLD_MS = 300_000
+PRUNE_MS = 200_000
 
 
 class Coordinated:
@@ -92,8 +99,12 @@ def code_of(response: Any) -> int:
 
 
 @asynccontextmanager
-async def coordinating(log: MemoryLog, epoch: int = 1) -> AsyncIterator[Coordinated]:
-    async def prune(partition: int, before: int) -> None:
+async def coordinating(
+    log: MemoryLog, epoch: int = 1, pruning_fails: list[KraftError] | None = None
+) -> AsyncIterator[Coordinated]:
+    def prune(partition: int, before: int) -> None:
+        if pruning_fails:
+            raise pruning_fails.pop()
         log.starts[STATE] = before
         log.batches[STATE] = [each for each in log.batches[STATE] if each.next_offset > before]
 
@@ -101,6 +112,7 @@ async def coordinating(log: MemoryLog, epoch: int = 1) -> AsyncIterator[Coordina
         config=ShareCoordinatorConfig(
             updates_per_snapshot=UPDATES_MAX,
             cold_snapshot_interval_ms=COLD_MS,
+            prune_interval_ms=PRUNE_MS,
             write_timeout_ms=5000,
         ),
         log=log,
@@ -224,6 +236,8 @@ def test_records_truncated_from_the_share_log_are_covered_by_snapshots() -> None
                 await it.write((2 * number, 2 * number, 2, 1))
             before = it.state()
             await trio.sleep(COLD_MS / 1000 + 1)
+            assert STATE not in log.starts, "the log is shortened at the next prune"
+            await trio.sleep(2 * PRUNE_MS / 1000 - COLD_MS / 1000)
             assert log.starts[STATE] > 30, "the log was shortened"
             assert before is not None
         async with coordinating(log, epoch=2) as successor:
@@ -243,3 +257,80 @@ def test_the_share_states_of_a_deleted_topic_are_deleted() -> None:
             assert it.state() is None
 
     run(scenario)
+
+
+@pytest.mark.parametrize("fails", ["snapshot", "pruning"])
+def test_a_round_that_the_log_refuses_is_tried_again_in_the_next_one(fails: str) -> None:
+    """A replica may have stopped being the leader just now (NotLeader), which is no ApiError."""
+
+    async def scenario() -> None:
+        log = MemoryLog()
+        refused = NotLeader("not the leader any more")
+        async with coordinating(log, pruning_fails=[refused] if fails == "pruning" else []) as it:
+            await it.initialize()
+            for number in range(40):
+                await it.write((2 * number, 2 * number, 2, 1))
+            await trio.sleep(COLD_MS / 1000 - 1)
+            watermark = log.high_watermark
+            if fails == "snapshot":
+                log.high_watermark = refusing(refused)  # type: ignore[method-assign, assignment]
+            await trio.sleep(2)
+            log.high_watermark = watermark  # type: ignore[method-assign]
+            await trio.sleep(3 * COLD_MS / 1000)
+            assert log.starts[STATE] > 30
+
+    run(scenario)
+
+
+def refusing(problem: KraftError) -> Callable[[TopicPartition], int]:
+    def raising(_: TopicPartition) -> int:
+        raise problem
+
+    return raising
+
+
+def test_a_coordinator_deletes_the_states_of_topics_that_were_deleted_under_another_leader() -> None:
+    async def scenario() -> None:
+        log = MemoryLog()
+        async with coordinating(log) as it:
+            await it.initialize()
+        async with coordinating(log, epoch=2) as successor:
+            assert successor.state() is not None
+            with topic_gone():
+                await trio.sleep(COLD_MS / 1000 + 1)
+            assert successor.state() is None
+
+    run(scenario)
+
+
+@contextmanager
+def topic_gone() -> Iterator[None]:
+    kept = TOPICS.topic_name
+    TOPICS.topic_name = lambda topic_id: None  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        TOPICS.topic_name = kept  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("group_id", ["g", "a:b", ":", "a::b"])
+def test_a_coordinator_key_is_parsed_back_into_its_share_partition(group_id: str) -> None:
+    key = SharePartitionKey(group_id, TOPIC_ID, 7)
+    assert key_of_name(coordinator_key(key)) == key
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "g",
+        "g:0",
+        f" :{uuid_to_text(TOPIC_ID)}:0",
+        f"{uuid_to_text(TOPIC_ID)}:0",
+        f":{uuid_to_text(TOPIC_ID)}:0",
+        "g:nonsense:0",
+    ]
+    + [f"g:{uuid_to_text(TOPIC_ID)}:{partition}" for partition in ("", "x", "1_0", " 1", "2147483648")],
+)
+def test_a_text_that_names_no_share_partition_is_refused_as_a_coordinator_key(text: str) -> None:
+    assert key_of_name(text) is None
