@@ -39,8 +39,8 @@ class GroupValues:
 
 
 class DynamicGroupConfigs(Generic[T]):
-    """The settings of groups of one kind. Caches them until a configuration changes. Groups without values of their
-    own, which nearly all are, share one."""
+    """The settings of groups of one kind, cached until a configuration changes. Groups without overrides, which are
+    nearly all, share one value."""
 
     def __init__(self, metadata: MetadataCache, configs: ConfigView, settings: Callable[[GroupValues], T]) -> None:
         self._metadata = metadata
@@ -115,8 +115,8 @@ def share_settings(values: GroupValues) -> ShareGroupSettings:
 
 
 def _offset_reset(text: str) -> int:
-    """The value of `share.auto.offset.reset`: EARLIEST, LATEST, or the milliseconds of `by_duration:PnDTnHnMn.nS`. Its
-    form has been checked."""
+    """The parsed value of `share.auto.offset.reset`: EARLIEST, LATEST, or the milliseconds of
+    `by_duration:PnDTnHnMn.nS`. The text must be valid."""
     word = text.lower()
     if not word.startswith("by_duration:"):
         return EARLIEST if word == "earliest" else LATEST

@@ -1,9 +1,9 @@
 """A share partition on the partition's leader, with its state in the share coordinator.
 
-It is loaded once, for one leader epoch. Changes are written in order; while one is being written, later ones wait and
-are written together. A change takes effect once it is written. If that fails, the records are locked as before, and
-become available when their lock expires. A coordinator that fences this leader or this state ends it: a successor, or
-a later load, decides what holds.
+It is loaded once for each leader epoch. Changes are written in order. Changes that are made during a write are written
+together afterwards. A change takes effect once it is durable. If the write fails, the records stay locked and become
+available when their lock expires. If the coordinator fences the leader epoch or the state epoch, this share partition
+ends, and the next leader loads the state again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ deleted."""
 
 
 class _Pending:
-    """A change that waits to be written. `error` is why that failed."""
+    """A change that is queued for writing. `error` is set if the write failed."""
 
     __slots__ = ("change", "done", "error")
 
@@ -62,8 +62,7 @@ class LedSharePartition:
         self._is_writing = False
 
     async def load(self, first_offset: Callable[[], Awaitable[int]]) -> None:
-        """Read the state. `first_offset` returns where a group begins that has not begun yet. Raises ApiError, and what
-        `first_offset` raises."""
+        """Read the state. `first_offset` returns the start offset of a group that has none yet. Raises ApiError."""
         found = await self._states.read(self._key, self.leader_epoch)
         self._state_epoch = found.state_epoch
         start = found.start_offset if found.start_offset != NO_OFFSET else await first_offset()
@@ -71,7 +70,7 @@ class LedSharePartition:
 
     @property
     def ended(self) -> ApiError | None:
-        """Why it has ended; None until then."""
+        """The error with which it has ended; None until then."""
         return self._ended
 
     @property
@@ -97,8 +96,8 @@ class LedSharePartition:
         aborted: Sequence[tuple[int, int]] = (),
         is_strict: bool = False,
     ) -> list[Acquired]:
-        """Lock available records of what was fetched, without those of `aborted` transactions (first and last offset).
-        Raises ApiError."""
+        """Lock available records of the fetched batches. Leaves out those of `aborted` transactions (first and last
+        offset). Raises ApiError."""
         window = self.window
         acquired = window.acquire(
             member_id, fetch_offset, batches, records_max, self._limits(), self._now_ms(), is_strict=is_strict
@@ -107,12 +106,12 @@ class LedSharePartition:
         return _without(acquired, aborted)
 
     async def acknowledge(self, member_id: str, acknowledgements: Sequence[Acknowledgement]) -> None:
-        """Settle records that a member holds. Returns once that is durable. Raises ApiError; then the member holds them
-        until the lock expires."""
+        """Apply acknowledgements of a member. Returns once they are durable. After an ApiError the member still holds
+        the records until their lock expires."""
         await self._settle(self.window.acknowledge(member_id, acknowledgements, self._limits(), self._now_ms()))
 
     async def release(self, member_id: str) -> None:
-        """Release what a member holds. Raises ApiError."""
+        """Release all records that a member holds. Raises ApiError."""
         await self._settle(self.window.release(member_id, self._limits()))
 
     async def expire(self) -> None:
@@ -120,15 +119,16 @@ class LedSharePartition:
         await self._settle(self.window.expire(self._now_ms(), self._limits()))
 
     def next_deadline_s(self) -> float | None:
-        """When the next lock expires, on the node's monotonic clock. None if there is none, or after the end."""
+        """The time at which the next lock expires, on the node's monotonic clock. None without locks, and after
+        `end`."""
         if self._ended is not None or self._window is None:
             return None
         deadline_ms = self._window.next_deadline_ms()
         return None if deadline_ms is None else deadline_ms / 1000
 
     def end(self, error: ApiError) -> None:
-        """End this share partition, such as when the broker no longer leads the partition: all that comes, and all that
-        waits, gets the error."""
+        """End this share partition, for example when the broker no longer leads the partition. Queued changes and later
+        calls fail with `error`."""
         if self._ended is None:
             self._ended = error
             waiting, self._waiting = self._waiting, []
@@ -136,7 +136,7 @@ class LedSharePartition:
             self._changed()
 
     async def _settle(self, change: Change) -> None:
-        """Have the change written, with those that wait, and wait for it."""
+        """Queue the change, and return once it is durable. Raises ApiError if the write failed."""
         if not change.stored:
             return
         pending = _Pending(change)
@@ -148,8 +148,8 @@ class LedSharePartition:
             raise pending.error
 
     async def _write_waiting(self) -> None:
-        """Write what waits, portion by portion. Shielded from the end of the request that does it: others depend on
-        it."""
+        """Write the queued changes in batches. Shielded from cancellation of the request that runs it, because other
+        requests wait for the same writes."""
         self._is_writing = True
         try:
             with trio.CancelScope(shield=True):

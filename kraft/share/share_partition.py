@@ -39,7 +39,8 @@ class Acquired(NamedTuple):
 
 
 class Acknowledgement(NamedTuple):
-    """What a member says of the records from `first` to `last` (inclusive): one type for all, or one each."""
+    """A member's acknowledgement of the records from `first` to `last` (inclusive): one type for all, or one for
+    each."""
 
     first: int
     last: int
@@ -48,7 +49,8 @@ class Acknowledgement(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change that is decided, not durable: `stored` goes to the share coordinator, then `commit` or `roll_back`."""
+    """A change that is not durable yet. Its `stored` is sent to the share coordinator; then call `commit` or
+    `roll_back`."""
 
     stored: tuple[StateBatch, ...]
 
@@ -112,7 +114,7 @@ class SharePartition:
         return start, complete
 
     def tiles(self) -> list[Tile]:
-        """The window, for tests and for people."""
+        """The ranges of the window, for tests and logs."""
         return list(self._window.tiles())
 
     # Acquiring.
@@ -136,11 +138,11 @@ class SharePartition:
         is_strict: bool = False,
     ) -> list[Acquired]:
         """Lock available records for a member. `batches` (first and last offset each, ascending) were fetched from
-        `fetch_offset`; what lies between that and the first batch is not in the log any more, and is archived.
+        `fetch_offset`. Offsets between `fetch_offset` and the first batch are no longer in the log, and are archived.
 
-        About `records_max` records are acquired: a batch that begins below the limit is acquired whole, unless
-        `is_strict` (KIP-1206). Beyond the window's end, only as many as `record_locks_max` leaves room for. Records
-        whose delivery count is high are acquired apart from others, so that one bad record spoils few.
+        Acquires about `records_max` records. A batch that begins below the limit is acquired whole, unless `is_strict`
+        (KIP-1206). `record_locks_max` limits the size of the window. Records with a high delivery count are acquired
+        separately, so that one bad record affects few others.
         """
         if not batches or records_max <= 0:
             return []
@@ -195,7 +197,8 @@ class SharePartition:
     def _acquire_new(
         self, batches: Sequence[tuple[int, int]], records_max: int, limits: Limits, lock: Lock, *, is_strict: bool
     ) -> list[Acquired]:
-        """Acquire records beyond the window, as many as `record_locks_max` leaves room for."""
+        """Acquire at most `records_max` records beyond the window, while it has fewer than `record_locks_max`. Unless
+        `is_strict`, the last batch is acquired whole."""
         first, end = self._window.end, batches[-1][1] + 1
         room = min(records_max, limits.record_locks_max - self._window.record_count)
         if room <= 0 or first >= end:
@@ -207,8 +210,8 @@ class SharePartition:
         return [Acquired(first, taken_end - 1, 1)]
 
     def archive(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """Archive available and acquired records of the ranges (first and last offset): records of aborted
-        transactions, and what the log has lost."""
+        """Archive the available and acquired records of the ranges (first and last offset). They belong to aborted
+        transactions, or are no longer in the log."""
         for first, last in ranges:
             self._window.replace(
                 [
@@ -221,14 +224,14 @@ class SharePartition:
         self._move_start()
 
     def log_started_at(self, offset: int) -> bool:
-        """Archive available records below the start of the log. Acquired ones stay until they are settled. Whether the
-        window has changed."""
+        """Archive available records below the start of the log. Acquired ones stay until they are settled. Returns
+        whether the window has changed."""
         before = self._window.start, self._window.end
         self._archive_available(self._window.start, offset)
         return before != (self._window.start, self._window.end)
 
     def _archive_available(self, first: int, end: int) -> None:
-        """Archive available records, and those beyond the window, from `first` to before `end`."""
+        """Archive the available records from `first` to before `end`, including those beyond the window."""
         if end > self._window.end:
             self._window.extend([Tile(self._window.end, end, ARCHIVED)])
         self._window.replace(
@@ -244,9 +247,9 @@ class SharePartition:
     def acknowledge(
         self, member_id: str, acknowledgements: Sequence[Acknowledgement], limits: Limits, now_ms: int
     ) -> Change:
-        """Decide what a member says of records that it holds: all, or nothing. Renewed locks are renewed at once.
+        """Apply all acknowledgements of a member, or none. Renewals take effect immediately.
 
-        Records below the start offset are settled already, and passed over. Raises ApiError: INVALID_REQUEST for a
+        Records below the start offset are already settled, and are skipped. Raises ApiError: INVALID_REQUEST for a
         malformed acknowledgement, INVALID_RECORD_STATE if the member does not hold a record.
         """
         _check(acknowledgements)
@@ -280,7 +283,7 @@ class SharePartition:
         return Change(tuple(_merged(stored)))
 
     def release(self, member_id: str, limits: Limits) -> Change:
-        """Release every record that a member holds, as when its session ends."""
+        """Release every record that a member holds, for example when its session ends."""
         owner = self._members.get(member_id)
         return self._release([tile for tile in self._window.tiles() if tile.owner == owner], limits)
 
@@ -299,7 +302,7 @@ class SharePartition:
         return Change(tuple(_merged([_settled(tile, AVAILABLE, limits) for tile in held])))
 
     def commit(self, change: Change) -> None:
-        """The change is durable: it takes effect."""
+        """Apply a change that is durable."""
         for first, last, state, delivery_count in change.stored:
             self._window.replace(
                 [
@@ -311,7 +314,7 @@ class SharePartition:
         self._forget_idle()
 
     def roll_back(self, change: Change) -> None:
-        """The change failed: its records are acquired as before, until their deadline."""
+        """Undo a change that could not be written: its records are acquired again, until their deadline."""
         for first, last, *_ in change.stored:
             self._window.replace(
                 [
@@ -338,7 +341,7 @@ class SharePartition:
         return owner
 
     def _forget_idle(self) -> None:
-        """Forget the numbers of members that hold nothing, once there are many."""
+        """Drop the numbers of members that hold no records, once there are many."""
         if len(self._members) > MEMBERS_KEPT:
             holding = {tile.owner for tile in self._window.tiles()}
             self._members = {name: owner for name, owner in self._members.items() if owner in holding}
@@ -351,7 +354,7 @@ def _settle(start: int, complete: int, first: int, end: int) -> tuple[int, int]:
 
 
 def _batch_end(batches: Sequence[tuple[int, int]], offset: int) -> int:
-    """One past the end of the batch that has `offset`; `offset` + 1 if none has."""
+    """Return one past the end of the batch that contains `offset`, or `offset` + 1 if no batch contains it."""
     for first, last in batches:
         if first <= offset <= last:
             return last + 1
@@ -359,7 +362,8 @@ def _batch_end(batches: Sequence[tuple[int, int]], offset: int) -> int:
 
 
 def _settled(tile: Tile, state: int, limits: Limits) -> StateBatch:
-    """The state of released records is archived once they were delivered as often as allowed."""
+    """Return the batch of settled records. Released records are archived once they have reached the limit of
+    deliveries."""
     if state == AVAILABLE and tile.delivery_count >= limits.delivery_count_max:
         state = ARCHIVED
     return StateBatch(tile.first, tile.end - 1, state, tile.delivery_count)
@@ -376,7 +380,7 @@ def _merged(stored: Iterable[StateBatch]) -> list[StateBatch]:
 
 
 def _by_type(each: Acknowledgement, first: int, end: int) -> Iterable[tuple[int, int, int]]:
-    """The runs of one type from `first` to before `end`: (type, first, end)."""
+    """Yield the ranges of equal type from `first` to before `end`: (type, first, end)."""
     if len(each.types) == 1:
         yield each.types[0], first, end
         return

@@ -1,8 +1,8 @@
 """The share partitions of the partitions that a broker leads, and the share sessions of its clients (KIP-932).
 
 A share partition is loaded when the first member fetches from it. It ends when the broker no longer leads the partition
-in that leader epoch, or when its share coordinator fences it; the next fetch then loads it anew, or is told of the
-leader. What waits for records is woken by the log and by the share partition.
+in that leader epoch, or when its share coordinator fences it. The next fetch then loads it again, or gets an error with
+the new leader. The log and the share partition wake the fetches that wait for records.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SWEEP_SECONDS: Final = 30.0
 
 
 class HostedSharePartition:
-    """One share partition on its leader: the state once it is loaded, and the fetches that wait for it."""
+    """One share partition on its leader: its state once it is loaded, and the fetches that wait for it."""
 
     def __init__(self, key: SharePartitionKey, partition: Partition) -> None:
         self.key = key
@@ -60,7 +60,7 @@ class HostedSharePartition:
         """Why it could not be loaded. The next fetch is told, and then it may load again."""
 
     def wake(self) -> None:
-        """Wake the fetches that wait, and the task that expires locks."""
+        """Wake the waiting fetches, and the task that expires locks."""
         self.locks_changed.set()
         for waiter in list(self.waiters):
             waiter.wake()
@@ -110,7 +110,7 @@ class SharePartitions:
         return self._settings(group_id)
 
     def hosted(self) -> list[HostedSharePartition]:
-        """The share partitions that are loaded or loading, for tests and for people."""
+        """The share partitions that are loaded or loading, for tests and logs."""
         return [self._hosted[key] for key in sorted(self._hosted)]
 
     # Finding.
@@ -127,7 +127,7 @@ class SharePartitions:
         return partition
 
     def open(self, group_id: str, place: Place) -> HostedSharePartition:
-        """Return the share partition, which begins to load if it is not there. Raises as `partition_at` does."""
+        """Return the share partition. Starts to load it if that has not happened yet. Raises as `partition_at` does."""
         key, partition = SharePartitionKey(group_id, *place), self.partition_at(place)
         hosted = self._current(key, partition)
         if hosted is None:
@@ -137,12 +137,12 @@ class SharePartitions:
         return hosted
 
     def forget(self, hosted: HostedSharePartition) -> None:
-        """Let a share partition that could not be loaded be loaded again."""
+        """Allow a share partition that could not be loaded to be loaded again."""
         if self._hosted.get(hosted.key) is hosted:
             del self._hosted[hosted.key]
 
     def _current(self, key: SharePartitionKey, partition: Partition) -> HostedSharePartition | None:
-        """The share partition, if it is there in the partition's present leader epoch."""
+        """The share partition in the partition's present leader epoch; None if it is not hosted."""
         hosted = self._hosted.get(key)
         if hosted is not None and (hosted.partition is not partition or not hosted.is_current):
             self._end(hosted, _moved(partition))
@@ -199,8 +199,8 @@ class SharePartitions:
         return SWEEP_SECONDS if deadline is None else max(0.0, deadline - self._world.clock.now())
 
     async def _first_offset(self, hosted: HostedSharePartition) -> int:
-        """Where a group begins that has no offset in the partition, by `share.auto.offset.reset`. Raises KraftError,
-        OSError."""
+        """The start offset of a group that has no offset in the partition, by `share.auto.offset.reset`. Raises
+        KraftError, OSError."""
         settings, partition = self._settings(hosted.key.group_id), hosted.partition
         end = partition.fetchable_end(settings.isolation, CONSUMER)
         if settings.offset_reset == EARLIEST:
@@ -216,8 +216,8 @@ class SharePartitions:
     async def acknowledge(
         self, group_id: str, member_id: str, place: Place, acknowledgements: Sequence[Acknowledgement]
     ) -> None:
-        """Settle records that a member holds. Returns once that is durable. Raises ApiError, NotLeader, StorageError;
-        then the member holds them until their lock expires."""
+        """Apply acknowledgements of a member. Returns once they are durable. Raises ApiError, NotLeader, StorageError;
+        the member then holds the records until their lock expires."""
         hosted = self._current(SharePartitionKey(group_id, *place), self.partition_at(place))
         if hosted is None or hosted.led is None or not hosted.is_loaded:
             raise ApiError(
@@ -236,7 +236,8 @@ class SharePartitions:
             self.release_later(key, session.partitions)
 
     def release_later(self, key: SessionKey, places: Iterable[Place]) -> None:
-        """Release what a member holds, without waiting. What fails is released when the locks expire."""
+        """Release the records that a member holds, without waiting. Records that could not be released become available
+        when their lock expires."""
         if self._nursery is not None:
             for place in list(places):
                 hosted = self._hosted.get(SharePartitionKey(key.group_id, *place))
@@ -244,8 +245,8 @@ class SharePartitions:
                     self._nursery.start_soon(self._release, hosted, hosted.led, key.member_id)
 
     async def _release(self, hosted: HostedSharePartition, led: LedSharePartition, member_id: str) -> None:
-        """Release what the member holds. A share partition that nobody fetches from then is forgotten, so that offsets
-        of a group without members can be altered: the next member loads them."""
+        """Release the records that the member holds. A share partition that no other member fetches from is dropped, so
+        that the offsets of a group without members can be altered. The next member loads it again."""
         try:
             await led.release(member_id)
         except ApiError:
@@ -255,7 +256,7 @@ class SharePartitions:
             self._end(hosted, _moved(hosted.partition))
 
     def end_all(self) -> None:
-        """End all sessions and share partitions, when share groups are switched off."""
+        """End all sessions and share partitions, because share groups were disabled."""
         self.sessions.clear()
         for hosted in self.hosted():
             self._end(hosted, ApiError(ErrorCode.UNSUPPORTED_VERSION, "share groups are switched off"))

@@ -1,8 +1,8 @@
-"""Share sessions (KIP-932): which partitions a member of a share group fetches from this broker.
+"""Share sessions (KIP-932): the partitions that each member of a share group fetches from this broker.
 
-A session begins with epoch 0 and its partitions. Each later request of the member has the session's epoch, which then
-rises, and names only what changes. Epoch -1 ends it. A session belongs to the connection that began it, and ends with
-it. Pure.
+The first request of a session has epoch 0 and lists its partitions. Each later request has the session's epoch and
+lists only changes; then the epoch rises by one. A request with epoch -1 ends the session. A session belongs to the
+connection of its first request, and ends with that connection. Pure.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class SessionKey(NamedTuple):
 
 
 class ShareSession:
-    """One session. `epoch` is that of the next request. `partitions` keeps the order in which they are served: those
-    that had records go to the end, so that all get their turn."""
+    """One session. `epoch` is that of the next request. `partitions` are in the order in which they are served.
+    Partitions that returned records move to the end, so that every partition is served in turn."""
 
     __slots__ = ("connection", "epoch", "partitions")
 
@@ -68,7 +68,8 @@ class ShareSessions:
         acknowledges: bool,
         connection: object,
     ) -> ShareSession | None:
-        """Return the session of a ShareFetch, begun or continued; None for the final epoch, which `end` follows.
+        """Return the session of a ShareFetch, created or continued. Returns None for the final epoch; the caller then
+        calls `end`.
 
         Raises ApiError: INVALID_REQUEST for acknowledgements in the first request of a session,
         SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_LIMIT_REACHED.
@@ -88,8 +89,8 @@ class ShareSessions:
         return session
 
     def acknowledge(self, key: SessionKey, epoch: int) -> None:
-        """Check the epoch of a ShareAcknowledge, and raise the session's. The final one is followed by `end`. Raises
-        ApiError(SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH)."""
+        """Check the epoch of a ShareAcknowledge, and raise the session's epoch. After the final epoch the caller calls
+        `end`. Raises ApiError(SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH)."""
         if epoch == INITIAL_EPOCH:
             raise ApiError(ErrorCode.INVALID_SHARE_SESSION_EPOCH, "an acknowledgement cannot begin a share session")
         session = self._require(key)
@@ -97,8 +98,8 @@ class ShareSessions:
             self._advance(session, epoch)
 
     def end(self, key: SessionKey) -> ShareSession | None:
-        """End a session. Returns it: what its member holds in its partitions is to be released. None if there is
-        none."""
+        """End a session and return it, so that the caller releases the records that its member holds. None if there is
+        no session."""
         session = self._sessions.pop(key, None)
         if session is not None:
             keys = self._by_connection[session.connection]

@@ -1,7 +1,7 @@
-"""The records in flight of one share partition, as ranges of one state.
+"""The records in flight of one share partition, as ranges of records in the same state.
 
-The window is contiguous: its ranges tile the offsets from `start` to before `end`, so each range stores only where it
-begins. Arrays keep a record that is a range of its own at 25 bytes. Pure.
+The ranges are contiguous from `start` to before `end`, so each range stores only its first offset. The ranges are kept
+in arrays: a range of a single record takes 25 bytes. Pure.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ NO_OWNER: Final = 0
 
 
 class Tile(NamedTuple):
-    """A range of records of one state, from `first` to before `end`. `owner` and `deadline_ms` are those of the lock of
-    acquired and changing records."""
+    """A range of records in one state, from `first` to before `end`. Acquired and changing records have the `owner` and
+    the `deadline_ms` of their lock."""
 
     first: int
     end: int
@@ -31,7 +31,7 @@ class Tile(NamedTuple):
 
 
 class Window:
-    """The tiles of one share partition."""
+    """The ranges of one share partition."""
 
     __slots__ = ("_counts", "_deadlines", "_firsts", "_owners", "_states", "end", "start")
 
@@ -93,8 +93,7 @@ class Window:
         )
 
     def replace(self, tiles: list[Tile]) -> None:
-        """Put contiguous tiles, all within the window, in the place of what it has there. Equal neighbours are
-        merged."""
+        """Replace a part of the window by contiguous tiles. Adjacent tiles of the same state are merged."""
         if not tiles:
             return
         first, end = tiles[0].first, tiles[-1].end
@@ -133,7 +132,7 @@ class Window:
         self._deadlines[low:high] = array("q", [tile.deadline_ms for tile in merged])
 
     def drop_before(self, offset: int) -> None:
-        """Move the start to `offset`; beyond the end, the window is empty there."""
+        """Move the start to `offset`. If that is beyond the end, the window becomes empty at `offset`."""
         if offset <= self.start:
             return
         if offset >= self.end:

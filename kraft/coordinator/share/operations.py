@@ -30,7 +30,7 @@ STATES: Final = frozenset((AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED))
 
 
 def initialize(draft: ShareDraft, key: SharePartitionKey, state_epoch: int, start_offset: int) -> None:
-    """Begin a new state at `start_offset`. A higher state epoch fences writers of the earlier state."""
+    """Create a state at `start_offset`. A higher state epoch fences writers of the earlier state."""
     if state_epoch < 0:
         raise ApiError(ErrorCode.INVALID_REQUEST, "The state epoch cannot be a negative number.")
     known = draft.state_of(key)
@@ -73,7 +73,8 @@ def write(
     delivery_complete_count: int,
     batches: Sequence[StateBatch],
 ) -> None:
-    """Add `batches` to the state and raise its start offset. Refused for a leader or a state of an earlier epoch."""
+    """Add `batches` to the state and raise its start offset. Rejected for a leader epoch or state epoch below the
+    recorded one."""
     if leader_epoch < 0:
         raise ApiError(ErrorCode.INVALID_REQUEST, "The leader epoch cannot be a negative number.")
     if state_epoch < 0:
@@ -132,7 +133,7 @@ def delete(draft: ShareDraft, key: SharePartitionKey) -> None:
 
 
 def write_cold_snapshot(draft: ShareDraft, key: SharePartitionKey, snapshot_epoch: int) -> None:
-    """Write the state as a snapshot, unless it has a later one than that of `snapshot_epoch`."""
+    """Write a snapshot of the state, unless its latest snapshot is newer than `snapshot_epoch`."""
     known = draft.state_of(key)
     if known is not None and known.snapshot_epoch <= snapshot_epoch:
         cold = replace(known, snapshot_epoch=known.snapshot_epoch + 1, write_timestamp_ms=draft.wall_ms)

@@ -100,8 +100,8 @@ def after_snapshot(before: ShareState | None, value: ShareSnapshotValue, updates
 
 
 def after_update(before: ShareState | None, value: ShareUpdateValue) -> ShareState:
-    """Return the state after an update record. `before` is None where the log begins with the update: the snapshot
-    before it was deleted with the start of the log."""
+    """Return the state after an update record. `before` is None if the log begins with the update, because the snapshot
+    before it was deleted."""
     if before is None:
         before = ShareState(
             value.snapshot_epoch, 0, value.leader_epoch, value.start_offset, value.delivery_complete_count

@@ -56,7 +56,7 @@ class ShareDraft:
         return sorted(self._partitions)
 
     def write_snapshot(self, key: SharePartitionKey, state: ShareState) -> None:
-        """Write the whole state. Epochs and the count of updates follow as replay sets them."""
+        """Write the whole state. Replay of the record sets the epochs and the count of updates."""
         self._replay(snapshot_record(key, state))
 
     def write_update(self, key: SharePartitionKey, update: ShareUpdateValue) -> None:
@@ -117,7 +117,7 @@ class ShareShard:
         return ShareDraft(state, self._updates_max, moment)
 
     def loaded(self, draft: ShareDraft) -> None:
-        """Nothing restarts with the shard."""
+        """Does nothing: the shard has no timers to restart."""
 
     def deadlines(self, state: ShareShardState) -> Iterable[tuple[TimerKey, int]]:
         return ()

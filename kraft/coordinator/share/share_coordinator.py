@@ -1,7 +1,7 @@
 """The share coordinator: one method per API, over the shards of `__share_group_state` that this node leads.
 
-It finds the shard of each share partition, and keeps the topic short: partitions that were not written for long get a
-snapshot, and records before the latest snapshots are deleted. The rules are in `operations`. Callers are already
+It finds the shard of each share partition. It also keeps the topic short: share partitions without a recent snapshot
+get a new one, and records before the latest snapshots are deleted. The rules are in `operations`. Callers are already
 authorized.
 """
 
@@ -112,7 +112,7 @@ class ShareCoordinator:
         self.runtime.on_resignation(partition, leader_epoch)
 
     def on_topics_deleted(self, topic_ids: Collection[bytes]) -> None:
-        """Delete the states of topics that are gone, wherever this node has them."""
+        """Delete the states of deleted topics in all shards that this node leads."""
         gone = frozenset(topic_ids)
         self.runtime.walk_all(partial(_forget_topics, gone))
 
@@ -191,7 +191,7 @@ class ShareCoordinator:
         return whole
 
     def _submit(self, key: SharePartitionKey, operation: Operation, result: Any, pending: list[Pending]) -> None:
-        """Run the operation, and add it to `pending`. If it is refused, that is set in `result`."""
+        """Run the operation, and add it to `pending`. A rejection is set in `result`."""
         try:
             self._check(key)
             pending.append((result, self.runtime.submit(self.partition_for(key), operation)))
@@ -226,8 +226,8 @@ class ShareCoordinator:
     # Keeping the topic short.
 
     async def _write_cold_snapshots(self) -> None:
-        """Every `cold_snapshot_interval_ms`, delete the states of topics that no longer exist, and give share
-        partitions without a recent snapshot a new one."""
+        """Every `cold_snapshot_interval_ms`, delete the states of topics that no longer exist, and write a snapshot of
+        each share partition without a recent one."""
         while True:
             await self._clock.sleep(self._config.cold_snapshot_interval_ms / 1000)
             self.runtime.walk_all(self._forget_missing_topics)
@@ -240,8 +240,8 @@ class ShareCoordinator:
                             continue  # The partition has moved, or its log refuses: the next round looks again.
 
     async def _write_snapshots(self, partition: int) -> None:
-        """Write a snapshot of each share partition that has none beyond the high watermark: the records before that
-        are then redundant. Nothing is written while few records are. Raises KraftError."""
+        """Write a snapshot of each share partition whose latest snapshot is below the high watermark. The records
+        before the high watermark are then redundant. Does nothing while there are few. Raises KraftError."""
         place = TopicPartition(SHARE_GROUP_STATE_TOPIC, partition)
         end, start = self._log.high_watermark(place), self._log.log_start_offset(place)
         committed = self.runtime.read(partition, lambda shard: shard.partitions)
@@ -313,7 +313,7 @@ async def _settled(pending: list[Pending]) -> list[tuple[Any, Any]]:
 def _places(
     request: Any, whole: Any, topic_class: Callable[..., Any], result_class: Callable[..., Any]
 ) -> Iterator[tuple[SharePartitionKey, Any, Any]]:
-    """Yield each partition of a request: its key, what is requested of it, and its result, which is added to the
+    """Yield each partition of a request: its key, its part of the request, and its result, which is added to the
     response `whole`."""
     for topic in request.topics:
         results: list[Any] = []
@@ -356,7 +356,7 @@ def _snapshot_all(epochs: Mapping[SharePartitionKey, int], draft: ShareDraft) ->
 
 
 def _forget_topics(topic_ids: frozenset[bytes], state: ShareShardState) -> Iterator[Operation]:
-    """Delete the states of the topics, in portions."""
+    """Delete the states of the topics, a limited number in one operation."""
     keys = sorted(key for key in state.partitions if key.topic_id in topic_ids)
     for first in range(0, len(keys), KEYS_AN_OPERATION):
         yield partial(_delete_all, keys[first : first + KEYS_AN_OPERATION])

@@ -20,7 +20,7 @@ NO_COUNT: Final = -1
 
 
 class SharePartitionKey(NamedTuple):
-    """A group's view of one partition: what a share coordinator keeps state by."""
+    """A group and a partition: the key of a share state."""
 
     group_id: str
     topic_id: bytes
@@ -63,10 +63,10 @@ class ShareState:
 
 
 def combine(known: Sequence[StateBatch], newer: Iterable[StateBatch], start_offset: int) -> tuple[StateBatch, ...]:
-    """Return the batches of both, disjoint and ascending, without what lies below `start_offset`.
+    """Return the batches of both, disjoint and ascending, without records below `start_offset`.
 
-    Where they overlap, the higher delivery count holds, then the higher state: a state never goes back, in whatever
-    order requests arrive. Adjacent batches of one state are merged.
+    Where they overlap, the higher delivery count wins; at equal counts, the higher state. So a state never goes back,
+    in whatever order requests arrive. Adjacent batches with the same state are merged.
     """
     edges: list[tuple[int, bool, tuple[int, int]]] = []
     for batches in (known, newer):

@@ -1,5 +1,5 @@
-"""The states of share partitions as their users see them: leaders of partitions, and group coordinators. The share
-coordinator of each share partition may be on any node."""
+"""The states of share partitions, as used by leaders of partitions and by group coordinators. The share coordinator of
+each share partition may be on any node."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kraft.coordinator.share.share_state import SharePartitionKey, StateBatch
 
 
 class ReadState(NamedTuple):
-    """What the share coordinator has of a share partition. `start_offset` is -1 until a leader has chosen it."""
+    """The state of a share partition in the share coordinator. `start_offset` is -1 until a leader has chosen it."""
 
     state_epoch: int
     start_offset: int
@@ -18,8 +18,8 @@ class ReadState(NamedTuple):
 
 
 class StateSummary(NamedTuple):
-    """Where a share partition is. `start_offset` is -1 without a state, or until a leader has chosen it.
-    `delivery_complete_count` is the number of records from there on that are settled, -1 if not known."""
+    """The progress of a group in a share partition. `start_offset` is -1 without a state, or until a leader has chosen
+    it. `delivery_complete_count` is the number of settled records from the start offset on; -1 if unknown."""
 
     state_epoch: int
     leader_epoch: int
@@ -54,7 +54,7 @@ class ShareStates(DeliveryStates, Protocol):
         of the earlier state."""
 
     async def read_summary(self, key: SharePartitionKey) -> StateSummary:
-        """Read where the share partition is."""
+        """Read the progress of the share partition."""
 
     async def delete(self, key: SharePartitionKey) -> None:
         """Delete the state, if there is one."""

@@ -1,4 +1,4 @@
-"""What ShareFetch and ShareAcknowledge have in common: the checks of a request, and acknowledgements."""
+"""The common part of ShareFetch and ShareAcknowledge: the checks of a request, and acknowledgements."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ ACKNOWLEDGED_AT_ONCE_MAX: Final = 20_000
 
 
 def check_request(request: Any, context: RequestContext, broker: BrokerServices) -> None:
-    """Check a request without its partitions. Raises ApiError UNSUPPORTED_VERSION while share groups are off,
-    INVALID_REQUEST, GROUP_AUTHORIZATION_FAILED."""
+    """Check the fields of a request outside of its partitions. Raises ApiError UNSUPPORTED_VERSION while share groups
+    are disabled, INVALID_REQUEST, GROUP_AUTHORIZATION_FAILED."""
     if not broker.serves_share_groups:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "Share groups are off (feature share.version).")
     if request.group_id is None:
@@ -69,8 +69,8 @@ async def acknowledge(
     context: RequestContext,
     broker: BrokerServices,
 ) -> dict[Place, Exception | None]:
-    """Settle what the request acknowledges. Returns the result of each partition, once it is durable: None, or why it
-    failed."""
+    """Apply the acknowledgements of the request. Returns the result of each partition once it is durable: None, or the
+    error."""
     results: dict[Place, Exception | None] = {}
 
     async def settle(place: Place) -> None:
@@ -89,7 +89,8 @@ async def acknowledge(
 
 
 def _check(acknowledgements: Sequence[Acknowledgement], request: Any) -> None:
-    """Raises ApiError INVALID_REQUEST for too many, and for renewals in a request that says it has none (KIP-1222)."""
+    """Raises ApiError INVALID_REQUEST for too many acknowledgements, and for renewals in a request that is not declared
+    as a renewal (KIP-1222)."""
     if sum(1 + len(each.types) for each in acknowledgements) > ACKNOWLEDGED_AT_ONCE_MAX:
         raise ApiError(
             ErrorCode.INVALID_REQUEST,

@@ -1,4 +1,4 @@
-"""The leaders that responses name to members of share groups that asked another broker (KIP-951)."""
+"""The current leaders in responses to members of share groups that sent a request to another broker (KIP-951)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ NO_LEADER = (-1, -1)
 
 
 def current_leader(place: Place, broker: BrokerServices) -> tuple[int, int]:
-    """The id and the epoch of the partition's leader; NO_LEADER if this broker knows of none."""
+    """The id and the epoch of the partition's leader; NO_LEADER if this broker knows none."""
     registration = broker.metadata.image.topics.partition(*place)
     return NO_LEADER if registration is None else (registration.leader, registration.leader_epoch)
 
 
 def endpoints_of(leaders: Collection[int], context: RequestContext, broker: BrokerServices) -> list[Any]:
-    """The brokers among `leaders` as clients of this listener reach them."""
+    """The brokers among `leaders`, with their addresses for clients of this listener."""
     if not leaders:
         return []
     return [node for node in broker.metadata.live_brokers(context.peer.listener) if node.id in leaders]

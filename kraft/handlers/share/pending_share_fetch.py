@@ -32,8 +32,7 @@ READ_BYTES_MAX: Final = 1 << 20
 
 
 class SharedRecords(NamedTuple):
-    """What a member gets of one partition: record batches, and which of their records it holds; or why it gets
-    none."""
+    """The result of one partition: record batches and the ranges that the member has acquired, or an error."""
 
     place: Place
     records: bytes = b""
@@ -54,7 +53,7 @@ class PendingShareFetch:
         self._bytes_max = min(request.max_bytes, broker.fetch_bytes_max)
 
     async def serve(self) -> list[SharedRecords]:
-        """Return the partitions with records or errors, once there is one, or the request's time is up."""
+        """Return the partitions with records or errors. Waits until there is one, up to the request's time."""
         request, clock = self._request, self._broker.world.clock
         if not self._places or request.max_records <= 0 or self._bytes_max <= 0:
             return []
@@ -85,7 +84,7 @@ class PendingShareFetch:
     def _open(
         self, place: Place, waiter: FetchWaiter, opened: list[HostedSharePartition], failed: list[SharedRecords]
     ) -> None:
-        """Open the share partition, and have what happens there wake the waiter."""
+        """Open the share partition, and wake the waiting request when it changes."""
         try:
             check_topic(place, self._context, self._broker)
             hosted = self._shares.open(self._request.group_id, place)
@@ -124,7 +123,7 @@ class PendingShareFetch:
         return False
 
     def _ready(self, hosted: HostedSharePartition) -> LedSharePartition | None:
-        """The share partition, if it is loaded and may give out records."""
+        """The share partition if it is loaded and records may be acquired from it."""
         led = hosted.led
         if led is None or not hosted.is_loaded or led.ended is not None:
             return None
@@ -136,7 +135,7 @@ class PendingShareFetch:
         return led
 
     async def _acquire(self, opened: Sequence[HostedSharePartition]) -> list[SharedRecords]:
-        """Acquire records, partition by partition, up to the request's records and bytes."""
+        """Acquire records, partition by partition, up to the request's limits of records and bytes."""
         found: list[SharedRecords] = []
         records_left, bytes_left = self._request.max_records, self._bytes_max
         turn = Turn(PARTITIONS_A_TURN)

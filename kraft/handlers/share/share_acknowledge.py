@@ -1,4 +1,4 @@
-"""ShareAcknowledge (KIP-932, KIP-1222): a member of a share group settles records, or renews its locks on them."""
+"""ShareAcknowledge (KIP-932, KIP-1222): a member of a share group acknowledges records, or renews its locks on them."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ API = Handler(ApiKey.SHARE_ACKNOWLEDGE, between(1, 2), permission=ASKS_INSIDE)
 async def share_acknowledge(
     request: ShareAcknowledgeRequest, context: RequestContext, broker: BrokerServices
 ) -> ShareAcknowledgeResponse:
-    """Serve a ShareAcknowledge. Each partition has a result of its own. The last request of a session releases what the
-    member still holds."""
+    """Serve a ShareAcknowledge. Each partition has its own result. The last request of a session releases the records
+    that the member still holds."""
     check_request(request, context, broker)
     key = SessionKey(request.group_id or "", request.member_id or "")
     broker.shares.sessions.acknowledge(key, request.share_session_epoch)

@@ -1,6 +1,6 @@
 """ShareFetch (KIP-932, KIP-1206, KIP-1222): a member of a share group acquires records, and acknowledges earlier ones.
 
-Acknowledgements are decided before records are acquired. The response waits for both.
+Acknowledgements are applied before records are acquired. The response waits for both.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _check_renewal(request: ShareFetchRequest) -> None:
 async def _session(
     request: ShareFetchRequest, key: SessionKey, context: RequestContext, broker: BrokerServices, *, acknowledges: bool
 ) -> ShareSession | None:
-    """The session, begun or continued; None for its last request. Raises ApiError."""
+    """The session, created or continued; None for its last request. Raises ApiError."""
     peer, shares = context.peer, broker.shares
     try:
         session = shares.sessions.fetch(
@@ -161,7 +161,8 @@ def _response(
 
 
 def _throttle_ms(size: int, context: RequestContext, broker: BrokerServices) -> int:
-    """The throttle time of the client for records of this size. They are acquired already, so it gets them now."""
+    """The throttle time of the client for records of this size. The records are in this response in any case, because
+    they are already acquired."""
     if not broker.quotas.limits_consumers:
         return 0
     seconds, _ = broker.quotas.fetched(user_of(context), context.client_id or "", size)

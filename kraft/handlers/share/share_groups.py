@@ -109,7 +109,7 @@ async def describe(
 
 
 def _topics_of(group: DescribedGroup) -> list[str]:
-    """The sorted names of the topics that members subscribe to or have."""
+    """The sorted names of the topics that members subscribe to or are assigned."""
     return sorted(
         {name for member in group.members for name in member.subscribed_topic_names}
         | {topic.topic_name for member in group.members for topic in member.assignment.topic_partitions}
@@ -134,8 +134,8 @@ DESCRIBE_OFFSETS = Handler(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, between(0, 1), p
 async def describe_offsets(
     request: DescribeShareGroupOffsetsRequest, context: RequestContext, broker: BrokerServices
 ) -> offsets.DescribeShareGroupOffsetsResponse:
-    """Describe the offsets of groups, with Describe on each group and topic. Of a whole group, topics that the caller
-    may not describe are left out."""
+    """Describe the offsets of groups. Requires Describe on each group and topic. If all topics of a group are
+    requested, topics that the caller may not describe are left out."""
     require_share_groups(broker)
     access = access_of(context, broker)
     response = offsets.DescribeShareGroupOffsetsResponse()
@@ -201,7 +201,7 @@ ALTER_OFFSETS = Handler(ApiKey.ALTER_SHARE_GROUP_OFFSETS, between(0, 0), permiss
 async def alter_offsets(
     request: AlterShareGroupOffsetsRequest, context: RequestContext, broker: BrokerServices
 ) -> altered.AlterShareGroupOffsetsResponse:
-    """Alter the offsets of a group, with Read on the group and on each topic."""
+    """Alter the offsets of a group. Requires Read on the group and on each topic."""
     require_share_groups(broker)
     access = _may(Operation.READ, request.group_id, context, broker)
     refused = _without_right(request, Operation.READ, access)
@@ -228,7 +228,7 @@ DELETE_OFFSETS = Handler(ApiKey.DELETE_SHARE_GROUP_OFFSETS, between(0, 0), permi
 async def delete_offsets(
     request: DeleteShareGroupOffsetsRequest, context: RequestContext, broker: BrokerServices
 ) -> deleted.DeleteShareGroupOffsetsResponse:
-    """Delete the offsets of a group, with Delete on the group and Read on each topic."""
+    """Delete the offsets of a group. Requires Delete on the group and Read on each topic."""
     require_share_groups(broker)
     access = _may(Operation.DELETE, request.group_id, context, broker)
     refused = _without_right(request, Operation.READ, access)
@@ -243,7 +243,8 @@ async def delete_offsets(
 
 
 def _may(operation: int, group_id: str, context: RequestContext, broker: BrokerServices) -> Access | None:
-    """Check the operation on the group. Returns what the caller may do. Raises ApiError GROUP_AUTHORIZATION_FAILED."""
+    """Check the operation on the group. Returns the caller's permissions. Raises ApiError
+    GROUP_AUTHORIZATION_FAILED."""
     access = access_of(context, broker)
     if access is not None and not access.allows(operation, ResourceKind.GROUP, group_id):
         raise ApiError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
@@ -251,7 +252,7 @@ def _may(operation: int, group_id: str, context: RequestContext, broker: BrokerS
 
 
 def _without_right(request: Any, operation: int, access: Access | None) -> list[Any]:
-    """Take the topics out of the request on which the operation is not allowed, and return them."""
+    """Remove the topics from the request on which the caller may not perform the operation, and return them."""
     if access is None:
         return []
     refused = [topic for topic in request.topics if not access.allows(operation, ResourceKind.TOPIC, topic.topic_name)]

@@ -77,7 +77,7 @@ async def read_state_summary(
 
 
 def require_share_groups(broker: BrokerServices) -> None:
-    """Raises ApiError UNSUPPORTED_VERSION while share groups are off."""
+    """Raises ApiError UNSUPPORTED_VERSION while share groups are disabled."""
     if not broker.serves_share_groups:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "Share groups are off (feature share.version).")
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 
 class BrokerShares:
-    """`coordinator` keeps share states, `states` asks the coordinators of all brokers, `partitions` serves members.
-    `services` are those of this broker, available once it runs."""
+    """`coordinator` stores share states, `states` sends requests to the coordinators of all brokers, `partitions`
+    serves members. `services` are those of this broker, available once it runs."""
 
     def __init__(
         self,

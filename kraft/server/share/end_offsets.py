@@ -1,4 +1,4 @@
-"""The high watermarks of partitions anywhere in the cluster, for the lag of share groups (KIP-1226)."""
+"""The high watermarks of partitions of all brokers, for the lag of share groups (KIP-1226)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class EndOffsets:
         self._channel = channel
 
     async def __call__(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Return the high watermarks of the partitions whose leaders answer."""
+        """Return the high watermarks of the partitions. Partitions whose leader does not respond are left out."""
         found: dict[TopicPartition, int] = {}
         by_leader: dict[int, list[TopicPartition]] = {}
         for place in sorted(partitions):

@@ -1,11 +1,11 @@
-"""Reads and writes the states of share partitions at their share coordinators: implements
+"""Reads and writes the states of share partitions at their share coordinators. Implements
 `kraft.coordinator.share.share_states.ShareStates`.
 
 The coordinator of a share partition is the leader of a partition of `__share_group_state`. If that is this node, the
-coordinator is called; else a request is sent. Of one API and group, one request to a broker is in flight at a time;
-operations that arrive meanwhile are batched into the next one.
+coordinator is called; else a request is sent. One request for each API and group is in flight to each broker.
+Operations that arrive meanwhile are batched into the next one.
 
-Passing errors are retried with growing pauses, until the patience of the operation ends.
+Transient errors are retried with growing pauses, until the time of the operation is over.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""DeleteGroups: share groups each by themselves, since their states are deleted first; all others in portions of one
-shard."""
+"""DeleteGroups. A share group is deleted by itself, because its share states are deleted first. All other groups of a
+shard are deleted together, a limited number in one operation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def delete_requested_groups(
     partition_for: Callable[[str], int],
     shares: ShareGroupService,
 ) -> DeleteGroupsResponse:
-    """Delete the groups of the request. Each has a result of its own."""
+    """Delete the groups of the request. Each has its own result."""
     by_partition: dict[int, list[str]] = {}
     results: list[DeletableGroupResult] = []
     turn = Turn(GROUPS_A_TURN)

@@ -1,7 +1,7 @@
 """The APIs that only share groups have (KIP-932), over the shards of the group coordinator.
 
-Like `group_coordinator.py` it finds the shard, makes the checks that need no group, and puts errors into responses.
-Where the states of share partitions change, it asks the share coordinators. Callers are already authorized.
+Like `group_coordinator.py` it finds the shard, makes the checks that need no group, and puts errors into responses. It
+sends changes of share states to the share coordinators. Callers are already authorized.
 """
 
 from __future__ import annotations
@@ -107,7 +107,8 @@ class ShareGroupService:
         return response
 
     def perform(self, partition: int, effect: InitializeStates) -> None:
-        """Begin the states that a heartbeat asks for. What fails is asked for again by a later heartbeat."""
+        """Create the states that a heartbeat requests. If that fails for a state, a later heartbeat requests it
+        again."""
         if self._nursery is not None:
             self._nursery.start_soon(self._initialize, partition, effect)
 
@@ -133,7 +134,7 @@ class ShareGroupService:
     async def _ask_each(
         self, group_id: str, places: Places, ask: Callable[[SharePartitionKey], Awaitable[None]]
     ) -> dict[bytes, dict[int, ApiError]]:
-        """Ask the share coordinators about each partition. Returns the refusals."""
+        """Send a request for each partition to its share coordinator. Returns the errors."""
         failed: dict[bytes, dict[int, ApiError]] = {}
         keys = [
             SharePartitionKey(group_id, topic_id, index)
@@ -178,7 +179,7 @@ class ShareGroupService:
         return self._runtime.read(self._partition_for(group_id), lambda state: _share_group(state, group_id))
 
     def has(self, group_id: str) -> bool:
-        """Whether there is a share group of this id here."""
+        """Whether this coordinator has a share group with this id."""
         try:
             return self._runtime.read(self._partition_for(group_id), lambda state: group_id in state.share_groups)
         except ApiError:
@@ -189,8 +190,8 @@ class ShareGroupService:
     async def describe_offsets(
         self, wanted: DescribeShareGroupOffsetsRequestGroup
     ) -> DescribeShareGroupOffsetsResponseGroup:
-        """Return the start offset and the lag (KIP-1226) of the partitions, or of all that have a state if topics is
-        null."""
+        """Return the start offset and the lag (KIP-1226) of the partitions. If topics is null, of all partitions with a
+        state."""
         described = DescribeShareGroupOffsetsResponseGroup(group_id=wanted.group_id)
         unknown: list[DescribeShareGroupOffsetsResponseTopic] = []
         places: dict[bytes, list[int]] = {}
@@ -256,7 +257,7 @@ class ShareGroupService:
         ]
 
     async def alter_offsets(self, request: AlterShareGroupOffsetsRequest) -> AlterShareGroupOffsetsResponse:
-        """Begin new states at the offsets of the request. The group must have no members."""
+        """Create new states at the offsets of the request. The group must have no members."""
         response = AlterShareGroupOffsetsResponse()
         starts: dict[tuple[bytes, int], tuple[int, AlterShareGroupOffsetsResponsePartition]] = {}
         topics: dict[bytes, StatePartitions] = {}
@@ -352,7 +353,7 @@ class ShareGroupService:
     async def _delete_states(
         self, group_id: str, topic_ids: Collection[bytes] | None
     ) -> tuple[Places, dict[bytes, ApiError]]:
-        """Delete the states of the topics, or of all. Returns the partitions that had one, and refusals by topic.
+        """Delete the states of the topics, or of all topics. Returns the partitions that had one, and errors by topic.
         Raises ApiError."""
         partition = self._partition_for(group_id)
         found: Places = await self._runtime.write(

@@ -1,7 +1,7 @@
-"""ShareGroupHeartbeat (version 1, KIP-932): join, stay and leave, and learn the assignment.
+"""ShareGroupHeartbeat (version 1, KIP-932): join, stay and leave, and receive the assignment.
 
-Only partitions whose share state is initialized are assigned. A heartbeat that finds subscribed partitions without a
-state asks for it (`InitializeStates`); once they are there, the next heartbeat computes a new target.
+Only partitions with a share state are assigned. A heartbeat that finds subscribed partitions without a state requests
+it (`InitializeStates`). The first heartbeat after the states exist computes a new target.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ INITIALIZING_INTERVAL_MS: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class InitializeStates:
-    """An effect: have the share coordinator begin states for the partitions, and pass them to `states_initialized`."""
+    """An effect: the share coordinator creates states for the partitions; then pass them to `states_initialized`."""
 
     group_id: str
     state_epoch: int
@@ -82,7 +82,8 @@ def share_heartbeat(draft: GroupDraft, request: Request, caller: Caller) -> Resp
 
 
 def _interval_ms(draft: GroupDraft, group_id: str) -> int:
-    """When the member shall send the next heartbeat: soon, while partitions are being initialized that it may get."""
+    """The interval until the member's next heartbeat. It is short while partitions that the member may get are being
+    initialized."""
     interval_ms = draft.config.group_share_heartbeat_interval_ms
     return (
         min(interval_ms, INITIALIZING_INTERVAL_MS) if draft.require_share_group(group_id).initializing else interval_ms
@@ -103,7 +104,7 @@ def expire_session(draft: GroupDraft, group_id: str, member_id: str) -> None:
 
 
 def states_initialized(draft: GroupDraft, group_id: str, topics: Sequence[tuple[bytes, StatePartitions]]) -> None:
-    """Note that partitions have a share state now. Nothing happens if the group is gone."""
+    """Record that the partitions have a share state. Does nothing if the group no longer exists."""
     group = draft.share_group(group_id)
     if group is None:
         return
@@ -130,7 +131,7 @@ def _known_group(draft: GroupDraft, group_id: str) -> ShareGroup:
 
 
 def _group_for(draft: GroupDraft, request: Request) -> ShareGroup:
-    """Return the group, created for its first member. A classic group without members makes way."""
+    """Return the group, created for its first member. It replaces a classic group without members."""
     group = draft.share_group(request.group_id)
     if group is None:
         classic = draft.group(request.group_id)
@@ -199,7 +200,8 @@ def _bump_epoch(draft: GroupDraft, group: ShareGroup) -> ShareGroup:
 
 
 def _target_lags(group: ShareGroup) -> bool:
-    """Whether partitions that are initialized since are in nobody's target, though their topic is subscribed to."""
+    """Whether a subscribed partition with a share state is in no member's target, because it was initialized after the
+    last assignment."""
     if not group.members:
         return False
     assigned: dict[bytes, set[int]] = {}
@@ -234,7 +236,7 @@ def _assign(draft: GroupDraft, group: ShareGroup) -> ShareGroup:
 
 
 def _reconcile(draft: GroupDraft, group: ShareGroup, member: ShareMember, *, subscription_changed: bool) -> ShareMember:
-    """Give the member its target: members share partitions, so none waits for another."""
+    """Move the member to its target. Members share partitions, so none waits for another."""
     epoch = group.assignment_epoch
     if epoch == member.member_epoch and not subscription_changed:
         return member
@@ -251,7 +253,7 @@ def _reconcile(draft: GroupDraft, group: ShareGroup, member: ShareMember, *, sub
 
 
 def _request_states(draft: GroupDraft, group: ShareGroup) -> None:
-    """Ask for the share states of subscribed partitions that have none."""
+    """Request share states for subscribed partitions that have none."""
     missing: dict[bytes, StatePartitions] = {}
     for name in sorted(group.subscribed_topics()):
         topic_id = draft.topics.topic_id(name)

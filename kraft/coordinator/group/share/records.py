@@ -1,4 +1,4 @@
-"""The records of a share group, as Kafka 4.4 writes them, and what each makes of the group."""
+"""The records of a share group, as Kafka 4.4 writes them, and the effect of each on the group."""
 
 from __future__ import annotations
 
@@ -134,8 +134,8 @@ def _infos(topics: Map[bytes, StatePartitions]) -> list[TopicPartitionsInfo]:
 
 
 def replay(group: ShareGroup | None, group_id: str, record: ShareRecord, wall_ms: int = 0) -> ShareGroup | None:
-    """Return the group after the record; None once it is removed. A record of a group that does not exist creates it,
-    unless it is a tombstone. Partitions that are being initialized are so since `wall_ms`."""
+    """Return the group after the record; None once it is removed. A record other than a tombstone creates a missing
+    group. `wall_ms` is the start time of partitions whose initialization begins with it."""
     if record.value is None:
         if group is None or isinstance(record.key, ShareGroupMetadataKey):
             return None

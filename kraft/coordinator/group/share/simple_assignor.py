@@ -23,7 +23,7 @@ def assign(
     target_of: Callable[[str], Partitions],
 ) -> dict[str, Partitions]:
     """Return the target of each member of `subscriptions` (member id: topic ids). `partitions` are those that may be
-    assigned, `target_of` the targets so far."""
+    assigned; `target_of` returns a member's target so far."""
     by_topic: dict[bytes, list[str]] = {}
     for member_id in sorted(subscriptions):
         for topic_id in subscriptions[member_id]:  # unordered: each topic's members are listed in order
@@ -53,7 +53,7 @@ def assign(
 def _divided(
     members: Sequence[str], places: Sequence[Place], held: Mapping[str, Sequence[Place]]
 ) -> dict[str, list[Place]]:
-    """Each partition goes to one member, in numbers that differ by one at most."""
+    """Assign each partition to one member. The members' numbers of partitions differ by at most one."""
     least, more = divmod(len(places), len(members))
     taken: dict[str, list[Place]] = {member_id: [] for member_id in members}
     free = dict.fromkeys(places)
@@ -77,7 +77,7 @@ def _divided(
 def _shared(
     members: Sequence[str], places: Sequence[Place], held: Mapping[str, Sequence[Place]]
 ) -> dict[str, list[Place]]:
-    """Each member has one partition, and partitions have members in numbers that differ by one at most."""
+    """Assign one partition to each member. The partitions' numbers of members differ by at most one."""
     least, more = divmod(len(members), len(places))
     counts = dict.fromkeys(places, 0)
     taken: dict[str, list[Place]] = {}

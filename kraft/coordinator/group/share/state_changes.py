@@ -1,7 +1,8 @@
-"""Changes of which partitions of a share group have a share state: offsets altered or deleted, groups and topics
-deleted. Each has two operations: one before the share coordinators are asked, and one after they have answered.
+"""Changes of the share states of a share group: altered or deleted offsets, deleted groups and deleted topics. Each
+change has two operations: one before the requests to the share coordinators, and one after their responses.
 
-All refuse a group with members, except for deleted topics: its members would go on from the old state.
+All are rejected for a group with members, because its members would continue from the old state. Deleted topics are the
+exception.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ T = TypeVar("T")
 
 
 def begin_alter(draft: GroupDraft, group_id: str, topics: Mapping[bytes, StatePartitions]) -> int:
-    """Note that the partitions get new states, and return the epoch of those. A group that does not exist is created.
-    Raises ApiError NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND for a group of another kind.
+    """Record that the partitions get new states, and return the state epoch of these. A missing group is created.
+    Raises ApiError NON_EMPTY_GROUP, or GROUP_ID_NOT_FOUND for a group of another type.
 
-    The epoch rises each time, so that the leaders of partitions cannot go on with the state before.
+    The state epoch rises each time. This fences the leaders of partitions that have the previous state.
     """
     group = draft.share_group(group_id)
     if group is None:
@@ -47,8 +48,8 @@ def begin_alter(draft: GroupDraft, group_id: str, topics: Mapping[bytes, StatePa
 def begin_delete(
     draft: GroupDraft, group_id: str, topic_ids: Collection[bytes] | None = None
 ) -> dict[bytes, frozenset[int]]:
-    """Note that the states of these topics, or of all, are being deleted. Returns their partitions. Raises ApiError
-    NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND."""
+    """Record that the states of these topics, or of all topics, are being deleted. Returns their partitions. Raises
+    ApiError NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND."""
     group = _require_group(draft, group_id)
     _require_empty(group)
     found: dict[bytes, frozenset[int]] = {}
@@ -71,7 +72,7 @@ def begin_delete(
 
 
 def states_deleted(draft: GroupDraft, group_id: str, topic_ids: Collection[bytes]) -> None:
-    """Note that the states of these topics are gone. Nothing happens if the group is."""
+    """Record that the states of these topics are deleted. Does nothing if the group no longer exists."""
     group = draft.share_group(group_id)
     if group is None:
         return
@@ -84,14 +85,15 @@ def states_deleted(draft: GroupDraft, group_id: str, topic_ids: Collection[bytes
 
 
 def delete_group(draft: GroupDraft, group_id: str) -> None:
-    """Delete a group whose states are gone. Raises ApiError NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND."""
+    """Delete a group whose states are deleted. Raises ApiError NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND."""
     group = _require_group(draft, group_id)
     _require_empty(group)
     draft.delete_share_group(group_id)
 
 
 def forgetting(topic_ids: Collection[bytes], state: GroupShardState) -> Iterator[Operation]:
-    """The sweep that forgets the states of deleted topics; the share coordinators delete them by themselves."""
+    """The sweep that removes the states of deleted topics from groups. The share coordinators delete the states
+    themselves."""
     gone = frozenset(topic_ids)
     for group_id in sorted(state.share_groups):
         group = state.share_groups[group_id]
