@@ -86,8 +86,8 @@ def throttle(context: RequestContext, quota: str, seconds: float) -> Throttle:
 def wait_ms(
     context: RequestContext, quotas: ClientQuotas, seconds: float = 0.0, quota: str = REQUEST_PERCENTAGE
 ) -> int:
-    """The throttle time (ms) of a request's client: `seconds` for its use of `quota`, or longer for its time on the
-    event loop. At most WAIT_MS_MAX. A wait is reported."""
+    """Return the throttle time (ms) of a request's client, at most WAIT_MS_MAX. It is the longer of `seconds`, for its
+    use of `quota`, and the time for its use of the event loop. A throttle time above 0 is reported."""
     meter = context.meter
     if meter is not None and not meter.is_exempt:
         owed = quotas.use_time(user_of(context), context.client_id or "", meter.seconds)

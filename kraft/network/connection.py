@@ -312,7 +312,7 @@ class Connection:
         drained.set()
 
     async def _send(self, reply: Reply) -> None:
-        """What is sent in one go costs no more than that; a peer that does not take it is idle until it does."""
+        """Send the response. While the peer does not accept it, the connection counts as idle."""
         if reply.parts:
             self.last_active = self._server.clock.now()
             self.sending = True

@@ -1,9 +1,9 @@
-"""Chunks of a byte stream to request frames (int32 size, then that many bytes). Pure: never heard of a socket.
+"""Assembles request frames (int32 size, then that many bytes) from chunks of a byte stream. Pure.
 
-The common case is one small frame that fills one chunk exactly: it is handed out in place, as a view of the
-receiver's scratch buffer. Everything else is copied once into a buffer of the frame's own, into which the rest is
-then received directly. What a large frame may hold of its buffer grows as its bytes arrive, so a peer that announces
-much and sends little costs little.
+The common case is one small frame that fills one chunk exactly. It is returned as a view of the receiver's scratch
+buffer, without a copy. Any other frame is copied once into its own buffer, and the rest of it is received directly into
+that buffer. The memory that a large frame uses grows as its bytes arrive. So a peer that announces a large frame and
+sends little costs little memory.
 """
 
 from __future__ import annotations

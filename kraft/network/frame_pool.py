@@ -1,5 +1,5 @@
-"""Buffers for large frames: reserved whole, with memory used only as bytes arrive. So a peer that announces much and
-sends little costs little, and a buffer never moves."""
+"""Buffers for large frames. A buffer's whole address range is reserved first, so it never moves. Its memory is used
+only as bytes arrive, so a peer that announces a large frame and sends little costs little memory."""
 
 from __future__ import annotations
 
@@ -42,9 +42,10 @@ class FramePool:
         self.bytes_out += count
 
     def step(self) -> int:
-        """The bytes a new frame may hold at first, beyond those received.
+        """The bytes that a new frame may hold at first, beyond those received.
 
-        Large while few bytes are held, then small: many peers that announce much and send little must not add up.
+        It is large while frames hold few bytes in total, and small afterwards. This limits the memory of many peers
+        that announce large frames and send little.
         """
         return GROWTH_STEP_BYTES if self.bytes_out < GENEROUS_BYTES else SMALL_STEP_BYTES
 

@@ -164,10 +164,14 @@ class Peer:
 class Dispatcher(Protocol):
     """Carries out one request.
 
-    `dispatch` gets a frame (without its size prefix) that is valid only until it returns: what must last longer is
-    copied. A `Reply` means finished; an awaitable of one means that the request's first stage is over (for Produce:
-    appended) and that its answer waits; a `Staged` one that not even the first stage is over, until which parts of
-    the frame of SCRATCH_BYTES or more stay valid. Raises ProtocolError to have the connection closed.
+    `dispatch` gets a frame (without its size prefix) that is valid only until the call returns, so it copies what it
+    needs later. The result says how far the request is:
+
+    - `Reply`: the request is finished.
+    - An awaitable of a `Reply`: the first stage is over (for Produce: appended), and the response waits.
+    - `Staged`: the first stage is not over. Until it is, parts of the frame of SCRATCH_BYTES or more stay valid.
+
+    Raises ProtocolError if the connection must be closed.
     """
 
     def dispatch(self, peer: Peer, frame: memoryview) -> Reply | Awaitable[Reply]: ...

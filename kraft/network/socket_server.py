@@ -246,11 +246,11 @@ class SocketServer:
                     connection.close()
 
     async def wait_for_room(self, connection: Connection) -> None:
-        """Hold a large frame back while too many request bytes are held (queued.max.request.bytes).
+        """Delay a large frame while all frames together hold too many bytes (queued.max.request.bytes).
 
-        One connection at a time goes on regardless, so frames in the making never block each other. Of the frames in
-        the making the slowest give way, if they hardly move: a peer that announces much and stops must not keep
-        others out.
+        One connection at a time is exempt, so incomplete frames never block each other. If there is no progress, the
+        connections with the slowest incomplete frames are closed. So a peer that announces a large frame and then stops
+        sending does not block others.
         """
         self._held_back.add(connection)
         try:

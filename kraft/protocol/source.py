@@ -108,8 +108,8 @@ class Source:
         return f"{stem}{self._variables}"
 
     def constant(self, stem: str, identity: str, value: Any) -> str:
-        """Return a name for `value` in the compiled text. `stem` and `identity` together identify the value, so that
-        equal values share a name."""
+        """Return the name of a constant for `value` in the generated code. `stem` and `identity` together identify the
+        value, so that equal values share a name."""
         name = self._constants.get((stem, identity))
         if name is None:
             name = self._constants[stem, identity] = f"{stem}_{len(self._constants)}"
@@ -117,7 +117,7 @@ class Source:
         return name
 
     def class_name(self, cls: type[Struct]) -> str:
-        """Return a name for the class in the compiled text."""
+        """Return the name of the constant that holds the class in the generated code."""
         return self.constant("class", cls.__name__, cls)
 
     def text(self) -> str:

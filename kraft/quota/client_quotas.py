@@ -217,8 +217,8 @@ class ConnectionQuota:
         self._rates: _Kept[str, WindowedRate] = _Kept(lambda: WindowedRate(samples, window_seconds))
 
     def delay(self, listener: str, limits: ConnectionLimits) -> float:
-        """See `kraft.network.limits.ConnectionPace`. At most one window, as in Kafka. Connections to a protected
-        listener do not count with the others."""
+        """See `kraft.network.limits.ConnectionPace`. The result is at most one window, as in Kafka. A connection to a
+        protected listener counts only against the limit of that listener."""
         own = self._by_listener.get(listener)
         if own is None:
             own = self._by_listener[listener] = WindowedRate(self._samples, self._window_seconds)

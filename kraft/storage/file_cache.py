@@ -1,9 +1,9 @@
-"""Open files under a bound: one least-recently-used cache for all logs of a node.
+"""A least-recently-used cache of open files, with a limit, for all logs of a node.
 
-A partition holds names, not descriptors, so that thousands of idle ones cost none. `get` and `make` open on demand;
-what has not been used for longest is dropped when the bound is passed. A dropped file closes when nobody refers to
-its `OpenFile` any more: a Fetch that is still being sent, or a write that is still in a thread, keeps its own
-reference and is never cut off.
+A partition keeps file names, not descriptors, so idle partitions need no open files. `get` and `make` open a file when
+it is needed. Beyond the limit, the least recently used file is dropped. A dropped file closes when the last reference
+to its `OpenFile` is released. A Fetch that is being sent and a write that runs in a thread keep a reference, so their
+file stays open.
 """
 
 from __future__ import annotations

@@ -33,16 +33,17 @@ def deletable_segments(
     now_ms: int,
     log_start_only: bool = False,
 ) -> tuple[int, str]:
-    """Return (how many of the oldest segments may be deleted, why). Never beyond the high watermark, and never an empty
-    active segment.
+    """Return (how many of the oldest segments may be deleted, why). Never deletes beyond the high watermark, and never
+    an empty active segment.
 
-    A tiered log loses only segments before its log start; the rest follows the remote tier's retention. Its oldest data
-    may exist in the remote tier alone. If copying is switched off and the remote tier is empty, the log is treated as a
-    normal one.
+    A tiered log loses only segments before its log start; the retention of the remote tier deletes the others there.
+    Its oldest data may exist in the remote tier alone. If copying is disabled and the remote tier is empty, the log is
+    treated as one without tiers.
 
-    A topic that only compacts loses what lies before its log start; one that deletes also what is too old or too
-    much. Time counts by a segment's largest timestamp (the file's time when it has none), so that one timestamp in
-    the future pins its segment and all that follow. `log_start_only` leaves out retention by time and size.
+    A topic with cleanup.policy=compact alone loses only segments before its log start. With `delete` it also loses
+    segments beyond the retention time or size. A segment's time is its largest timestamp, or the file's time if it has
+    none. So a timestamp in the future keeps its segment and all later ones. `log_start_only` disables retention by time
+    and size.
     """
     replicated = _replicated(segments, high_watermark, log_end_offset)
     before_start = _before_log_start(replicated, segments, log_start_offset), "log start offset breach"

@@ -87,7 +87,8 @@ def write_profiles(path: Path, profiles: Profiles) -> None:
 
 
 def _text(value: str) -> str:
-    """A text of TOML: as in JSON, but that nothing is escaped in pairs, and DEL is."""
+    """Return a TOML string. Its escapes are those of JSON, except that TOML has no surrogate pairs and requires an
+    escape for DEL."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

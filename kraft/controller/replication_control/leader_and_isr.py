@@ -1,8 +1,8 @@
 """Changes of partitions when a broker registers, leaves, or loses a directory.
 
-A broker that leaves is removed from every ISR, and new leaders are elected there. Its registration changes in the last
-record, so that a replay sees the partitions safe first. Unfencing changes the registration first, and then elects the
-broker for leaderless partitions that it can lead.
+A broker that leaves is removed from every ISR, and its partitions get new leaders. The change of its registration is
+the last record, so replay applies it only after all partitions have moved. Unfencing has the opposite order: first the
+registration changes, then the broker is elected for leaderless partitions that it can lead.
 """
 
 from __future__ import annotations

@@ -84,8 +84,8 @@ class TlsKeys:
         return self._current.get((name, False))
 
     def world_towards(self, name: str, login: Login | None = None) -> World:
-        """A world whose connections to other nodes' listeners of that name use TLS if required, and log in by
-        `login`."""
+        """Return a world for connections to other nodes' listeners of that name. These connections use TLS if the
+        listener requires it, and authenticate with `login`."""
         if (name, False) not in self._settings:
             return self._world if login is None else SecuredWorld(self._world, None, login)
         return SecuredWorld(self._world, lambda: self._current[name, False], login)

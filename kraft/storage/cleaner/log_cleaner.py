@@ -1,27 +1,30 @@
-"""Compaction: of a compacted topic's log only the last record of each key is kept (and what later readers need to
-understand the rest). Offsets never change.
+"""Compaction: a compacted topic's log keeps only the last record of each key, and the records that later readers need
+to understand the rest. Offsets never change.
 
-One cleaning of one log: map the keys of its dirty part to their last offsets, then copy the segments up to there, in
-groups, leaving out every record that the map supersedes. A tombstone stays until delete.retention.ms after the first
-cleaning that saw it: that pass writes the horizon into the batch (KIP-534). Aborted data is removed immediately. A
-marker is removed, after a horizon of its own, when no record of its transaction is left. Tombstones and markers also
-stay until every replica has them: a replica without them may still have the records that they end. (Kafka goes by the
-time alone.) The last batch of each active producer and the batch that ends at the high watermark stay even if they are
-empty.
+One cleaning of one log has two passes. The first maps the keys of the dirty part to their last offsets. The second
+copies the segments up to there, in groups, and leaves out every record that the map supersedes:
 
-`SegmentCleaner` computes that from closed segments, in a work process: it writes copies as `.cleaned` and syncs them.
+- A tombstone stays until delete.retention.ms after the first cleaning that saw it. That cleaning writes the time into
+  the batch (KIP-534).
+- Aborted data is removed immediately. A marker is removed when no record of its transaction is left, also after
+  delete.retention.ms.
+- Tombstones and markers also stay until every replica has them, because a replica without them may still have the
+  records that they end. (Kafka considers only the time.)
+- The last batch of each active producer and the batch that ends at the high watermark stay even if they are empty.
+
+`SegmentCleaner` makes the copies of closed segments in a work process: it writes them as `.cleaned` and syncs them.
 This module decides what is cleaned and puts the copies in place. It renames them to `.swap`, then removes the
-originals, then gives the copies their names, with a directory sync after each step. A start after a crash at any
-moment finds the originals whole or the copies whole (`log_loader` step 1). Before the first rename a failure costs
-nothing: the `.cleaned` files are removed. After it every failure takes the log directory offline, since another
-cleaning would rename its copies over what this one left.
+originals, then gives the copies their names, with a directory sync after each step. A start after a crash at any moment
+finds all originals or all copies (`log_loader` step 1). A failure before the first rename is harmless: the `.cleaned`
+files are removed. A failure after it takes the log directory offline, since another cleaning would rename its copies
+over the files of this one.
 
-What cannot be read stays as it is, and the cleaning goes on: a batch whose CRC is right and whose records cannot be
-decoded, or decompress to more than a bound, is copied byte for byte, and a segment with a damaged batch (its CRC is
-wrong, or its length leads nowhere) is not touched. None of their records supersede others.
+Unreadable data stays as it is, and the cleaning continues. A batch with a valid CRC is copied byte for byte if its
+records cannot be decoded, or decompress to more than a limit. A segment with a damaged batch (wrong CRC or impossible
+length) is not changed. None of these records supersede others.
 
-A cleaning is a generator (`world/steps.py`). It raises CleaningAborted when the log was truncated, deleted or retained
-away meanwhile.
+A cleaning is a generator (`world/steps.py`). It raises CleaningAborted if the log was truncated or deleted meanwhile,
+or if retention removed its segments.
 """
 
 from __future__ import annotations

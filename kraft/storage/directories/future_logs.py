@@ -1,13 +1,14 @@
-"""Logs that are on their way to another log directory (KIP-113): what is on disk meanwhile, how the copy takes the
-original's place, and what a crash leaves.
+"""Logs that are being moved to another log directory (KIP-113): the files of a move, the replacement of the original by
+its copy, and recovery after a crash.
 
-A log of which there is a copy is not compacted: else the copy could have records of an aborted transaction, or a value,
-and never see the marker or the tombstone that was behind them.
+A log is not compacted while it is copied. Otherwise the copy could have an old value or the records of an aborted
+transaction, and never receive the tombstone or marker that ends them.
 
-The copy grows in `<topic>-<n>.<32 hex digits>-future`. When it has everything, the original is renamed to `-delete`
-with the same digits, durably, and the copy to `<topic>-<n>`. A start that finds both names of a pair finishes what
-the crash interrupted. A copy without its pair is incomplete: it is loaded as any log is, and goes on from where it
-agrees with the original, by leader epochs; not so in a directory that was away while the original was used.
+The copy is in `<topic>-<n>.<32 hex digits>-future`. When it is complete, the original is durably renamed to `-delete`
+with the same digits, and then the copy to `<topic>-<n>`. If a start finds both names of a pair, it completes these
+renames. A copy without its pair is incomplete. It is loaded as any log is, and copying continues from the offset up to
+which it has the same leader epochs as the original. It is discarded if its directory was offline while the original was
+used.
 """
 
 from __future__ import annotations

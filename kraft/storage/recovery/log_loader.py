@@ -1,18 +1,20 @@
-"""Bringing a partition back from its directory, whatever moment the process or the power left it at.
+"""Loads a partition's log from its directory after a shutdown, a crash or a power loss.
 
-1. Leftovers of interrupted work: `.deleted` and `.cleaned` files go; `.swap` segments are complete replacements, so
-   the segments they cover go and they take their names, unless a `.cleaned` file of the same or a lower offset shows
-   that the swap had not been decided. Where one that is covered is `.deleted` already, it had.
-2. Indexes without a log go. A segment below the recovery point with a missing or impossible index is read and
+1. Files of interrupted work are removed or completed. `.deleted` and `.cleaned` files are removed. A `.swap` segment is
+   a complete replacement: the segments that it covers are removed, and it takes their names. There is one exception: a
+   `.cleaned` file of the same or a lower offset means that the swap was not decided yet, unless one of the covered
+   segments is already `.deleted`.
+2. Indexes without a log are removed. A segment below the recovery point with a missing or impossible index is read and
    indexed again.
-3. After an unclean shutdown every segment from the recovery point on is read, batch by batch with its CRC. At the
-   first bad byte the segment is truncated and all later ones are dropped: every whole batch before it is kept. Where
-   whole batches follow the bad bytes, or these were flushed, and no crash explains that, it is damage: what is dropped
-   is kept aside (`damaged_log`). Producer state, aborted transactions and leader epochs are rebuilt on the way.
-4. Otherwise producer state comes from the newest readable snapshot and the headers of the batches behind it. Without
-   a snapshot the headers of all batches are walked. A small log has none where no batch has a producer id.
+3. After an unclean shutdown every segment from the recovery point on is read, batch by batch with its CRC. At the first
+   bad byte the segment is truncated and all later segments are dropped. It is damage if no crash explains it: whole
+   batches follow the bad bytes, or the bad bytes were flushed. Then a copy of the dropped bytes is kept
+   (`damaged_log`). Producer state, aborted transactions and leader epochs are rebuilt from the batches that are read.
+4. After a clean shutdown producer state is loaded from the newest readable snapshot and the headers of the batches
+   after it. Without a snapshot the headers of all batches are read. A small log without producer ids has no snapshot.
 5. A transaction index that is missing, or that an earlier release may have left incomplete, is completed from the
-   headers of all batches (`transaction_rebuild`). Nothing is taken to be committed because its index is gone.
+   headers of all batches (`transaction_rebuild`). So no aborted record counts as committed because its index is
+   missing.
 """
 
 from __future__ import annotations

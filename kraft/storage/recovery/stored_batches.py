@@ -1,4 +1,4 @@
-"""Finds whole batches with a valid CRC in a file, and tells torn tails from damage.
+"""Finds whole batches with a valid CRC in a file, and distinguishes torn tails from damage.
 
 Invalid bytes at the end of a log are either the remains of batches that were not synced before a crash, or damage to
 written batches. A torn tail is truncated. Damage must not be, because those records may be acknowledged. Whole batches

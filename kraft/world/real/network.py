@@ -176,9 +176,10 @@ class RealStream:
             await trio.lowlevel.checkpoint()
 
     async def send_file(self, file: File, offset: int, count: int, *, only_resident: bool = False) -> int:
-        """Through a buffer that all streams share: on loopback, and wherever the kernel copies anyway, two copies of
-        warm memory cost less than sendfile's walk over pages (ADR 6). A read that could not be sent whole is read
-        again, smaller, when the socket takes more. The read itself tells what is in memory (RWF_NOWAIT)."""
+        """Send through a buffer that all streams share, with two copies in memory. Where the kernel copies anyway, such
+        as on loopback, that is faster than sendfile, which looks up every page (ADR 6). If the socket accepts only part
+        of a read, the rest is read again, in smaller pieces, when the socket is writable. With `only_resident`, the
+        read itself stops at data that is not in memory (RWF_NOWAIT)."""
         if not isinstance(file, RealFile):
             raise TypeError(f"{type(file).__name__} is a file of another world")
         start, end, chunk = offset, offset + count, TURN_BYTES

@@ -209,8 +209,8 @@ class TlsStream(RealStream):
         await super().wait_readable(max(1, expected - RECORD_BYTES - RECORD_OVERHEAD_BYTES_MAX))
 
     def _is_last(self, rest: bytes) -> bool:
-        """A peer says that nothing follows by an alert, before it ends the stream. TLS 1.3 disguises it as data, but it
-        is shorter than any frame."""
+        """Whether the unread bytes are the last ones. A peer sends an alert before it ends the stream. TLS 1.3
+        disguises the alert as data, but it is shorter than any frame."""
         if self._tls.pending():
             return False
         return not rest or rest[0] == ALERT_TYPE or rest[3:] == DISGUISED_ALERT_LENGTH

@@ -1,10 +1,10 @@
-"""The process that a `RealWorker` starts: it computes, and writes and reads what the work says.
+"""The process that a `RealWorker` starts. It computes, and it writes and reads files for the work.
 
-Frames go both ways: a length of four bytes and a pickle. Standard input brings (work, argument), which begins a piece
-of work, and None, which asks for its next result; standard output takes (what, value), where `what` is one of RESULT,
-RAISED and FAILED. ALIVE comes before them, every ALIVE_SECONDS while the work goes on. Nobody but the node that
-started the process has the other ends. When standard input ends, the node is gone or wants no more: the process ends
-at once, at whatever step it is. The kernel sees to that where the process is frozen.
+A frame is a length of four bytes and a pickle. On standard input, (work, argument) starts a piece of work, and None
+requests its next result. On standard output, the process writes (what, value), where `what` is RESULT, RAISED or
+FAILED. Until then it writes ALIVE every ALIVE_SECONDS. Only the node that started the process has the other ends of the
+pipes. When standard input ends, the node has died or has cancelled the work: the process exits immediately, in the
+middle of any step. If the process is frozen, the kernel kills it when the node dies.
 """
 
 from __future__ import annotations

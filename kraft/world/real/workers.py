@@ -1,13 +1,14 @@
-"""Work processes: a Python of their own each, pipes to this one, and the locks of the node's directories.
+"""Work processes. Each runs its own Python interpreter. It has pipes to this process, and shares the locks of the
+node's log directories.
 
-The locks are shared with the process, so a directory stays locked until both are gone: a node that starts after a
-kill -9 waits for the end of work that it knows nothing of.
+A directory stays locked until both processes have ended. So a node that starts after a kill -9 waits until the work of
+the previous node has ended.
 
-The kernel kills the process when the node ends, however that comes about: also one that is frozen, which would keep
-the next start of the node waiting.
+The kernel kills the work process when the node ends for any reason. That includes a frozen work process, which would
+otherwise block the next start of the node.
 
-A process tells every second that it is alive, in between the steps of its work. One that has stopped, hangs or waits
-for a dead disk is silent, and is killed.
+A work process reports every second, between the steps of its work, that it is alive. A process that is stopped, hangs,
+or waits for a failed disk reports nothing, and is killed.
 """
 
 from __future__ import annotations

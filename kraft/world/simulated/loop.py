@@ -95,7 +95,7 @@ def _turns(runner: Any) -> Turns:
 
 
 def _wait(runner: Any, task: Any, message: Any) -> None:
-    """Suspend the task as the message that it yielded says."""
+    """Suspend the task. `message` is the value that the task yielded to trio."""
     task._schedule_points += 1
     if type(message) is WaitTaskRescheduled:
         task._cancel_points += 1

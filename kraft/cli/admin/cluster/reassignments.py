@@ -107,8 +107,8 @@ def _throttle_document(throttle: Throttle | None) -> dict[str, Any] | None:
 
 
 async def _progress(cluster: Cluster, under_way: Sequence[Move], throttle: Throttle | None) -> list[dict[str, Any]]:
-    """Each move with the largest lag in records of a replica being added, and the bytes that all of them lack; None if
-    unknown. Also the reasons why a move does not make progress."""
+    """Return one document for each move. It has the largest lag in records of the replicas that are being added, the
+    bytes that these replicas still lack (None if unknown), and the reasons why the move makes no progress."""
     if not under_way:
         return []
     described = {
