@@ -82,7 +82,7 @@ def test_a_continuous_job_stops_cleanly_on_a_signal_and_is_continued(
     assert values(cluster, "ended") == [b"one", b"two"]
 
 
-def test_orc_is_ingested_by_columns_and_other_columns_are_rejected_by_file_name(
+def test_orc_columns_are_ingested_and_a_file_with_another_column_is_rejected(
     cluster: Cluster, kraft: Kraft, spark: SparkSession, tmp_path: Path
 ) -> None:
     files = tmp_path / "rows"
@@ -106,7 +106,7 @@ def put_avro(path: Path, fields: list[dict[str, Any]], rows: list[dict[str, Any]
         fastavro.writer(file, {"type": "record", "name": "Row", "fields": fields}, rows, codec="deflate")
 
 
-def test_avro_rows_are_ingested_once_and_misfits_are_rejected_by_file_name(
+def test_avro_rows_are_ingested_once_and_a_file_with_wrong_types_is_rejected(
     cluster: Cluster, kraft: Kraft, tmp_path: Path
 ) -> None:
     files = tmp_path / "of {a,b} [x]"

@@ -35,7 +35,7 @@ def batch() -> Batch:
     return Batch(summary, tuple(line for outcome, replayed in found for line in summary.add(outcome, replayed)))
 
 
-def test_clusters_keep_their_invariants(batch: Batch) -> None:
+def test_clusters_violate_no_rule(batch: Batch) -> None:
     summary = batch.summary
     print(summary.line())
     assert summary.is_green, "\n".join([*batch.told, *summary.missed_cells(), summary.line()])
@@ -50,13 +50,13 @@ def test_states_marked_as_visited_in_the_committed_table_are_visited(batch: Batc
     assert deserted(known, visits) == []
 
 
-def test_standard_seeds_begin_with_those_that_found_bugs() -> None:
+def test_standard_seeds_start_with_the_seeds_that_found_bugs() -> None:
     seeds = standard_seeds(SEEDS)
     assert len(seeds) == len(dict.fromkeys(seeds)) == SEEDS
     assert seeds[: len(kept_seeds())] == kept_seeds()[:SEEDS]
 
 
-def test_a_batch_of_consecutive_seeds_comes_by_every_cell() -> None:
+def test_consecutive_seeds_cover_every_fault_and_role() -> None:
     """Half of all strikes are taken from the table of faults and roles in turn."""
     planned = {cell for seed in range(7000, 7000 + 300) for cell in _first_cells(seed)}
     assert planned == {(kind, role) for kind in KINDS for role in ROLES}

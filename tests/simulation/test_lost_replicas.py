@@ -58,11 +58,11 @@ async def _the_longest_log_leads(cluster: Cluster, strategy: str) -> None:
     assert cluster.partition.leader_recovery_state == 0
 
 
-def test_balanced_recovery_chooses_the_longest_log_and_tells_what_is_lost() -> None:
+def test_balanced_recovery_elects_the_longest_log_and_reports_lost_records() -> None:
     simulate(partial(_the_longest_log_leads, strategy="balanced"))
 
 
-def test_aggressive_recovery_as_well() -> None:
+def test_aggressive_recovery_elects_the_longest_log_and_reports_lost_records() -> None:
     simulate(partial(_the_longest_log_leads, strategy="aggressive"), seed=8)
 
 
@@ -91,7 +91,7 @@ async def _the_leader_lost_its_log(cluster: Cluster, min_isr: str, order: str) -
 
 @pytest.mark.parametrize("order", ["324", "423", "234", "342"])
 @pytest.mark.parametrize("min_isr", ["1", "2"])
-def test_followers_that_kept_their_logs_lead_when_the_leader_lost_its_own(min_isr: str, order: str) -> None:
+def test_a_follower_with_all_records_is_elected_if_the_leader_lost_its_log(min_isr: str, order: str) -> None:
     simulate(partial(_the_leader_lost_its_log, min_isr=min_isr, order=order))
 
 
@@ -121,7 +121,7 @@ async def _a_member_is_missing(cluster: Cluster) -> None:
         assert broker.replicas.partition(TOPIC, 0).log.log_end_offset == 1_010, name
 
 
-def test_a_member_is_waited_for_and_everybody_is_told() -> None:
+def test_a_recovery_waits_for_a_missing_member_and_logs_the_wait() -> None:
     simulate(_a_member_is_missing)
 
 
@@ -154,7 +154,7 @@ async def _dies_untold(cluster: Cluster) -> None:
     assert report.losses[2][:2] == (15, 18), report
 
 
-def test_who_dies_between_cutting_and_telling_tells_when_it_is_back() -> None:
+def test_a_replica_that_loses_power_between_truncation_and_report_reports_the_loss_later() -> None:
     simulate(_dies_untold)
 
 
@@ -189,7 +189,7 @@ async def _returns(cluster: Cluster, calls: int, power_lost: bool, told: list[in
 FAR = 10**9
 
 
-def test_whenever_the_returning_replica_dies_the_report_is_exact() -> None:
+def test_the_loss_report_is_exact_at_whatever_call_the_returning_replica_dies() -> None:
     cut_at: list[int] = []
     simulate(partial(_returns, calls=FAR, power_lost=False, told=cut_at))
     for number, calls in enumerate(range(cut_at[0] - 100, cut_at[0] + 60, 20)):
@@ -213,7 +213,7 @@ async def _paused_is_not_dead(cluster: Cluster) -> None:
     assert not cluster.told("3", "replica.truncated")
 
 
-def test_balanced_recovery_waits_for_a_replica_that_only_pauses() -> None:
+def test_balanced_recovery_waits_for_a_paused_replica() -> None:
     simulate(_paused_is_not_dead)
 
 
@@ -229,11 +229,11 @@ async def _switched_on(cluster: Cluster, key: str, value: str, leader: int) -> N
     assert cluster.partition.leader == leader
 
 
-def test_an_unclean_election_happens_as_soon_as_it_is_allowed() -> None:
+def test_enabling_unclean_elections_elects_a_leader_immediately() -> None:
     simulate(partial(_switched_on, key="unclean.leader.election.enable", value="true", leader=3))
 
 
-def test_a_recovery_begins_as_soon_as_there_is_a_strategy() -> None:
+def test_setting_a_recovery_strategy_starts_a_recovery_immediately() -> None:
     simulate(partial(_switched_on, key="kraft.unclean.recovery.strategy", value="balanced", leader=3))
 
 
@@ -263,5 +263,5 @@ async def _delete_before(cluster: Cluster, offset: int, timeout_ms: int = 30_000
     return told.error_code, told.low_watermark
 
 
-def test_deleted_records_are_deleted_on_every_replica_that_is_alive() -> None:
+def test_delete_records_waits_for_live_replicas_and_not_for_fenced_ones() -> None:
     simulate(_records_deleted)

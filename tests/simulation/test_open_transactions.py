@@ -36,7 +36,7 @@ async def _deleted(transactions: Transactions, producer: Producer, committed: bo
 
 
 @either_end
-def test_a_topic_that_is_deleted_does_not_hold_its_transaction_up(committed: bool) -> None:
+def test_a_transaction_ends_although_one_of_its_topics_is_deleted(committed: bool) -> None:
     play(_deleted, committed=committed)
 
 
@@ -57,7 +57,7 @@ async def _deleted_while_prepared(transactions: Transactions, producer: Producer
 
 
 @either_end
-def test_a_topic_that_is_deleted_takes_with_it_a_marker_that_waits_for_its_leader(committed: bool) -> None:
+def test_deleting_a_topic_drops_a_marker_that_waits_for_its_leader(committed: bool) -> None:
     play(_deleted_while_prepared, committed=committed)
 
 
@@ -83,7 +83,7 @@ async def _recreated(transactions: Transactions, producer: Producer, committed: 
 
 
 @either_end
-def test_a_recreated_topic_knows_nothing_of_a_transaction_of_the_one_before(committed: bool) -> None:
+def test_a_recreated_topic_has_no_state_of_its_predecessors_transaction(committed: bool) -> None:
     play(_recreated, committed=committed)
 
 
@@ -108,7 +108,7 @@ async def _grown(transactions: Transactions, producer: Producer, committed: bool
 
 
 @either_end
-def test_a_transaction_goes_on_into_a_partition_that_was_added(committed: bool) -> None:
+def test_a_transaction_can_write_to_an_added_partition(committed: bool) -> None:
     play(_grown, committed=committed)
 
 
@@ -147,11 +147,11 @@ async def _coordinator_moved_while_prepared(transactions: Transactions, producer
 
 
 @either_end
-def test_the_next_coordinator_writes_the_markers_that_wait(committed: bool) -> None:
+def test_the_next_coordinator_writes_pending_markers(committed: bool) -> None:
     play(_coordinator_moved_while_prepared, committed=committed)
 
 
 @either_end
 @pytest.mark.parametrize("moved", [CHANGED, TRANSACTION_STATE, OFFSETS], ids=lambda place: place.topic)
-def test_a_transaction_is_ended_where_its_partition_has_moved(moved: TopicPartition, committed: bool) -> None:
+def test_a_transaction_ends_after_a_partition_was_reassigned(moved: TopicPartition, committed: bool) -> None:
     play(_moved, committed=committed, moved=moved)

@@ -73,7 +73,7 @@ async def _end_what_is_left(
 
 @either_end
 @pytest.mark.parametrize("up_to", [1, 2, 4])
-def test_a_transaction_ends_that_has_lost_its_first_records_to_delete_records(up_to: int, committed: bool) -> None:
+def test_a_transaction_ends_after_delete_records_removed_its_first_records(up_to: int, committed: bool) -> None:
     play(_records_deleted, committed=committed, up_to=up_to)
 
 
@@ -89,7 +89,7 @@ async def _goes_on_after_deletion(transactions: Transactions, producer: Producer
 
 @either_end
 @pytest.mark.parametrize("up_to", [1, 2])
-def test_a_transaction_goes_on_that_has_lost_its_first_records(up_to: int, committed: bool) -> None:
+def test_a_transaction_continues_after_delete_records_removed_its_first_records(up_to: int, committed: bool) -> None:
     play(_goes_on_after_deletion, committed=committed, up_to=up_to)
 
 
@@ -111,7 +111,7 @@ async def _deleted_and_moved(transactions: Transactions, producer: Producer, com
 
 @either_end
 @pytest.mark.parametrize("up_to", [1, 2, 4])
-def test_a_transaction_ends_where_the_rest_of_it_has_moved(up_to: int, committed: bool) -> None:
+def test_a_transaction_ends_after_its_remaining_records_were_reassigned(up_to: int, committed: bool) -> None:
     play(_deleted_and_moved, committed=committed, up_to=up_to)
 
 
@@ -128,7 +128,7 @@ async def _retained_no_longer(transactions: Transactions, producer: Producer, co
 
 
 @either_end
-def test_a_transaction_ends_that_has_lost_its_first_batch_to_retention(committed: bool) -> None:
+def test_a_transaction_ends_after_retention_removed_its_first_batch(committed: bool) -> None:
     play(_retained_no_longer, committed=committed, configs=SHORT)
 
 
@@ -171,7 +171,7 @@ async def _part_lost(transactions: Transactions, producer: Producer, committed: 
 
 @either_end
 @pytest.mark.parametrize("goes_on", [False, True], ids=["ends", "goes-on"])
-def test_a_transaction_ends_whose_last_records_an_unclean_election_took(goes_on: bool, committed: bool) -> None:
+def test_a_transaction_ends_after_an_unclean_election_lost_its_last_records(goes_on: bool, committed: bool) -> None:
     play(_part_lost, committed=committed, goes_on=goes_on, configs=UNCLEAN)
 
 
@@ -199,7 +199,7 @@ async def _all_lost(
 @either_end
 @pytest.mark.parametrize("leader", [2, 3])
 @pytest.mark.parametrize("goes_on", [False, True], ids=["ends", "goes-on"])
-def test_a_transaction_ends_all_of_whose_records_an_unclean_election_took(
+def test_a_transaction_ends_after_an_unclean_election_lost_all_its_records(
     goes_on: bool, leader: int, committed: bool
 ) -> None:
     play(_all_lost, committed=committed, goes_on=goes_on, leader=leader, configs=UNCLEAN)
@@ -226,7 +226,7 @@ async def _prepared(transactions: Transactions, producer: Producer, committed: b
 
 
 @either_end
-def test_a_leader_elected_uncleanly_is_told_the_end_that_was_decided_before(committed: bool) -> None:
+def test_an_uncleanly_elected_leader_receives_the_pending_marker(committed: bool) -> None:
     play(_prepared, committed=committed, configs=UNCLEAN)
 
 
@@ -259,7 +259,7 @@ async def _lose_marker(transactions: Transactions, producer: Producer, *, commit
 
 
 @either_end
-def test_a_transaction_whose_marker_an_unclean_election_took_is_ended_by_hand(committed: bool) -> None:
+def test_write_txn_markers_ends_a_transaction_whose_marker_was_lost(committed: bool) -> None:
     play(_marker_lost, committed=committed, configs=UNCLEAN)
 
 
@@ -272,5 +272,5 @@ async def _goes_on_without_marker(transactions: Transactions, producer: Producer
     await check_aftermath(transactions, producer, zombie, [CHANGED, OTHER])
 
 
-def test_the_next_transaction_ends_the_one_whose_marker_an_unclean_election_took() -> None:
+def test_the_producers_next_transaction_ends_one_whose_marker_was_lost() -> None:
     play(_goes_on_without_marker, configs=UNCLEAN)

@@ -64,7 +64,7 @@ async def _coordinator_moved(transactions: Transactions, producer: Producer, com
 
 
 @either_end
-def test_offsets_go_together_that_two_coordinators_of_the_group_were_told(committed: bool) -> None:
+def test_offsets_sent_to_two_group_coordinators_are_committed_together(committed: bool) -> None:
     play(_coordinator_moved, committed=committed)
 
 
@@ -89,7 +89,7 @@ async def _coordinator_died(transactions: Transactions, producer: Producer, comm
 
 
 @either_end
-def test_a_coordinator_of_the_group_that_was_dead_at_the_end_is_told_it(committed: bool) -> None:
+def test_a_group_coordinator_that_was_down_at_the_end_receives_the_marker(committed: bool) -> None:
     play(_coordinator_died, committed=committed)
 
 
@@ -137,7 +137,7 @@ async def _deleted(
 @pytest.mark.parametrize("before", [False, True], ids=["first", "later"])
 @pytest.mark.parametrize("has_moved", [False, True], ids=["stays", "moves"])
 @pytest.mark.parametrize("delete", [_delete_group, _delete_offset], ids=["group", "offset"])
-def test_an_offset_does_not_come_back_that_was_deleted_before_the_end(
+def test_an_offset_deleted_before_the_transaction_ends_stays_deleted(
     delete: Any, has_moved: bool, before: bool, committed: bool
 ) -> None:
     play(_deleted, committed=committed, delete=delete, has_moved=has_moved, before=before)
@@ -156,5 +156,5 @@ async def _written_again(transactions: Transactions, producer: Producer, committ
 
 @either_end
 @pytest.mark.parametrize("delete", [_delete_group, _delete_offset], ids=["group", "offset"])
-def test_an_offset_counts_that_is_written_again_after_it_was_deleted(delete: Any, committed: bool) -> None:
+def test_an_offset_written_again_after_its_deletion_is_committed(delete: Any, committed: bool) -> None:
     play(_written_again, committed=committed, delete=delete)

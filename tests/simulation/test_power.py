@@ -10,7 +10,7 @@ from jepsen.simulation.faults.power import PowerRun
 SEEDS = 60 if os.environ.get("KRAFT_SOAK") == "1" else 4
 
 
-def test_only_what_every_replica_in_sync_had_lost_is_gone() -> None:
+def test_only_records_that_all_in_sync_replicas_lost_are_missing() -> None:
     runs = [PowerRun(seed) for seed in range(SEEDS)]
     outcomes = [run.run() for run in runs]
     assert [(outcome.seed, outcome.violations) for outcome in outcomes if outcome.violations] == []

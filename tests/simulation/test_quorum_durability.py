@@ -16,14 +16,14 @@ def raft(end: int, durable: int, high_watermark: int = 0, voters: tuple[int, ...
     )
 
 
-def test_a_leader_that_counts_what_it_has_not_synced_is_seen() -> None:
+def test_a_leader_that_commits_unsynced_records_is_detected() -> None:
     durability = QuorumDurability()
     leader = raft(end=10, durable=7, high_watermark=10)
     durability.look({"1": leader, "2": raft(10, 10), "3": raft(7, 7)}, {}, hidden=False)
     assert durability.holders(leader) == 1
 
 
-def test_a_node_that_is_down_has_at_most_what_there_was_when_it_was_first_missed() -> None:
+def test_a_down_node_counts_up_to_the_log_end_at_its_first_absence() -> None:
     durability = QuorumDurability()
     durability.look({"1": raft(10, 10), "2": raft(10, 10)}, {"3": 1}, hidden=False)
     leader = raft(end=20, durable=20, high_watermark=20)
@@ -31,7 +31,7 @@ def test_a_node_that_is_down_has_at_most_what_there_was_when_it_was_first_missed
     assert durability.holders(leader) == 1
 
 
-def test_a_node_that_lived_again_meanwhile_may_have_got_more() -> None:
+def test_a_node_that_ran_again_meanwhile_counts_as_a_possible_holder() -> None:
     durability = QuorumDurability()
     durability.look({"1": raft(10, 10), "2": raft(10, 10)}, {"3": 1}, hidden=False)
     leader = raft(end=20, durable=20, high_watermark=20)
@@ -39,7 +39,7 @@ def test_a_node_that_lived_again_meanwhile_may_have_got_more() -> None:
     assert durability.holders(leader) == 2
 
 
-def test_of_what_is_hidden_nothing_is_claimed() -> None:
+def test_unobserved_nodes_count_as_possible_holders() -> None:
     durability = QuorumDurability()
     leader = raft(end=20, durable=20, high_watermark=20)
     durability.look({"1": leader}, {"3": 1}, hidden=True)

@@ -59,11 +59,11 @@ def about(topic_id: bytes, began: float) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_is_an_earlier_topics_is_a_finding_in_a_later_one(rule: str, operations: list[Operation]) -> None:
+def test_data_of_a_deleted_topic_in_its_successor_is_a_finding(rule: str, operations: list[Operation]) -> None:
     assert [finding.rule for finding in check(History(operations))] == [rule]
 
 
-def test_other_topics_keep_their_names() -> None:
+def test_only_recreated_topics_are_renamed_in_the_history() -> None:
     assert name_in_history("events", FIRST) == "events"
     assert name_in_history(NAME, FIRST) != name_in_history(NAME, SECOND)
 
@@ -81,7 +81,7 @@ class OneAnswer:
     ("taken", "counts"),
     [([FIRST, FIRST], True), ([FIRST, SECOND], False), ([None, FIRST], False), ([SECOND, SECOND], False)],
 )
-def test_a_request_by_name_counts_where_the_name_meant_this_topic_before_and_after(
+def test_a_request_by_name_counts_only_if_the_topic_id_was_the_same_before_and_after(
     taken: list[bytes | None], counts: bool
 ) -> None:
     answers = iter(taken)
@@ -109,7 +109,7 @@ def disk_with(*entries: tuple[str, bytes | None]) -> Disk:
     return disk
 
 
-def test_what_deleted_topics_left_on_a_disk_is_found() -> None:
+def test_directories_of_deleted_topics_are_found_on_a_disk() -> None:
     deleted, stray = f"{NAME}-0.{'a' * 32}-delete", f"{NAME}-0.{'b' * 32}-stray"
     disk = disk_with((f"{NAME}-0", FIRST), (deleted, FIRST), (stray, FIRST), ("other-0", FIRST))
     assert list(leftovers(disk, "data", NAME, SECOND)) == [f"{NAME}-0", deleted]
@@ -119,7 +119,7 @@ def test_what_deleted_topics_left_on_a_disk_is_found() -> None:
 
 
 @pytest.mark.parametrize(("recreated", "green"), [(1, True), (0, False)])
-def test_a_batch_in_which_no_topic_was_recreated_is_not_green(recreated: int, green: bool) -> None:
+def test_a_batch_without_a_recreated_topic_is_not_green(recreated: int, green: bool) -> None:
     summary = Summary("cluster")
     outcome = {"seed": 1, "verdict": "ok", "violations": [], "trace": "t", "seconds": 1.0, "recreated": recreated}
     for _ in range(RECREATION_SEEDS_MIN):

@@ -15,7 +15,7 @@ REPLAYED = range(1, 301, 10) if SOAK else range(1, 2)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_node_keeps_its_promises(seed: int) -> None:
+def test_a_node_violates_no_rule(seed: int) -> None:
     outcome = at_once(seed, None)
     assert outcome["violations"] == (), f"replay: {replay_command(seed, 'node')}"
     assert outcome["verdict"] == "ok", outcome["invalid"]

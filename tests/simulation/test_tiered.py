@@ -150,7 +150,7 @@ async def story(cluster: TieredCluster, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_nothing_is_lost_while_brokers_die_and_the_store_fails(seed: int) -> None:
+def test_no_tiered_record_is_lost_while_brokers_die_and_the_store_fails(seed: int) -> None:
     async def main(universe: Universe) -> None:
         async with trio.open_nursery() as nursery:
             cluster = TieredCluster(universe, nursery)

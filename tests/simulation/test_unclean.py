@@ -10,7 +10,7 @@ from jepsen.simulation.faults.unclean import UncleanRun
 SEEDS = 60 if os.environ.get("KRAFT_SOAK") == "1" else 4
 
 
-def test_what_unclean_elections_cost_is_told_and_nothing_else_is_lost() -> None:
+def test_unclean_elections_report_all_lost_records() -> None:
     runs = [UncleanRun(seed) for seed in range(SEEDS)]
     outcomes = [run.run() for run in runs]
     assert [(outcome.seed, outcome.violations) for outcome in outcomes if outcome.violations] == []

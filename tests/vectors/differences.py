@@ -242,7 +242,7 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
             "Setting unclean.leader.election.enable elects for leaderless partitions at once. Kafka looks every "
             "unclean.leader.election.interval.ms."
         ),
-        tests=("tests/simulation/test_lost_replicas.py::test_an_unclean_election_happens_as_soon_as_it_is_allowed",),
+        tests=("tests/simulation/test_lost_replicas.py::test_enabling_unclean_elections_elects_a_leader_immediately",),
     ),
     Documented(
         "followers tell where epochs end",
@@ -277,9 +277,9 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
         "Kafka decodes without a bound.",
         tests=(
             "tests/unit/storage/test_log_validator.py"
-            "::test_too_many_records_to_decode_in_time_are_too_large_only_where_decoding_is_needed",
+            "::test_a_record_count_over_the_limit_is_rejected_only_if_decoding_is_needed",
             "tests/unit/storage/test_log_validator.py"
-            "::test_a_batch_that_decompresses_to_too_much_is_too_large_only_where_decoding_is_needed",
+            "::test_a_decompressed_size_over_the_limit_is_rejected_only_if_decoding_is_needed",
         ),
     ),
     Documented(

@@ -65,7 +65,7 @@ def test_a_json_null_is_no_default_and_the_text_null_is() -> None:
     assert declared(**null, default="null").parameter() == "value: list[int] | None = None"
 
 
-def test_a_field_without_versions_has_those_of_its_tag() -> None:
+def test_a_field_without_versions_has_the_versions_of_its_tag() -> None:
     field = FieldDeclaration.of({"name": "Value", "type": "int64", "taggedVersions": "1+", "tag": 2, "default": -1})
     assert field.declaration() == "value: int64 1+ tag=2@1+ default=-1"
 

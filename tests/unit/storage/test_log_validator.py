@@ -172,7 +172,7 @@ def crowded(count: int, codec: int = ZSTD) -> bytearray:
 COMPACTED = LogConfig(cleanup_policy=("compact",))
 
 
-def test_too_many_records_to_decode_in_time_are_too_large_only_where_decoding_is_needed() -> None:
+def test_a_record_count_over_the_limit_is_rejected_only_if_decoding_is_needed() -> None:
     assert code_of(crowded(DECODED_RECORDS_MAX), COMPACTED) == ErrorCode.INVALID_RECORD
     assert code_of(crowded(DECODED_RECORDS_MAX + 1), COMPACTED) == ErrorCode.MESSAGE_TOO_LARGE
     assert code_of(crowded(DECODED_RECORDS_MAX + 1), FULL) == ErrorCode.MESSAGE_TOO_LARGE
@@ -186,7 +186,7 @@ def test_too_many_records_to_decode_in_time_are_too_large_only_where_decoding_is
 
 
 @pytest.mark.parametrize("codec", [GZIP, LZ4, SNAPPY, ZSTD])
-def test_a_batch_that_decompresses_to_too_much_is_too_large_only_where_decoding_is_needed(
+def test_a_decompressed_size_over_the_limit_is_rejected_only_if_decoding_is_needed(
     codec: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kraft.storage.record_validator.DECODED_BYTES_MAX", 2 << 20)

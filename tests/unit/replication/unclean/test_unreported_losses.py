@@ -104,7 +104,7 @@ def test_adjacent_truncations_merge_and_separate_ones_do_not() -> None:
     assert {key: loss[:2] for key, loss in cuts.telling(image_of(leader_epoch=8)).losses["t"].items()} == {KEY: (5, 50)}
 
 
-def test_a_truncation_not_yet_done_is_not_reported_and_a_further_one_outlives_the_first_report() -> None:
+def test_a_pending_truncation_is_not_reported_and_a_later_one_survives_the_report() -> None:
     cuts = noted(cut(20, 30), made=False)
     assert not cuts.telling(image_of()).told
     cuts.look(image_of(), lambda _: True)

@@ -140,7 +140,7 @@ EFFECTS = {
         "tests/unit/controller/test_topics.py::test_internal_topics_get_new_partitions_when_the_growth_setting_allows_it"
     ),
     "kraft.unclean.recovery.strategy": (
-        "tests/simulation/test_lost_replicas.py::test_a_recovery_begins_as_soon_as_there_is_a_strategy"
+        "tests/simulation/test_lost_replicas.py::test_setting_a_recovery_strategy_starts_a_recovery_immediately"
     ),
     "leader.replication.throttled.rate": (
         "tests/unit/replication/test_replication_throttles.py::test_a_leader_throttles_only_listed_replicas_that_are_out_of_sync"
@@ -243,7 +243,7 @@ EFFECTS = {
         "::test_transactions_are_appended_unverified_when_verification_is_disabled"
     ),
     "unclean.leader.election.enable": (
-        "tests/simulation/test_lost_replicas.py::test_an_unclean_election_happens_as_soon_as_it_is_allowed"
+        "tests/simulation/test_lost_replicas.py::test_enabling_unclean_elections_elects_a_leader_immediately"
     ),
 }
 """The test of what each does when it is changed on a live node."""
