@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 import pytest
 from confluent_kafka import Producer
@@ -76,12 +76,14 @@ def where(cluster: Cluster) -> tuple[str, ...]:
 
 
 @contextlib.contextmanager
-def running(cluster: Cluster, *arguments: str, is_read: bool = False) -> Iterator[subprocess.Popen[str]]:
+def running(
+    cluster: Cluster, *arguments: str, is_read: bool = False, said: TextIO | None = None
+) -> Iterator[subprocess.Popen[str]]:
     """The command in a process of its own. It and its JVM are killed with SIGKILL at the end, if they are there.
-    `is_read`: somebody reads what it says."""
+    `is_read`: somebody reads what it says. `said`: its stderr goes there."""
     command = [sys.executable, "-m", "kraft.cli.admin.app", "spark", *arguments, *where(cluster)]
     pipe = subprocess.PIPE if is_read else None
-    with subprocess.Popen(command, start_new_session=True, text=True, stdout=pipe, stderr=pipe) as process:
+    with subprocess.Popen(command, start_new_session=True, text=True, stdout=pipe, stderr=said or pipe) as process:
         try:
             yield process
         finally:

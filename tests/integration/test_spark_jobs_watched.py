@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
+import urllib.error
+import urllib.request
 from pathlib import Path
 from typing import Any
 
 import fastavro
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from pyspark.sql import SparkSession
 
 from jepsen.spark.spark_logs import read_to_the_end
@@ -144,3 +148,42 @@ def test_a_dead_letter_topic_needs_json_and_differs_from_the_target_topic(kraft:
     for more in (("--format", "csv"), ("--format", "json", "--topic", "dead")):
         found = kraft("ingest", str(tmp_path), "--topic", "t", "--dead-letter", "dead", *more)
         assert (found.code, "--dead-letter is for" in found.err) == (2, True), found
+
+
+def scraped(err: Path) -> dict[str, float] | None:
+    """The metrics of a running job by name, from where its stderr says they are; None before it says it."""
+    found = re.search(r"^metrics at (http://127\.0\.0\.1:\d+/metrics)$", err.read_text(), re.MULTILINE)
+    if found is None:
+        return None
+    with urllib.request.urlopen(found[1], timeout=10) as answer:
+        families = text_string_to_metric_families(answer.read().decode())
+    return {sample.name.removeprefix("kraft_spark_"): sample.value for each in families for sample in each.samples}
+
+
+@pytest.mark.timeout(240)
+def test_a_running_job_serves_how_far_it_is_and_serves_nothing_after_its_end(cluster: Cluster, tmp_path: Path) -> None:
+    files, err = tmp_path / "files", tmp_path / "err"
+    files.mkdir()
+    cluster.create("measured", 1)
+    add(files, "1", "one\ntwo\n")
+    arguments = ["ingest", str(files), "--topic", "measured", "--checkpoint", str(tmp_path / "state")]
+    with (
+        err.open("w") as said,
+        running(cluster, *arguments, "--continuous", "1", "--metrics-port", "0", said=said) as process,
+    ):
+        until(lambda: (scraped(err) or {}).get("batches_total") == 1, process)
+        add(files, "2", "three\n")
+        until(lambda: (scraped(err) or {}).get("batches_total") == 2, process)
+        found = scraped(err)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    assert found is not None
+    assert found["batch_seconds"] > 0
+    assert {name: found[name] for name in ("records_total", "bytes_total", "errors_total", "warnings_total")} == {
+        "records_total": 3,
+        "bytes_total": 11,
+        "errors_total": 0,
+        "warnings_total": 0,
+    }
+    with pytest.raises(urllib.error.URLError):
+        scraped(err)

@@ -225,7 +225,8 @@ def written_files(session: SparkSession, options: Mapping[str, str]) -> DataFram
 
     session.dataSource.register(FilesSource)
     rows = session.readStream.format(FORMAT).options(**options).load()
-    return rows.observe(WRITTEN, f.coalesce(f.sum("records"), f.lit(0)).alias("records"))
+    sums = [f.coalesce(f.sum(each), f.lit(0)).alias(each) for each in ("records", "bytes")]
+    return rows.observe(WRITTEN, *sums)
 
 
 class BatchFiles:

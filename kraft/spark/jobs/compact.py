@@ -13,6 +13,7 @@ compacted by its library, in one commit.
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,10 +25,11 @@ from kraft.spark.jobs.early_files import check_readable, check_writable, local_c
 from kraft.spark.jobs.memory import Memory
 from kraft.spark.jobs.parquet_files import Layout, Merge, check_whole, codec_of, merged, staging
 from kraft.spark.jobs.pending_renames import MERGED, carry_out, note, sync
-from kraft.spark.jobs.running import JobFailed, JobNotFound, Notice, Say, spark_errors
+from kraft.spark.jobs.running import JobFailed, JobNotFound, Notice, Part, Say, spark_errors
 from kraft.spark.jobs.watching import watched
 
 if TYPE_CHECKING:
+    from deltalake import DeltaTable
     from pyspark.sql import SparkSession
 
 FILE_RECORDS_MAX = 5_000_000
@@ -79,7 +81,7 @@ def compact(session: SparkSession, wanted: Compact, say: Say) -> dict[str, Any]:
         memory = Memory(session, str(each / CHECKPOINT))
         with memory.alone(say):
             if is_table(each):
-                compact_table(each, wanted.bytes_max, sizes)
+                compact_table(each, wanted.bytes_max, sizes, say)
             else:
                 compact_files(session, each, wanted.bytes_max, sizes, say)
     return {
@@ -91,20 +93,34 @@ def compact(session: SparkSession, wanted: Compact, say: Say) -> dict[str, Any]:
     }
 
 
-def compact_table(place: Path, bytes_max: int, sizes: Sizes) -> None:
+def compact_table(place: Path, bytes_max: int, sizes: Sizes, say: Say) -> None:
     """Compact a Delta table. Replaced files are kept for readers of older versions until the table is vacuumed. Raises
     JobFailed."""
     require_library()
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
+    begun = time.monotonic()
     table = DeltaTable(str(place))
-    sizes.before += len(table.file_uris())
+    before = files_of_table(table)
+    sizes.before += len(before)
     try:
         table.optimize.compact(target_size=bytes_max)
     except DeltaError as problem:
         raise JobFailed(f"{place} was not compacted: {problem}") from problem
-    sizes.after += len(DeltaTable(str(place)).file_uris())
+    after = files_of_table(DeltaTable(str(place)))
+    sizes.after += len(after)
+    if new := [after[each] for each in after.keys() - before]:
+        records, size = (sum(each) for each in zip(*new, strict=True))
+        say(Part(records, size, time.monotonic() - begun))
+
+
+def files_of_table(table: DeltaTable) -> dict[str, tuple[int, int]]:
+    """Return the records and bytes of each file of a Delta table."""
+    import pyarrow as pa
+
+    found = pa.table(table.get_add_actions(flatten=True)).select(["path", "num_records", "size_bytes"]).to_pylist()
+    return {each["path"]: (each["num_records"] or 0, each["size_bytes"]) for each in found}
 
 
 def compact_files(session: SparkSession, place: Path, bytes_max: int, sizes: Sizes, say: Say) -> None:
@@ -114,7 +130,7 @@ def compact_files(session: SparkSession, place: Path, bytes_max: int, sizes: Siz
     for group in groups(batches[:-1], bytes_max):
         say(Notice(f"{len(group)} micro-batches from {group[0].name} on become one"))
         with watched(session, say, f"merging {group[0].name}"):
-            merge(session, place, group)
+            say(merge(session, place, group))
     sizes.after += count_files(sorted(place.glob(f"{BATCH}*")))
 
 
@@ -134,9 +150,10 @@ def groups(batches: Sequence[Path], bytes_max: int) -> Iterator[list[Path]]:
         yield group
 
 
-def merge(session: SparkSession, place: Path, group: Sequence[Path]) -> None:
-    """Merge a group of directories into one. Raises JobFailed if the merged directory does not have the same number of
-    records."""
+def merge(session: SparkSession, place: Path, group: Sequence[Path]) -> Part:
+    """Merge a group of directories into one, and return what it has. Raises JobFailed if the merged directory does not
+    have the same number of records."""
+    begun = time.monotonic()
     new = place / f"{MERGED}{group[0].name}"
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir()
@@ -159,6 +176,7 @@ def merge(session: SparkSession, place: Path, group: Sequence[Path]) -> None:
         sync(path)
     note(place, new, group)
     carry_out(place)
+    return Part(has, sum(each["bytes"] for each in found), time.monotonic() - begun)
 
 
 def merges(group: Sequence[Path]) -> list[Merge]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kraft.spark.jobs.batches import Limit
-from kraft.spark.jobs.running import WRITTEN, JobFailed
+from kraft.spark.jobs.running import JobFailed, observed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -172,9 +172,7 @@ def records(
         if file_format == "text"
         else f.to_json(f.struct(*[f.col(quoted(name)) for name in rows.columns]))
     )
-    written = rows.select(keyed.alias("key"), value.alias("value"))
-    # Spark counts files here, and not what is in them.
-    return written.observe(WRITTEN, f.count(f.lit(1)).alias("records")) if file_format == AVRO else written
+    return observed(rows.select(keyed.alias("key"), value.alias("value")))
 
 
 def quoted(name: str) -> str:
@@ -194,8 +192,7 @@ def lines_of_json(rows: DataFrame, key: str | None) -> DataFrame:
     )
     value = f.when(parsed[CORRUPT].isNotNull(), f.raise_error(complaint).cast("string")).otherwise(f.col("value"))
     keyed = f.lit(None).cast("string") if key is None else parsed[key]
-    written = rows.where(f.trim("value") != "").select(keyed.alias("key"), value.alias("value"))
-    return written.observe(WRITTEN, f.count(f.lit(1)).alias("records"))
+    return observed(rows.where(f.trim("value") != "").select(keyed.alias("key"), value.alias("value")))
 
 
 def sorted_lines(rows: DataFrame, key: str | None, topic: str, dead_letter: str) -> DataFrame:
@@ -216,7 +213,7 @@ def sorted_lines(rows: DataFrame, key: str | None, topic: str, dead_letter: str)
         f.col("value"),
         f.when(is_dead, headers).alias("headers"),
     )
-    return written.observe(WRITTEN, f.count(f.lit(1)).alias("records"))
+    return observed(written)
 
 
 def parsed_json(key: str | None) -> Column:

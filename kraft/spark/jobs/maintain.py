@@ -10,6 +10,7 @@ are removed here.
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from kraft.spark.jobs.iceberg import TableName, committed, plain, reloaded, requ
 from kraft.spark.jobs.iceberg_files import TableLayout, data_files, remove_orphans, table_layout
 from kraft.spark.jobs.iceberg_reading import ROWS_MAX, bounds
 from kraft.spark.jobs.parquet_files import Slot, codec_of
-from kraft.spark.jobs.running import JobFailed, Say, spark_errors
+from kraft.spark.jobs.running import JobFailed, Part, Say, spark_errors
 from kraft.spark.jobs.watching import watched
 
 if TYPE_CHECKING:
@@ -82,7 +83,9 @@ def compact_table(session: SparkSession, wanted: CompactTable, say: Say) -> dict
     groups = merge_groups(table, wanted.bytes_max)
     if groups:
         with watched(session, say, f"merging {sum(map(len, groups))} files"):
-            replace_files(session, table, groups)
+            part = replace_files(session, table, groups)
+        if part.records:
+            say(part)
     return {
         "job": "compact",
         "table": wanted.table.shown,
@@ -137,8 +140,10 @@ def in_size(table: Table, files: Sequence[FileScanTask], bytes_max: int) -> Iter
         yield group
 
 
-def replace_files(session: SparkSession, table: Table, groups: Sequence[Sequence[FileScanTask]]) -> None:
-    """Write the merged files in tasks, and replace the original files by them in one commit. Raises JobFailed."""
+def replace_files(session: SparkSession, table: Table, groups: Sequence[Sequence[FileScanTask]]) -> Part:
+    """Write the merged files in tasks, and replace the original files by them in one commit. Returns what they have.
+    Raises JobFailed."""
+    begun = time.monotonic()
     run, base = uuid.uuid4().hex, table.metadata.current_snapshot_id
     layout = table_layout(table, run, "", codec_of(session))
     by_size = sorted(range(len(groups)), key=lambda at: -sum(each.file.file_size_in_bytes for each in groups[at]))
@@ -152,6 +157,11 @@ def replace_files(session: SparkSession, table: Table, groups: Sequence[Sequence
     if files:
         committed(table, "the merged files", lambda transaction: stage(transaction, table, base, old, files))
     remove_orphans(table, run, {each.file_path for each in files})
+    return Part(
+        sum(each.record_count for each in files),
+        sum(each.file_size_in_bytes for each in files),
+        time.monotonic() - begun,
+    )
 
 
 def merge_of(table: Table, number: int, group: Sequence[FileScanTask]) -> TableMerge:

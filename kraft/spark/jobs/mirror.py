@@ -14,7 +14,7 @@ from kraft.spark.jobs.early_cluster import EarlyCluster, early
 from kraft.spark.jobs.early_files import local_checkpoint
 from kraft.spark.jobs.memory import Document, Memory, check_same
 from kraft.spark.jobs.reading import AS_IT_IS, Reading, Starts, starts_of
-from kraft.spark.jobs.running import JobFailed, Notice, Say, run_to_the_end, state_directory
+from kraft.spark.jobs.running import JobFailed, Notice, Say, observed, run_to_the_end, state_directory
 from kraft.spark.jobs.topic_configs import describe
 from kraft.spark.jobs.topics import (
     SeenTopic,
@@ -114,7 +114,7 @@ def mirror_alone(
     reader = session.readStream.format("kraft").options(
         **wanted.reading.stream_options(wanted.source, wanted.topic, wanted.records_per_batch, starts)
     )
-    frame = reader.load().select("key", "value", "headers", "partition", "timestamp")
+    frame = observed(reader.load().select("key", "value", "headers", "partition", "timestamp"))
     writer = (
         frame.writeStream.format("kraft")
         .option("onDifference", "keep")  # A replayed batch may lack records deleted since.

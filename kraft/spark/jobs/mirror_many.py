@@ -23,7 +23,16 @@ from kraft.spark.jobs.group_sync import GroupSync, list_offsets
 from kraft.spark.jobs.memory import Document, Memory, check_same
 from kraft.spark.jobs.mirror import Mirror, prepared_target
 from kraft.spark.jobs.reading import AS_IT_IS, Reading
-from kraft.spark.jobs.running import JobFailed, JobNotFound, Notice, Say, nothing, run_to_the_end, state_directory
+from kraft.spark.jobs.running import (
+    JobFailed,
+    JobNotFound,
+    Notice,
+    Say,
+    nothing,
+    observed,
+    run_to_the_end,
+    state_directory,
+)
 from kraft.spark.jobs.selection import Selection
 from kraft.spark.jobs.topic_configs import describe
 from kraft.spark.jobs.topics import SeenTopic, add_partitions, check_there, identity_of, look_up
@@ -152,7 +161,7 @@ def mirror_alone(session: SparkSession, wanted: MirrorMany, memory: Memory, copi
         groups = GroupSync(wanted.source, wanted.target, wanted.groups, copies.points_of_all, say)
     progress = run_to_the_end(
         session,
-        reader.load().writeStream.foreachBatch(BatchCopy(wanted, memory, copies)),
+        observed(reader.load()).writeStream.foreachBatch(BatchCopy(wanted, memory, copies)),
         memory.checkpoint,
         say,
         beside=nothing if groups is None else groups.run,

@@ -16,13 +16,13 @@ from kraft.common.errors import KraftError
 from kraft.spark.errors import CONTINUE, PAST_BAD
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 POLL_SECONDS = 1
 WRITTEN = "written"
-"""The name of the observation whose `records` counts the written rows, if fewer rows are written than read."""
+"""The name of the observation of written rows: their `records`, which may be fewer than are read, and their `bytes`."""
 READING = re.compile(r"reading file (?:file://)?(\S+?)\.\s+SQLSTATE")
 SKIP = "`kraft spark archive` and `mirror` go on behind what is gone with --skip-lost."
 PAST = "`kraft spark archive` goes on past such records with --bad-records null or column."
@@ -37,21 +37,35 @@ CAUSE = re.compile(r"^Caused by: [\w.$]+: ")
 class Progress(NamedTuple):
     """A job's progress: micro-batches and rows so far, rows per second in the last batch, and the lag in offsets behind
     the topics' ends (None if the job reads no topic). `share` is known for jobs of files: bytes done and bytes in
-    total."""
+    total. `size` is the bytes written so far, `seconds` the duration of the last batch. `is_last`: the query has
+    ended."""
 
     batches: int
     rows: int
     rate: float = 0.0
     behind: int | None = None
     share: tuple[int, int] | None = None
+    size: int = 0
+    seconds: float = 0.0
+    is_last: bool = False
+
+
+class Part(NamedTuple):
+    """A part of a compaction that is merged: its records, its bytes, and the seconds that it took."""
+
+    records: int = 0
+    size: int = 0
+    seconds: float = 0.0
 
 
 class Work(NamedTuple):
-    """What Spark does now, the number of completed tasks, and the number of all tasks (0 if unknown)."""
+    """What Spark does now, the number of completed tasks, and the number of all tasks (0 if unknown). `failed` has the
+    failed attempts of tasks by stage."""
 
     what: str
     done: int = 0
     of: int = 0
+    failed: Mapping[int, int] | None = None
 
 
 class Notice(NamedTuple):
@@ -61,7 +75,8 @@ class Notice(NamedTuple):
     is_warning: bool = False
 
 
-Say = Callable[[Progress | Notice | Work], None]
+Told = Progress | Part | Notice | Work
+Say = Callable[[Told], None]
 Share = Callable[[], tuple[int, int]]
 
 
@@ -105,7 +120,7 @@ def run_to_the_end(
                     break
         finally:
             query.stop()
-    whole = counted.take(query)
+    whole = counted.take(query)._replace(is_last=True)
     beside()
     say(whole)
     return whole
@@ -141,6 +156,15 @@ def spark_errors() -> Iterator[None]:
         raise JobFailed(reason(problem)) from problem
 
 
+def observed(rows: DataFrame) -> DataFrame:
+    """Count the rows, and the bytes of their keys and values, as they are written."""
+    from pyspark.sql import functions as f
+
+    lengths = [f.coalesce(f.octet_length(each), f.lit(0)).cast("long") for each in ("key", "value")]
+    size = f.coalesce(f.sum(lengths[0] + lengths[1]), f.lit(0))
+    return rows.observe(WRITTEN, f.count(f.lit(1)).alias("records"), size.alias("bytes"))
+
+
 class Counted:
     """Sums up progress reports, counting each batch once (Spark keeps only the last hundred)."""
 
@@ -155,10 +179,15 @@ class Counted:
             report: dict[str, Any] = json.loads(each.json)
             if report["batchId"] > self.last and report["numInputRows"] > 0:
                 self.last = report["batchId"]
-                rows = report.get("observedMetrics", {}).get(WRITTEN, {}).get("records", report["numInputRows"])
-                rate = float(report.get("processedRowsPerSecond", 0)) * rows / report["numInputRows"]
+                written = report.get("observedMetrics", {}).get(WRITTEN, {})
+                rows = written.get("records", report["numInputRows"])
                 self.progress = Progress(
-                    self.progress.batches + 1, self.progress.rows + rows, rate, behind(report.get("sources", []))
+                    batches=self.progress.batches + 1,
+                    rows=self.progress.rows + rows,
+                    rate=float(report.get("processedRowsPerSecond", 0)) * rows / report["numInputRows"],
+                    behind=behind(report.get("sources", [])),
+                    size=self.progress.size + written.get("bytes", 0),
+                    seconds=report.get("durationMs", {}).get("triggerExecution", 0) / 1000,
                 )
         if self.share is not None and self.progress is not before:
             self.progress = self.progress._replace(share=self.share())

@@ -15,12 +15,17 @@ if TYPE_CHECKING:
 POLL_SECONDS = 1.0
 
 
-def tasks(session: SparkSession) -> tuple[int, int]:
-    """Return the number of completed tasks, and of all tasks, in the stages that run now."""
+def tasks(session: SparkSession) -> tuple[int, int, dict[int, int]]:
+    """Return the number of completed tasks, and of all tasks, in the stages that run now, and the failed attempts of
+    each of these stages."""
     tracker: Any = session.sparkContext.statusTracker()
-    stages = [tracker.getStageInfo(each) for each in tracker.getActiveStageIds()]
-    found = [each for each in stages if each is not None]
-    return sum(each.numCompletedTasks for each in found), sum(each.numTasks for each in found)
+    stages = {each: tracker.getStageInfo(each) for each in tracker.getActiveStageIds()}
+    found = {each: stage for each, stage in stages.items() if stage is not None}
+    return (
+        sum(each.numCompletedTasks for each in found.values()),
+        sum(each.numTasks for each in found.values()),
+        {each: stage.numFailedTasks for each, stage in found.items() if stage.numFailedTasks},
+    )
 
 
 @contextmanager

@@ -30,6 +30,7 @@ from kraft.cli.admin.records.spark_options import (
     GroupsPattern,
     IcebergTable,
     Master,
+    MetricsPort,
     PartitionBy,
     Quiet,
     ReadCommitted,
@@ -46,6 +47,7 @@ from kraft.cli.admin.records.spark_options import (
     parts_of,
     reading_of,
     require_there,
+    serving_of,
     table_of,
     typed_of,
 )
@@ -90,6 +92,7 @@ def ingest(
     command_config: CommandConfig = None,
     master: Master = LOCAL,
     conf: Conf = [],  # noqa: B006
+    metrics_port: MetricsPort = None,
     dry_run: DryRun = False,
     quiet: Quiet = False,
     output: Output = None,
@@ -121,7 +124,8 @@ def ingest(
         lambda session, say: job(session, wanted, say),
         partial(plan_ingest, wanted),
     )
-    show_summary(run(master, conf, quiet, steps, dry_run=dry_run), output)
+    serving = serving_of("ingest", metrics_port)
+    show_summary(run(master, conf, quiet, steps, dry_run=dry_run, serving=serving), output)
 
 
 @app.command()
@@ -153,6 +157,7 @@ def archive(
     command_config: CommandConfig = None,
     master: Master = LOCAL,
     conf: Conf = [],  # noqa: B006
+    metrics_port: MetricsPort = None,
     dry_run: DryRun = False,
     quiet: Quiet = False,
     output: Output = None,
@@ -176,7 +181,8 @@ def archive(
         raise typer.BadParameter("--table, --partition-by and --checkpoint are for --format iceberg")
     else:
         steps = _archive_files(names, pattern, {**shared, "by_hour": by_hour, "format": archive_format.value})
-    show_summary(run(master, conf, quiet, steps, dry_run=dry_run), output)
+    serving = serving_of("archive", metrics_port)
+    show_summary(run(master, conf, quiet, steps, dry_run=dry_run, serving=serving), output)
 
 
 def _archive_files(names: list[str], pattern: str | None, shared: dict[str, Any]) -> Steps:
@@ -229,6 +235,7 @@ def compact(
     ] = 1 << 30,
     master: Master = LOCAL,
     conf: Conf = [],  # noqa: B006
+    metrics_port: MetricsPort = None,
     dry_run: DryRun = False,
     quiet: Quiet = False,
     output: Output = None,
@@ -239,7 +246,8 @@ def compact(
     if (directory is None) == (to is None):
         raise typer.BadParameter("give a directory, or --table for an Iceberg table", param_hint="DIRECTORY / --table")
     steps = _compact_table(to, bytes_max) if to is not None else _compact_files(str(directory), bytes_max)
-    show_summary(run(master, conf, quiet, steps, dry_run=dry_run), output)
+    serving = serving_of("compact", metrics_port)
+    show_summary(run(master, conf, quiet, steps, dry_run=dry_run, serving=serving), output)
 
 
 def _compact_files(directory: str, bytes_max: int) -> Steps:
@@ -327,6 +335,7 @@ def mirror(
     command_config: CommandConfig = None,
     master: Master = LOCAL,
     conf: Conf = [],  # noqa: B006
+    metrics_port: MetricsPort = None,
     dry_run: DryRun = False,
     quiet: Quiet = False,
     output: Output = None,
@@ -353,7 +362,8 @@ def mirror(
         raise typer.BadParameter("--target-topic is for one topic, without --continuous and --groups-pattern")
     else:
         steps = _mirror_many(shared, names, pattern, every, groups)
-    show_summary(run(master, conf, quiet, steps, dry_run=dry_run), output)
+    serving = serving_of("mirror", metrics_port)
+    show_summary(run(master, conf, quiet, steps, dry_run=dry_run, serving=serving), output)
 
 
 def _mirror_one(topic: str, target_topic: str, shared: dict[str, Any]) -> Steps:

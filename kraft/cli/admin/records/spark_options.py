@@ -14,10 +14,14 @@ from kraft.cli.admin.running import NOT_FOUND
 from kraft.common.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from kraft.cli.admin.records.spark_running import Serving
     from kraft.spark.jobs.access import Access
     from kraft.spark.jobs.archive import Typed
     from kraft.spark.jobs.iceberg import TableName
     from kraft.spark.jobs.reading import Reading
+
+
+METRICS_PORT = "--metrics-port"
 
 
 class FileFormat(StrEnum):
@@ -135,6 +139,14 @@ GroupsPattern = Annotated[
     str | None,
     typer.Option("--groups-pattern", metavar="REGEX", help="Keep offsets of these consumer groups there, translated."),
 ]
+MetricsPort = Annotated[
+    str | None,
+    typer.Option(
+        METRICS_PORT,
+        metavar="[HOST:]PORT",
+        help="Serve the job's metrics for Prometheus at /metrics until it ends (host 127.0.0.1; port 0: any free).",
+    ),
+]
 LOCAL = "local[*]"
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything, say what would be done, and write nothing.")]
 BytesPerBatch = Annotated[
@@ -217,6 +229,19 @@ def access(bootstrap: str, path: str | None) -> Access:
         return Access(bootstrap, read_client_keys(path))
     except ConfigurationError as problem:
         raise typer.BadParameter(str(problem), param_hint=OPTION) from problem
+
+
+def serving_of(command: str, given: str | None) -> Serving:
+    """Return where the metrics of a command are served. Exits with 2 for what is no port or address."""
+    from kraft.cli.admin.records.spark_running import Serving
+    from kraft.common.config.endpoints import parse_address
+
+    if given is None:
+        return Serving(command)
+    try:
+        return Serving(command, parse_address(f"127.0.0.1:{given}" if given.isdecimal() else given))
+    except ValueError as problem:
+        raise typer.BadParameter(str(problem), param_hint=METRICS_PORT) from problem
 
 
 def require_there(path: str) -> None:

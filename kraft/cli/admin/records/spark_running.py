@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import typer
@@ -13,13 +14,15 @@ import typer
 from kraft.cli.admin.options import parse_pairs
 from kraft.cli.admin.output import size
 from kraft.cli.admin.running import FAILED, NOT_FOUND
+from kraft.common.config.endpoints import Address
 from kraft.common.errors import KraftError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from rich.progress import Progress as Bar
 
-    from kraft.spark.jobs.running import Notice, Progress, Say, Work
+    from kraft.spark.jobs.metrics import JobMetrics
+    from kraft.spark.jobs.running import Progress, Say, Told, Work
 
 Check = Callable[[Mapping[str, str]], None]
 Plan = Callable[[Mapping[str, str]], dict[str, Any]]
@@ -37,22 +40,39 @@ class Steps(NamedTuple):
     plan: Plan
 
 
-def run(master: str, conf: list[str], quiet: bool, steps: Steps, *, dry_run: bool = False) -> dict[str, Any]:
+class Serving(NamedTuple):
+    """Where the metrics of a command are served; None: nowhere."""
+
+    command: str = ""
+    at: Address | None = None
+
+
+def run(
+    master: str, conf: list[str], quiet: bool, steps: Steps, *, dry_run: bool = False, serving: Serving = Serving()
+) -> dict[str, Any]:
     """The summary of a job; with `dry_run` the plan, without Spark. An error is printed on stderr and exits with its
     code."""
+    from kraft.spark.jobs.metrics import JobMetrics
     from kraft.spark.jobs.running import JobNotFound, Notice, Work
     from kraft.spark.jobs.session import spark_session
 
     settings = parse_pairs(conf, "--conf")
     begun = time.monotonic()
-    printer = Printer(quiet, sys.stderr.isatty())
+    printer, metrics = Printer(quiet, sys.stderr.isatty()), JobMetrics(serving.command)
+
+    def say(told: Told) -> None:
+        metrics.note(told)
+        printer.say(told)
+
     try:
         if dry_run:
             return steps.plan(settings)
-        steps.check(settings)
-        printer.say(Work(STARTING))
-        with spark_session(master, settings, lambda line: printer.say(Notice(line, is_warning=True))) as session:
-            summary = steps.job(session, printer.say)
+        with served_if_asked(metrics, serving.at, say):
+            steps.check(settings)
+            say(Work(STARTING))
+            with spark_session(master, settings, lambda line: say(Notice(line, is_warning=True))) as session:
+                with metrics.failure_counted():
+                    summary = steps.job(session, say)
     except KraftError as problem:
         printer.close()
         sys.stderr.write(f"kraft: {problem}\n")
@@ -60,6 +80,20 @@ def run(master: str, conf: list[str], quiet: bool, steps: Steps, *, dry_run: boo
     finally:
         printer.close()
     return {**summary, "seconds": round(time.monotonic() - begun, 1)}
+
+
+@contextmanager
+def served_if_asked(metrics: JobMetrics, at: Address | None, say: Say) -> Iterator[None]:
+    """Serve the metrics while the body runs, if there is an address, and tell where. Raises JobFailed."""
+    from kraft.spark.jobs.metrics import served
+    from kraft.spark.jobs.running import Notice
+
+    if at is None:
+        yield
+        return
+    with served(metrics, at) as url:
+        say(Notice(f"metrics at {url}"))
+        yield
 
 
 def run_here(deed: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -88,14 +122,15 @@ class Printer:
         self.told = ""
         self.bar: Bar | None = None
 
-    def say(self, told: Progress | Notice | Work) -> None:
-        from kraft.spark.jobs.running import Notice
+    def say(self, told: Told) -> None:
+        """Print what concerns the user now. A merged part is told by the line of the next one."""
+        from kraft.spark.jobs.running import Notice, Part
 
         with self.lock:
             if isinstance(told, Notice):
                 if told.is_warning or not self.quiet:
                     self.write(f"warning: {told.text}" if told.is_warning else told.text)
-            elif not self.quiet:
+            elif not self.quiet and not isinstance(told, Part):
                 self.note(told)
 
     def note(self, told: Progress | Work) -> None:

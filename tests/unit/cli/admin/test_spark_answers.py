@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from kraft.cli.admin.app import main
@@ -137,3 +139,20 @@ def test_an_unusable_path_is_reported_before_spark_starts(
     monkeypatch.setenv("COLUMNS", "300")
     assert main(["spark", *arguments]) == code
     assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("port", ["x", "70000", "host", "127.0.0.1:x"])
+def test_a_metrics_port_that_is_no_address_is_rejected(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["spark", "compact", ".", "--metrics-port", port]) == 2
+    assert "--metrics-port" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["ingest", ".", "-t", "t"], ["archive", "t", "d"], ["mirror", "t", "--to", "h:1"]])
+def test_a_metrics_port_in_use_ends_the_job_before_anything_is_checked(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        place = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert main(["spark", *command, "--metrics-port", place]) == 1
+    told = f"kraft: metrics cannot be served at {place} (Address already in use): give another --metrics-port\n"
+    assert capsys.readouterr().err == told
