@@ -54,7 +54,7 @@ no more."""
 CLASSIC_MEMBER_TYPE = 0
 """Of ConsumerGroupDescribe (KIP-1099)."""
 
-CLASSIC, CONSUMER = "classic", "consumer"
+CLASSIC, CONSUMER, SHARE = "classic", "consumer", "share"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,14 +150,14 @@ async def _listed(port: AdminTransport, broker: int) -> list[ListedGroup]:
 
 async def describe_group(port: AdminTransport, group_id: str) -> Group:
     """A classic or a consumer group. Raises Refused, GROUP_ID_NOT_FOUND if it does not exist (nodes before Kafka 4
-    describe such a group as Dead)."""
+    describe such a group as Dead) or is a share group."""
 
     async def attempt() -> Group:
         coordinator = await port.coordinator(group_id)
         found = await _classic_groups(port, [group_id], coordinator)
         if not found:
             found, not_served = await _consumer_groups(port, [group_id], coordinator)
-            if not_served and await _lists_consumer_group(port, group_id, coordinator):
+            if not_served and await _lists_group_of(CONSUMER, port, group_id, coordinator):
                 raise ApiError(
                     ErrorCode.UNSUPPORTED_VERSION,
                     f"group {group_id} is of the type consumer (KIP-848), which its coordinator does not serve: the "
@@ -165,7 +165,7 @@ async def describe_group(port: AdminTransport, group_id: str) -> Group:
                     "group.coordinator.rebalance.protocols has no consumer",
                 )
         if not found:
-            raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id}")
+            raise await _missing(port, group_id, coordinator)
         return found[group_id]
 
     return await port.retrying(attempt)
@@ -280,10 +280,22 @@ def _consumer_member(member: ConsumerGroupMember) -> Member:
     )
 
 
-async def _lists_consumer_group(port: AdminTransport, group_id: str, coordinator: int) -> bool:
-    """Whether the coordinator lists the group as a consumer group (KIP-848). Raises Refused."""
+async def _missing(port: AdminTransport, group_id: str, coordinator: int) -> Refused:
+    """The error for a group that is neither classic nor a consumer group. Raises Refused if groups are not listed."""
+    is_share = await _lists_group_of(SHARE, port, group_id, coordinator)
+    message = f"it is a share group, which `kraft share describe {group_id}` shows" if is_share else None
+    return Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id}", message)
+
+
+async def _lists_group_of(type_: str, port: AdminTransport, group_id: str, coordinator: int) -> bool:
+    """Whether the coordinator lists the group as one of this type. Raises Refused."""
     listed = await _listed(port, coordinator)
-    return any(each.group_id == group_id and each.type.lower() == CONSUMER for each in listed)
+    return any(each.group_id == group_id and each.type.lower() == type_ for each in listed)
+
+
+def is_share_group(group: ListedGroup) -> bool:
+    """Whether it is a share group (KIP-932), which has start offsets in place of committed ones."""
+    return group.type.lower() == SHARE
 
 
 def _partitions(assignment: ConsumerGroupAssignment) -> tuple[TopicPartition, ...]:
@@ -339,7 +351,10 @@ async def committed_offsets(
         coordinator = await port.coordinator(group_id)
         version = min(NAMED_TOPICS_VERSION, await port.version_of(request.API_KEY, node_id=coordinator))
         response = await port.ask(request, OffsetFetchResponse, node_id=coordinator, version=version)
-        return _committed(response.groups[0])
+        [group] = response.groups
+        if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+            raise await _missing(port, group_id, coordinator)
+        return _committed(group)
 
     return await port.retrying(attempt)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException, Producer, ShareConsumer
 
 from kraft.cli.admin.app import main
 from kraft.testing.node_process import NodeProcess
@@ -420,6 +420,90 @@ def test_a_group_is_listed_described_reset_and_deleted_by_the_cli(kraft: Kraft) 
     assert kraft("groups", "delete", "readers", "--yes").out == "deleted readers\n"
     for verb in ("delete --yes", "describe"):
         assert kraft("groups", *verb.split(), "readers").code == 3
+
+
+@pytest.fixture
+def share_groups(kraft: Kraft) -> Iterator[Kraft]:
+    """Share groups are on, and off again for the other tests."""
+    assert kraft("features", "upgrade", "share.version=1").code == 0
+    yield kraft
+    kraft("features", "downgrade", "share.version=0", "--yes")
+
+
+def consume_as_share_member(kraft: Kraft, node: NodeProcess, group: str, topic: str, count: int) -> ShareConsumer:
+    """A member of the share group that has acknowledged the first records of the topic. It must be closed."""
+    assert kraft("configs", "set", "group", group, "share.auto.offset.reset=earliest").code == 0
+    consumer = ShareConsumer({"bootstrap.servers": node.bootstrap, "group.id": group})
+    consumer.subscribe([topic])
+    values: set[bytes | None] = set()
+    deadline = time.monotonic() + 60
+    while len(values) < count:
+        assert time.monotonic() < deadline, values
+        values |= {each.value() for each in consumer.poll(timeout=1.0) or [] if each.error() is None}
+    consumer.commit_sync()
+    return consumer
+
+
+def test_a_share_group_is_listed_described_reset_and_deleted_by_the_cli(share_groups: Kraft, node: NodeProcess) -> None:
+    kraft = share_groups
+    kraft("topics", "create", "queued", "-p", "1")
+    kraft("produce", "queued", lines=b"0\n1\n2\n3\n4\n")
+    consumer = consume_as_share_member(kraft, node, "workers", "queued", 5)
+    assert ["workers", "Stable", "1"] in kraft("share", "list").rows
+    [group] = kraft("share", "describe", "workers", "-o", "json").document["groups"]
+    assert (group["state"], group["assignor"], group["coordinator"]) == ("Stable", "simple", 1)
+    [member] = group["members"]
+    assert member["partitions"] == [{"topic": "queued", "partition": 0}]
+    assert (member["subscribed_topics"], member["client_id"]) == (["queued"], "rdkafka")
+    for words in ("offsets reset workers --to-latest --execute", "delete workers --yes"):
+        refused = kraft("share", *words.split())
+        assert (refused.code, "NON_EMPTY_GROUP" in refused.err) == (1, True), words
+    consumer.close()
+    until_equal(lambda: kraft("share", "describe", "workers", "--offsets").rows, [["workers", "queued", "0", "5", "0"]])
+    preview = kraft("share", "offsets", "reset", "workers", "--to-earliest", "--dry-run")
+    assert (preview.rows, "preview" in preview.err) == ([["queued", "0", "5", "0"]], True)
+    for options, after in (
+        (("--to-earliest",), 0),
+        (("--to-latest",), 5),
+        (("--to-offset", "3"), 3),
+        (("--to-datetime", "2100-01-01"), 5),
+        (("--to-datetime", "2020-01-01"), 0),
+    ):
+        done = kraft("share", "offsets", "reset", "workers", "-t", "queued", *options, "--execute")
+        assert (done.code, done.rows[0][3]) == (0, str(after))
+    assert kraft("share", "describe", "workers", "--offsets").rows == [["workers", "queued", "0", "0", "5"]]
+    assert kraft("share", "describe", "workers", "--members").rows == []
+    assert kraft("share", "describe", "workers", "--state").rows[0][1] == "Empty"
+    listed = [row for row in kraft("groups", "list").rows if row[0] == "workers"]
+    assert listed == [["workers", "Empty", "share", "share"]]
+    for words in ("describe workers", "export workers", "reset-offsets workers -t queued --to-latest --execute"):
+        other = kraft("groups", *words.split())
+        assert (other.code, "`kraft share describe workers`" in other.err) == (3, True), words
+    assert kraft("groups", "describe", "--all-groups").code == 0
+    assert kraft("groups", "export", "--all-groups").code == 0
+    deleted = kraft("share", "offsets", "delete", "workers", "-t", "queued", "--yes")
+    assert deleted.out == "deleted the start offsets of workers for queued\n"
+    again = kraft("share", "offsets", "delete", "workers", "-t", "queued", "--yes")
+    assert (again.code, "workers has no start offsets for queued" in again.err) == (3, True)
+    assert kraft("share", "delete", "workers", "--yes").out == "deleted workers\n"
+    for words in ("describe workers", "delete workers --yes", "offsets delete workers -t queued --yes"):
+        assert kraft("share", *words.split()).code == 3, words
+
+
+def test_records_are_consumed_again_after_a_reset_of_a_share_group(share_groups: Kraft, node: NodeProcess) -> None:
+    kraft = share_groups
+    kraft("topics", "create", "requeued", "-p", "1")
+    kraft("produce", "requeued", lines=b"0\n1\n2\n")
+    consume_as_share_member(kraft, node, "again", "requeued", 3).close()
+    until_equal(lambda: kraft("share", "describe", "again", "--state").rows[0][1], "Empty")
+    assert kraft("share", "offsets", "reset", "again", "--to-earliest", "--execute").code == 0
+    consume_as_share_member(kraft, node, "again", "requeued", 3).close()
+
+
+def test_share_commands_name_the_feature_while_share_groups_are_off(kraft: Kraft) -> None:
+    refused = kraft("share", "describe", "workers")
+    assert (refused.code, refused.out) == (1, "")
+    assert "`kraft features upgrade share.version=1`" in refused.err
 
 
 def test_topics_are_listed_by_pattern(kraft: Kraft) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextvars import copy_context
 from difflib import get_close_matches
 from typing import Any, NamedTuple
@@ -50,6 +50,7 @@ NOUNS: Mapping[str, CommandGroup] = {
     "mirror": CommandGroup(DATA, "Keep topics of one cluster in another, each record once."),
     "topics": CommandGroup(CLUSTER, "List, describe, create, alter and delete topics."),
     "groups": CommandGroup(CLUSTER, "Consumer groups: members, offsets, lag, and resetting them."),
+    "share": CommandGroup(CLUSTER, "Share groups (queues): members, start offsets, lag, and resetting them."),
     "transactions": CommandGroup(CLUSTER, "Transactions: who has one open, and ending one that hangs."),
     "configs": CommandGroup(CLUSTER, "Show and change configuration of topics, brokers, the cluster and groups."),
     "quotas": CommandGroup(CLUSTER, "Quotas: what users, client ids and addresses may use."),
@@ -110,13 +111,20 @@ def load(noun: str) -> Any:
     command.name = noun
     if noun != "spark":  # It has it already: its pipelines connect from Spark's own processes.
         offer(command)
-    for each in (command, *getattr(command, "commands", {}).values()):
+    for each in _with_verbs(command):
         _hide_types_of_flags(each)
         if COMPLETES in os.environ:
             from kraft.cli.admin.completion import offer_names
 
             offer_names(noun, each)
     return command
+
+
+def _with_verbs(command: Any) -> Iterator[Any]:
+    """The command and, of a group of commands, those below it."""
+    yield command
+    for verb in getattr(command, "commands", {}).values():
+        yield from _with_verbs(verb)
 
 
 def _hide_types_of_flags(command: Any) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import trio
 
-from kraft.admin import groups, topics
+from kraft.admin import groups, share_groups, topics
 from kraft.cli.admin.command_config import read_client_security
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, parse_bootstrap
 from kraft.cli.admin.profile_file import profiles_path, read_profiles, variables_of
@@ -35,6 +35,10 @@ async def _groups(cluster: Cluster) -> list[str]:
     return sorted(group.group_id for group in await groups.list_groups(cluster))
 
 
+async def _share_groups(cluster: Cluster) -> list[str]:
+    return [group.group_id for group in await share_groups.list_share_groups(cluster)]
+
+
 async def _brokers(cluster: Cluster) -> list[str]:
     return [str(node_id) for node_id in await cluster.broker_ids()]
 
@@ -50,6 +54,7 @@ class Offered(NamedTuple):
 NAMES: Final[dict[tuple[str, str], Names]] = {
     ("*", "TOPIC"): _topics,
     ("*", "GROUP"): _groups,
+    ("share", "GROUP"): _share_groups,
     ("brokers", "ID"): _brokers,
 }
 """By noun (any: *) and what help calls the parameter, without brackets and dots."""
@@ -59,7 +64,7 @@ def offer_names(noun: str, verb: Any) -> None:
     """Add completion to the verb's parameters that name things of a cluster."""
     for parameter in verb.params:
         word = (parameter.metavar or "").strip("[].")
-        names = NAMES.get(("*", word)) or NAMES.get((noun, word))
+        names = NAMES.get((noun, word)) or NAMES.get(("*", word))
         if names is not None:
             parameter.shell_complete = partial(_complete, names)
 

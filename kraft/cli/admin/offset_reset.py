@@ -10,7 +10,6 @@ from typing import NamedTuple
 import typer
 
 from kraft.admin import topics
-from kraft.admin.groups import Committed
 from kraft.admin.offsets import EARLIEST, LATEST, list_offsets, offsets_at
 from kraft.cli.admin.running import NotFound
 from kraft.common.ids import TopicPartition
@@ -34,7 +33,7 @@ Wanted = tuple[str, tuple[int, ...] | None]
 
 
 class Move(NamedTuple):
-    """The change of one partition. `before` is None without a committed offset."""
+    """The change of one partition. `before` is None if the group has no offset there."""
 
     partition: TopicPartition
     before: int | None
@@ -82,32 +81,53 @@ def choose_target(
     now_ms: int,
 ) -> Target:
     """The target of the options, of which exactly one must be given. Raises typer.BadParameter (exit 2)."""
-    given = [
-        Target(time=EARLIEST) if to_earliest else None,
-        Target(time=LATEST) if to_latest else None,
-        Target(current=True) if to_current else None,
-        Target(offset=to_offset) if to_offset is not None else None,
-        Target(shift=shift_by) if shift_by is not None else None,
-        Target(time=parse_datetime(to_datetime)) if to_datetime is not None else None,
-        Target(time=max(0, now_ms - parse_duration(by_duration))) if by_duration is not None else None,
-    ]
-    targets = [target for target in given if target is not None]
+    return _only(
+        {
+            "--to-earliest": Target(time=EARLIEST) if to_earliest else None,
+            "--to-latest": Target(time=LATEST) if to_latest else None,
+            "--to-current": Target(current=True) if to_current else None,
+            "--to-offset": Target(offset=to_offset) if to_offset is not None else None,
+            "--shift-by": Target(shift=shift_by) if shift_by is not None else None,
+            "--to-datetime": Target(time=parse_datetime(to_datetime)) if to_datetime is not None else None,
+            "--by-duration": (
+                Target(time=max(0, now_ms - parse_duration(by_duration))) if by_duration is not None else None
+            ),
+        }
+    )
+
+
+def choose_share_target(
+    *, to_earliest: bool, to_latest: bool, to_offset: int | None, to_datetime: str | None
+) -> Target:
+    """The target of the options for a share group, of which exactly one must be given. Raises typer.BadParameter (exit
+    2)."""
+    return _only(
+        {
+            "--to-earliest": Target(time=EARLIEST) if to_earliest else None,
+            "--to-latest": Target(time=LATEST) if to_latest else None,
+            "--to-offset": Target(offset=to_offset) if to_offset is not None else None,
+            "--to-datetime": Target(time=parse_datetime(to_datetime)) if to_datetime is not None else None,
+        }
+    )
+
+
+def _only(given: Mapping[str, Target | None]) -> Target:
+    """The one target that was given. Raises typer.BadParameter, which names the options."""
+    targets = [target for target in given.values() if target is not None]
     if len(targets) != 1:
-        raise typer.BadParameter(
-            "say where to: one of --to-earliest, --to-latest, --to-current, --to-offset, --shift-by, "
-            "--to-datetime, --by-duration"
-        )
+        raise typer.BadParameter(f"say where to: one of {', '.join(given)}")
     return targets[0]
 
 
 async def choose_partitions(
-    cluster: Cluster, wanted: Sequence[Wanted], committed: Mapping[TopicPartition, Committed]
+    cluster: Cluster, wanted: Sequence[Wanted], present: Mapping[TopicPartition, int | None]
 ) -> list[TopicPartition]:
-    """The partitions of `wanted`; if empty, all with a committed offset. Raises NotFound, ApiError."""
+    """The partitions of `wanted`; if empty, all for which the group has an offset at present. Raises NotFound,
+    ApiError."""
     if not wanted:
-        if not committed:
-            raise NotFound("the group has committed no offsets", "--topic TOPIC names what to reset")
-        return list(committed)
+        if not present:
+            raise NotFound("the group has no offsets", "--topic TOPIC names what to reset")
+        return list(present)
     chosen: list[TopicPartition] = []
     for name, indexes in wanted:
         [topic] = await topics.describe_topics(cluster, [name])
@@ -122,27 +142,26 @@ async def choose_partitions(
 async def plan_moves(
     cluster: Cluster,
     partitions: Sequence[TopicPartition],
-    committed: Mapping[TopicPartition, Committed],
+    present: Mapping[TopicPartition, int | None],
     target: Target,
 ) -> list[Move]:
-    """Every change, limited to the partitions' logs."""
+    """Every change of the group's present offsets, limited to the partitions' logs."""
     begins = await offsets_at(cluster, partitions, EARLIEST)
     ends = await offsets_at(cluster, partitions, LATEST)
     if target.time is not None:
         found = await list_offsets(cluster, dict.fromkeys(partitions, target.time))
         wanted = {partition: at.offset if at.offset >= 0 else ends[partition] for partition, at in found.items()}
     else:
-        wanted = {partition: _offset(target, committed.get(partition), ends[partition]) for partition in partitions}
+        wanted = {partition: _offset(target, present.get(partition), ends[partition]) for partition in partitions}
     moves = []
     for partition in partitions:
-        before = committed.get(partition)
         after = min(max(wanted[partition], begins[partition]), ends[partition])
-        moves.append(Move(partition, None if before is None else before.offset, after))
+        moves.append(Move(partition, present.get(partition), after))
     return moves
 
 
-def _offset(target: Target, committed: Committed | None, end: int) -> int:
+def _offset(target: Target, present: int | None, end: int) -> int:
     """The new offset of a partition. Without a committed offset the current one is the end, as in Kafka's tool."""
     if target.offset is not None:
         return target.offset
-    return (end if committed is None else committed.offset) + (target.shift or 0)
+    return (end if present is None else present) + (target.shift or 0)

@@ -42,7 +42,9 @@ HINTS = {
     ErrorCode.TOPIC_ALREADY_EXISTS: "`kraft topics describe` shows it; --if-not-exists makes this no error",
     ErrorCode.GROUP_ID_NOT_FOUND: "`kraft groups list` shows the groups there are",
     ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "`kraft transactions list` shows the transactional ids there are",
-    ErrorCode.NON_EMPTY_GROUP: "stop its members first; `kraft groups describe` shows them",
+    ErrorCode.NON_EMPTY_GROUP: (
+        "stop its members first; `kraft groups describe`, or `kraft share describe` of a share group, shows them"
+    ),
     ErrorCode.UNKNOWN_MEMBER_ID: "the group has members; stop them first, `kraft groups describe` shows them",
     ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "members of the group read this topic; stop them first",
     ErrorCode.INVALID_CONFIG: "`kraft configs describe --all` lists the keys with their types",

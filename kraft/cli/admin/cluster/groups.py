@@ -32,7 +32,7 @@ app = typer.Typer(
 Name = Annotated[str, typer.Argument(metavar="GROUP", show_default=False)]
 Names = Annotated[list[str], typer.Argument(metavar="GROUP...", show_default=False)]
 SomeNames = Annotated[list[str] | None, typer.Argument(metavar="[GROUP...]", show_default=False)]
-EveryGroup = Annotated[bool, typer.Option("--all-groups", help="Every group there is.")]
+EveryGroup = Annotated[bool, typer.Option("--all-groups", help="Every group there is, except share groups.")]
 Topics = Annotated[
     list[str],
     typer.Option(
@@ -152,8 +152,9 @@ def _expect_names_or_all(names: list[str] | None, every: bool) -> None:
 
 
 async def _chosen(cluster: Cluster, names: list[str] | None) -> list[str]:
-    """The named groups; without names every group."""
-    return names or sorted(each.group_id for each in await groups.list_groups(cluster))
+    """The named groups; without names every group except share groups, which have no committed offsets."""
+    listed = [] if names else await groups.list_groups(cluster)
+    return names or sorted(each.group_id for each in listed if not groups.is_share_group(each))
 
 
 async def _describe(cluster: Cluster, group: Group) -> dict[str, Any]:
@@ -323,8 +324,9 @@ def reset_offsets(
         committed = await groups.committed_offsets(cluster, name)
         if not wanted:
             await groups.describe_group(cluster, name)
-        partitions = await offset_reset.choose_partitions(cluster, wanted, committed)
-        moves = await offset_reset.plan_moves(cluster, partitions, committed, target)
+        present: dict[TopicPartition, int | None] = {place: each.offset for place, each in committed.items()}
+        partitions = await offset_reset.choose_partitions(cluster, wanted, present)
+        moves = await offset_reset.plan_moves(cluster, partitions, present, target)
         if execute:
             await groups.commit_offsets(cluster, name, {move.partition: move.after for move in moves})
         return moves

@@ -74,7 +74,8 @@ async def _look(cluster: Cluster) -> Look:
     except ApiError:  # A topic was deleted, or a leader moved, since we were told of it: the next look knows.
         ends = {}
     commits: dict[str, dict[TopicPartition, int]] = {}
-    for group in sorted(each.group_id for each in await groups.list_groups(cluster))[:GROUPS_MAX]:
+    listed = [each.group_id for each in await groups.list_groups(cluster) if not groups.is_share_group(each)]
+    for group in sorted(listed)[:GROUPS_MAX]:
         found = await groups.committed_offsets(cluster, group)
         commits[group] = {place: committed.offset for place, committed in found.items()}
     return Look(cluster.world.clock.now(), ends, leaders, commits)

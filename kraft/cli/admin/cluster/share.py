@@ -1,0 +1,287 @@
+"""`kraft share`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from kraft.admin import groups, share_groups
+from kraft.admin.share_groups import ShareGroup, ShareMember, ShareOffsets
+from kraft.cli.admin import offset_reset
+from kraft.cli.admin.offset_reset import Move
+from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
+from kraft.cli.admin.output import Table, say, show, warn
+from kraft.cli.admin.running import Failures, NotFound, ask, each_of, tell_deleted
+from kraft.common.errors import ApiError
+from kraft.common.ids import TopicPartition
+from kraft.protocol.error_codes import ErrorCode
+from kraft.rpc_client.cluster import Cluster
+
+app = typer.Typer(
+    help="Share groups (queues): members, start offsets, lag, and resetting them.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+offsets_app = typer.Typer(
+    help="Start offsets of a share group without members.", no_args_is_help=True, add_completion=False
+)
+app.add_typer(offsets_app, name="offsets")
+
+Name = Annotated[str, typer.Argument(metavar="GROUP", show_default=False)]
+Names = Annotated[list[str], typer.Argument(metavar="GROUP...", show_default=False)]
+SomeNames = Annotated[list[str] | None, typer.Argument(metavar="[GROUP...]", show_default=False)]
+Topics = Annotated[
+    list[str],
+    typer.Option(
+        "--topic", "-t", metavar="TOPIC[:0,1,..]", help="A topic, or some of its partitions; may be given again."
+    ),
+]
+WholeTopics = Annotated[list[str], typer.Option("--topic", "-t", metavar="TOPIC", help="A topic; may be given again.")]
+
+
+@app.command("list")
+def list_all(
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT
+) -> None:
+    """Show every share group."""
+    found = ask(bootstrap, timeout, share_groups.list_share_groups)
+    rows = [(each.group_id, each.state, each.coordinator) for each in found]
+    document = {"groups": [{"group_id": name, "state": state, "coordinator": node} for name, state, node in rows]}
+    show(document, [Table(("GROUP", "STATE", "COORDINATOR"), rows)], output)
+
+
+@app.command(epilog="Example: kraft share describe jobs --offsets")
+def describe(
+    names: SomeNames = None,
+    every: Annotated[bool, typer.Option("--all-groups", help="Every share group there is.")] = False,
+    members: Annotated[bool, typer.Option("--members", help="Show the members and their partitions.")] = False,
+    offsets: Annotated[bool, typer.Option("--offsets", help="Show the start offset and lag of partitions.")] = False,
+    state: Annotated[bool, typer.Option("--state", help="Show the state and the epochs.")] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Show the state, the members, and start offset and lag of each partition.
+
+    --state, --members and --offsets choose what is shown.
+    """
+    if bool(names) == every:
+        raise typer.BadParameter("name groups, or give --all-groups")
+    shows_all = not (members or offsets or state)
+
+    async def question(cluster: Cluster) -> list[dict[str, Any]]:
+        chosen = names or [each.group_id for each in await share_groups.list_share_groups(cluster)]
+        documents = []
+        for name in chosen:
+            group = await share_groups.describe_share_group(cluster, name)
+            found = await share_groups.share_group_offsets(cluster, name) if offsets or shows_all else None
+            documents.append(_document(group, found, with_members=members or shows_all))
+        return documents
+
+    described = ask(bootstrap, timeout, question)
+    tables = [table for group in described for table in _tables(group, with_state=state or shows_all)]
+    show({"groups": described}, tables, output)
+
+
+def _document(
+    group: ShareGroup, offsets: Mapping[TopicPartition, ShareOffsets] | None, *, with_members: bool
+) -> dict[str, Any]:
+    """The document of one group. Members and offsets that were not asked for are None."""
+    rows = None
+    if offsets is not None:
+        rows = [
+            {"topic": topic, "partition": index, "start_offset": each.start_offset, "lag": each.lag}
+            for (topic, index), each in offsets.items()
+        ]
+    return {
+        "group_id": group.group_id,
+        "state": group.state,
+        "epoch": group.epoch,
+        "assignment_epoch": group.assignment_epoch,
+        "assignor": group.assignor,
+        "coordinator": group.coordinator,
+        "members": [_member(member) for member in group.members] if with_members else None,
+        "offsets": rows,
+        "total_lag": None if offsets is None else sum(each.lag or 0 for each in offsets.values()),
+    }
+
+
+def _member(member: ShareMember) -> dict[str, Any]:
+    return {
+        "member_id": member.member_id,
+        "rack": member.rack_id,
+        "client_id": member.client_id,
+        "host": member.host,
+        "epoch": member.epoch,
+        "subscribed_topics": list(member.subscribed_topics),
+        "partitions": [{"topic": topic, "partition": index} for topic, index in member.assignment],
+    }
+
+
+def _tables(group: dict[str, Any], *, with_state: bool) -> list[Table]:
+    """The tables of one group: state, partitions, members."""
+    name, tables = group["group_id"], []
+    if with_state:
+        facts = ("state", "epoch", "assignment_epoch", "assignor", "coordinator")
+        tables.append(
+            Table(
+                ("GROUP", "STATE", "EPOCH", "ASSIGNMENT EPOCH", "ASSIGNOR", "COORDINATOR"),
+                [(name, *(group[each] for each in facts))],
+                f"{name}  state",
+            )
+        )
+    if group["offsets"] is not None:
+        tables.append(
+            Table(
+                ("GROUP", "TOPIC", "PARTITION", "START", "LAG"),
+                [
+                    (name, each["topic"], each["partition"], each["start_offset"], each["lag"])
+                    for each in group["offsets"]
+                ],
+                f"{name}  start offsets, lag={group['total_lag']}",
+            )
+        )
+    if group["members"] is not None:
+        tables.append(
+            Table(
+                ("GROUP", "CLIENT", "HOST", "EPOCH", "PARTITIONS", "MEMBER"),
+                [
+                    (name, each["client_id"], each["host"], each["epoch"], _places(each), each["member_id"])
+                    for each in group["members"]
+                ],
+                f"{name}  members",
+                frozenset(("MEMBER",)),
+            )
+        )
+    return tables
+
+
+def _places(member: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(f"{each['topic']}-{each['partition']}" for each in member["partitions"])
+
+
+@app.command()
+def delete(
+    names: Names,
+    yes: Yes = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Delete share groups without members, with their start offsets. A failure does not stop the others; the exit code
+    is that of the first failure."""
+    confirm(f"Delete {', '.join(names)} with all start offsets?", yes)
+
+    async def question(cluster: Cluster) -> tuple[list[str], Failures]:
+        async def delete_one(name: str) -> None:
+            await share_groups.describe_share_group(cluster, name)  # Raises for a group of another type.
+            await groups.delete_group(cluster, name)
+
+        return await each_of(names, delete_one)
+
+    tell_deleted(*ask(bootstrap, timeout, question), output)
+
+
+@offsets_app.command(
+    "reset", epilog="Example: kraft share offsets reset jobs -t flights --to-datetime 2026-01-31T08:00:00Z --execute"
+)
+def reset_offsets(
+    name: Name,
+    topic: Topics = [],  # noqa: B006 - Typer reads it and never changes it.
+    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the first record there is.")] = False,
+    to_latest: Annotated[bool, typer.Option("--to-latest", help="To the end.")] = False,
+    to_offset: Annotated[int | None, typer.Option("--to-offset", metavar="N", min=0, help="To this offset.")] = None,
+    to_datetime: Annotated[
+        str | None,
+        typer.Option("--to-datetime", metavar="TIME", help="To the first record since, as 2026-01-31T08:00:00Z."),
+    ] = None,
+    execute: Annotated[bool, typer.Option("--execute", help="Do it. Without it only a preview is shown.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would happen (this is so without --execute).")
+    ] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Set the start offsets of a share group. Shows the change, and makes it with --execute.
+
+    Without --topic it changes every partition for which the group has a start offset. Acknowledgements of records from
+    the new start offset on are forgotten. Offsets outside the log become its first or end offset.
+    """
+    target = offset_reset.choose_share_target(
+        to_earliest=to_earliest, to_latest=to_latest, to_offset=to_offset, to_datetime=to_datetime
+    )
+    if execute and dry_run:
+        raise typer.BadParameter("--execute and --dry-run exclude one another")
+    wanted = [offset_reset.parse_topic(text) for text in topic]
+
+    async def question(cluster: Cluster) -> list[Move]:
+        present = await _present_offsets(cluster, name, may_be_new=bool(wanted))
+        partitions = await offset_reset.choose_partitions(cluster, wanted, present)
+        moves = await offset_reset.plan_moves(cluster, partitions, present, target)
+        if execute:
+            after = {move.partition: move.after for move in moves}
+            await share_groups.alter_share_group_offsets(cluster, name, after)
+        return moves
+
+    moves = ask(bootstrap, timeout, question)
+    rows = [(partition.topic, partition.partition, before, after) for partition, before, after in moves]
+    document = {
+        "group_id": name,
+        "executed": execute,
+        "offsets": [
+            {"topic": topic, "partition": index, "before": before, "after": after}
+            for topic, index, before, after in rows
+        ],
+    }
+    show(document, [Table(("TOPIC", "PARTITION", "BEFORE", "AFTER"), rows)], output)
+    if not execute:
+        warn("This is a preview: nothing was changed. Add --execute to do it.")
+
+
+async def _present_offsets(cluster: Cluster, name: str, *, may_be_new: bool) -> dict[TopicPartition, int | None]:
+    """The group's start offsets. With `may_be_new` they are empty for a group that does not exist, which a reset
+    creates. Raises Refused."""
+    try:
+        found = await share_groups.share_group_offsets(cluster, name)
+    except ApiError as problem:
+        is_new = problem.code == ErrorCode.GROUP_ID_NOT_FOUND and not await _exists(cluster, name)
+        if not (may_be_new and is_new):
+            raise
+        return {}
+    return {partition: each.start_offset for partition, each in found.items()}
+
+
+async def _exists(cluster: Cluster, name: str) -> bool:
+    """Whether there is a group of that name, of any type."""
+    return any(each.group_id == name for each in await groups.list_groups(cluster))
+
+
+@offsets_app.command("delete", epilog="Example: kraft share offsets delete jobs -t flights")
+def delete_offsets(
+    name: Name,
+    topic: WholeTopics,
+    yes: Yes = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Delete the start offsets of topics, all partitions of each. Members that come later start as in a new group
+    (share.auto.offset.reset)."""
+    if parts := [each for each in topic if ":" in each]:
+        raise typer.BadParameter(f"{parts[0]!r} is no topic: offsets of whole topics are deleted", param_hint="--topic")
+    confirm(f"Delete the start offsets of {name} for {', '.join(topic)}?", yes)
+
+    async def question(cluster: Cluster) -> None:
+        has = sorted({each.topic for each in await share_groups.share_group_offsets(cluster, name)})
+        if missing := [each for each in topic if each not in has]:
+            raise NotFound(
+                f"group {name} has no start offsets for {', '.join(missing)}",
+                f"it has for {', '.join(has)}" if has else "it has none at all",
+            )
+        await share_groups.delete_share_group_offsets(cluster, name, topic)
+
+    ask(bootstrap, timeout, question)
+    say({"group_id": name, "deleted": topic}, f"deleted the start offsets of {name} for {', '.join(topic)}", output)
