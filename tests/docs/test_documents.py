@@ -36,7 +36,9 @@ OPERATIONS = Session(
 cp -r "$TREE/config" .
 kraft cluster start -n 3 --set default.replication.factor=2 --set min.insync.replicas=1 \
   --set offsets.topic.replication.factor=2 --set offsets.topic.num.partitions=3 \
-  --set transaction.state.log.replication.factor=2 --set transaction.state.log.num.partitions=3 >ready 2>cluster.log &
+  --set transaction.state.log.replication.factor=2 --set transaction.state.log.num.partitions=3 \
+  --set share.coordinator.state.topic.replication.factor=2 --set share.coordinator.state.topic.min.isr=1 \
+  --set share.coordinator.state.topic.num.partitions=3 >ready 2>cluster.log &
 for attempt in $(seq 600); do if grep -q ready ready; then break; fi; sleep 0.1; done
 kraft topics create orders --partitions 1
 seq 1 100 | kraft produce orders

@@ -404,7 +404,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         CLUSTER_WIDE,
         ACCEPTED,
         ANYTHING,
-        "Lets share groups write their dead letters to the topic (KIP-1191). There are no share groups here.",
+        "Lets share groups write their dead letters to the topic (KIP-1191), which are not served.",
     ),
     key(
         "max.decompressed.message.bytes",
