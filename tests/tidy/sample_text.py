@@ -1,18 +1,20 @@
 """Print a random sample of the project's text, so that a person may judge how it reads.
 
-`python -m tests.tidy.sample_text --seed N --docstrings 200 --subjects 100 --paragraphs 30 --tests 50`: the same seed
-and the same commit print the same sample. Without `--seed` a seed is drawn; the first line prints it. Subjects are
-those of the last commits; everything else is drawn at random.
+`python -m tests.tidy.sample_text --seed N --docstrings 200 --notes 50 --subjects 100 --paragraphs 30 --tests 50`: the
+same seed and the same commit print the same sample. Without `--seed` a seed is drawn; the first line prints it.
+Subjects are those of the last commits; everything else is drawn at random.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import inspect
 import random
 import re
 import subprocess
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from tests.tidy.source import ROOT, is_generated, product_modules, python_files
 
@@ -29,6 +31,19 @@ def docstrings() -> Iterator[str]:
         for node in ast.walk(module.tree):
             if isinstance(node, documented) and (text := ast.get_docstring(node)):
                 yield f"{module.path}:{node.body[0].lineno}: {text}"
+
+
+def notes() -> Iterator[str]:
+    """`path:line: text` of every string behind the assignment of a constant or field of a hand-written module."""
+    for module in product_modules():
+        if is_generated(module.path):
+            continue
+        for node in ast.walk(module.tree):
+            body = getattr(node, "body", None)
+            for assigned, note in pairwise(body if isinstance(body, list) else ()):
+                match assigned, note:
+                    case ast.Assign() | ast.AnnAssign(), ast.Expr(value=ast.Constant(value=str(text))):
+                        yield f"{module.path}:{note.lineno}: {inspect.cleandoc(text)}"
 
 
 def subjects(count: int) -> Iterator[str]:
@@ -79,6 +94,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.tidy.sample_text", description="A sample of the text.")
     parser.add_argument("--seed", type=int, help="repeat the sample of this seed")
     parser.add_argument("--docstrings", type=int, default=200)
+    parser.add_argument("--notes", type=int, default=50)
     parser.add_argument("--subjects", type=int, default=100)
     parser.add_argument("--paragraphs", type=int, default=30)
     parser.add_argument("--tests", type=int, default=50)
@@ -87,6 +103,7 @@ def main() -> None:
     print(f"seed {seed}")
     chance = random.Random(seed)
     show("Docstrings", list(docstrings()), asked.docstrings, chance)
+    show("Notes of constants and fields", list(notes()), asked.notes, chance)
     show("Commit subjects", list(subjects(asked.subjects)), asked.subjects, chance)
     show("Paragraphs", list(paragraphs()), asked.paragraphs, chance)
     show("Tests", list(names_of_tests()), asked.tests, chance)
