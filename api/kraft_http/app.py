@@ -81,7 +81,7 @@ ROUTERS = (
     groups.router,
     pages.router,
 )
-"""In order: routes with a `-` segment or more segments come before those with a name in that place."""
+"""Ordered: routes with a `-` segment or more segments precede routes with a parameter in that place."""
 
 
 def create_app(port: AdminPort, log_sink: Sink) -> FastAPI:

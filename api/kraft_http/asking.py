@@ -89,8 +89,8 @@ class Kafka:
     def __init__(self, port: AdminPort) -> None:
         self.port = port
         self.silent: dict[int, str] = {}
-        """Brokers that `ask_brokers` did without, and why. They are not asked again: whoever has to answer without
-        them waits for each once."""
+        """Brokers that did not respond to `ask_brokers`, and why. They are not asked again, so a request waits for each
+        of them only once."""
 
     async def ask(
         self,

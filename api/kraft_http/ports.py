@@ -107,8 +107,8 @@ class LeavePlan:
     """The moves that the decommissioning of a broker would make now."""
 
     moves: tuple[tuple[TopicPartition, int, int], ...]
-    """Each replica that would be made elsewhere: its partition, the broker that would get it, and the leader whose log
-    is copied (-1: nobody leads)."""
+    """Each replica that would be created elsewhere: its partition, the broker that would get it, and the leader whose
+    log is copied (-1 without a leader)."""
     blocked: tuple[str, ...]
     """Partitions (`topic-0`) for whose replica no other broker is free."""
 
@@ -121,7 +121,7 @@ class ReassignmentFacts:
     partition: int
     leader: int
     replicas: tuple[int, ...]
-    """Those that come and those that go included."""
+    """Includes the replicas that are being added or removed."""
     adding: tuple[int, ...]
     removing: tuple[int, ...]
     in_sync: tuple[int, ...]
@@ -153,7 +153,7 @@ class HistoryPage:
     times_ms: tuple[int, ...]
     series: Mapping[str, tuple[float, ...]]
     silent: tuple[int, ...]
-    """Brokers that did not tell what they know."""
+    """Brokers that did not respond."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +208,7 @@ class TopicFacts:
 class TopicFactsPage:
     topics: tuple[TopicFacts, ...]
     silent: tuple[int, ...]
-    """Brokers that did not tell what they lead."""
+    """Brokers that did not report the partitions that they lead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,9 +218,9 @@ class TopicGroups:
     coordinators: Mapping[str, int]
     """Who coordinates each, by group id, in order."""
     left_out: int
-    """Further ones, of which only the number was told."""
+    """The number of further ones, which are not listed."""
     silent: tuple[int, ...]
-    """Brokers that did not tell which they coordinate."""
+    """Brokers that did not report the groups that they coordinate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +230,7 @@ class PartitionFacts:
     topic: str
     partition: int
     leader: int
-    """-1 when nobody leads it."""
+    """-1 without a leader."""
     replicas: tuple[int, ...]
     in_sync: tuple[int, ...]
     min_in_sync: int
@@ -278,7 +278,7 @@ class UncleanElectionFacts:
     topic: str
     report: Report
     gone: tuple[int, ...] = ()
-    """Outstanding replicas that will not come back: moved away, or their broker unregistered."""
+    """Awaited replicas that will not return: they were moved away, or their broker was unregistered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from kraft.security.acls import OPERATION_NAMES
 Operations = tuple[str, ...]
 
 NOT_TOLD: Final = -(2**31)
-"""What Kafka answers where it tells no operations."""
+"""Kafka's value if the operations were not requested."""
 
 
 def operation_names(bits: int) -> Operations:

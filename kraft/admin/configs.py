@@ -45,7 +45,7 @@ SOURCES: Mapping[int, str] = {
     7: "client-metrics",
     8: "group",
 }
-"""Where a value comes from, as `DescribeConfigsResponse` numbers it."""
+"""The sources of values, with their numbers in `DescribeConfigsResponse`."""
 TYPES: Mapping[int, str] = {
     0: "unknown",
     1: "boolean",
@@ -90,7 +90,7 @@ class Setting:
     sensitive: bool
     documentation: str | None
     synonyms: tuple[tuple[str, str | None, str], ...]
-    """Name, value and source of everything that could give the value, first the one that does."""
+    """Name, value and source of every setting of the key; the effective one is first."""
 
     @property
     def is_default(self) -> bool:

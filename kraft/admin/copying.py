@@ -116,7 +116,7 @@ class CopyRate:
         self._last: Sizes = {}
         self._grown = 0
         self._looks: deque[tuple[float, int]] = deque()
-        """When, and the bytes that had been seen to come by then."""
+        """The times of samples, and the bytes copied by then."""
 
     def look(self, now: float, copied: Sizes) -> float | None:
         """Add a sample of the replicas' sizes, and return the rate. None before there are two samples that are

@@ -8,11 +8,11 @@ from kraft.common.errors import ApiError
 from kraft.protocol.error_codes import ErrorCode, message_of, name_of
 
 _MISSING: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.GROUP_ID_NOT_FOUND)
-"""Codes whose sentence in Kafka speaks of the broker that was asked. `Refused.sentence` names what is missing."""
+"""Codes whose text in Kafka is about the responding broker. `Refused.sentence` names what is missing."""
 
 UNKNOWN_TOPIC: Final = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID))
-"""Kafka calls them retriable, for a topic may be on its way. Whoever asks about a topic by name mostly wants to hear
-at once that there is none."""
+"""Kafka calls these codes retriable, because the topic may just have been created. Here they are reported immediately:
+a topic requested by name mostly does not exist."""
 
 
 class Refused(ApiError):

@@ -25,7 +25,7 @@ class Feature:
 
     name: str
     level: int
-    """The one that is finalized. 0: none, which most features also call their first level."""
+    """The finalized level. 0 if none is finalized, which is also the first level of most features."""
     min_level: int
     max_level: int
     """The levels that every live broker can run. The last is below the first where two have none in common."""

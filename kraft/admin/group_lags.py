@@ -73,7 +73,7 @@ class TopicGroup:
     committed_partitions: int
     assigned_partitions: int
     lag: int | None
-    """Over the partitions that it has committed; None where no lag can be told."""
+    """The sum over the partitions with a committed offset; None if no lag is known."""
 
 
 async def lags_of(port: AdminTransport, group: Group, committed: Mapping[TopicPartition, Committed]) -> list[Lag]:

@@ -80,12 +80,12 @@ class Member:
     epoch: int | None
     """The assignment epoch that it has reached; None in classic groups."""
     subscribed_topics: tuple[str, ...] = ()
-    """None are told of a member of a classic group."""
+    """Empty for members of classic groups."""
     subscribed_pattern: str | None = None
     assignment: tuple[TopicPartition, ...]
     target: tuple[TopicPartition, ...]
-    """What it is to have in the end: without what it has yet to give up, and with what others have yet to. As
-    `assignment` in classic groups."""
+    """The target assignment: without partitions that the member must still revoke, and with partitions that others must
+    still revoke. Equal to `assignment` in classic groups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

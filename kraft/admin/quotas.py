@@ -16,7 +16,8 @@ EXACT, DEFAULT, SPECIFIED = range(3)
 """How `DescribeClientQuotasRequest` finds an entity: by its name, the default of its type, any of its type."""
 
 Entity = Mapping[str, str | None]
-"""Names by type (user, client-id, ip). None is the default: whoever of that type has no quota by name."""
+"""Names by type (user, client-id, ip). None is the default of the type, which applies to names without their own
+quota."""
 
 
 @dataclass(frozen=True, slots=True)

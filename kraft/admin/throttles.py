@@ -277,8 +277,9 @@ async def cancel_departure(port: AdminTransport, broker_id: int) -> list[Outcome
 
 
 async def _remove_if_done(port: AdminTransport, staying: int | None = None) -> None:
-    """Remove the throttle if one is set, the caller may, and neither moves nor decommissionings are in progress.
-    `staying` is a broker whose decommissioning was just cancelled, which it may not know yet. Raises Refused."""
+    """Remove the throttle if one is set, the caller may remove it, and neither moves nor decommissionings are in
+    progress. `staying` is a broker whose decommissioning was just cancelled: it is ignored, because its config may
+    still be the old one. Raises Refused."""
     try:
         throttle = await describe_throttle(port)
         if throttle.is_set and not any(each != staying for each in throttle.leaving) and not await list_moves(port):

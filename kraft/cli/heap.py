@@ -20,9 +20,10 @@ with it: looked at in its midst, as Python does after 700, they took a third of 
 OLDEST: Final = 2
 """The generation whose collection goes over everything that is not set aside."""
 SECONDS_MAX: Final = 0.005
-"""How long such a collection may take before what it leaves is set aside."""
+"""The longest duration of a collection. If one takes longer, the surviving objects are frozen."""
 GROWTH_MAX: Final = 2.0
-"""How often what is alive may be set aside before all of it is looked at again."""
+"""The largest number of frozen objects, as a multiple of the objects after the last collection of all. Beyond it, all
+objects are collected again."""
 
 
 class Collector(Protocol):
@@ -46,11 +47,12 @@ class Heap:
         self._seconds = seconds
         self._begun = 0.0
         self._is_everything = False
-        """Whether nothing is set aside: the next collection goes over all there is."""
+        """Whether no object is frozen: the next collection covers all objects."""
         self._alive = 0
-        """How many objects were left when all of them were looked at last."""
+        """The number of objects after the last collection of all objects."""
         self._aside = 0
-        """How many are set aside, at most. Counting takes as long as a collection, so it is done when it matters."""
+        """The number of frozen objects, at most. An exact count takes as long as a collection, so it is made only when
+        needed."""
 
     def begin(self) -> None:
         """Freeze the objects of the start, and enable collections, which were off until now."""

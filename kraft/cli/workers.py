@@ -36,7 +36,7 @@ PAUSE_SECONDS: Final = 1.0
 PAUSE_SECONDS_MAX: Final = 30.0
 """Before a worker that failed is started again: the first time, and at most, each time twice as long."""
 WELL_SECONDS: Final = 60.0
-"""One that ran for so long is well again."""
+"""A worker that ran for this time counts as healthy again."""
 REMEMBERED: Final = "workers.json"
 
 

@@ -13,7 +13,7 @@ from kraft.common.rate_limiter import MonotonicClock
 FIRST_SECONDS: Final = 1.0
 SECONDS_MAX: Final = 60.0
 SERIES_MAX: Final = 64
-"""How many complaints are remembered. The one that was begun first is forgotten for another."""
+"""The number of complaints that are remembered. Beyond it, the oldest series is dropped."""
 
 
 class _Series:

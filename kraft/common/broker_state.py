@@ -10,7 +10,7 @@ DESIRED_STATE: Final = "kraft.broker.desired.state"
 ACTIVE: Final = "active"
 """It leads and holds replicas like any other."""
 MAINTENANCE: Final = "maintenance"
-"""It keeps its replicas, in sync, and leads only what nobody else can lead."""
+"""The broker keeps its replicas in sync, and leads only partitions that no other replica can lead."""
 DECOMMISSION: Final = "decommission"
 """As in maintenance; its replicas are moved to other brokers, and once it holds none and has stopped it is
 unregistered."""

@@ -19,7 +19,7 @@ NO_OFFSET: Final = -1
 ZERO_UUID = Uuid(bytes(16))
 METADATA_TOPIC_ID = Uuid(bytes(15) + b"\x01")
 ANONYMOUS = "User:ANONYMOUS"
-"""The principal of a peer that was not asked to prove who it is."""
+"""The principal of a peer on a listener without authentication."""
 METADATA_TOPIC = "__cluster_metadata"
 
 

@@ -10,7 +10,7 @@ SHARE_GROUP_STATE_TOPIC: Final = "__share_group_state"
 REMOTE_LOG_METADATA_TOPIC: Final = "__remote_log_metadata"
 
 INTERNAL_TOPICS: Final = frozenset((OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC))
-"""What Kafka calls internal: Metadata says so, and only an admin client may write to them."""
+"""Kafka's internal topics: Metadata marks them, and only an admin client may write to them."""
 
 LOST_BY_GROWTH: Final = {
     OFFSETS_TOPIC: "most groups lose their members and committed offsets, and offsets of open transactions stay open",

@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol
 from kraft.common.errors import StorageError
 
 ITEMS_MAX: Final = 1_000
-"""How many items are remembered. Further ones are told in the log, and counted."""
+"""The number of items that are remembered. Further ones are only logged and counted."""
 TRACE_LINES_MAX: Final = 12
 
 

@@ -23,7 +23,7 @@ HISTORY: Final = "kraft.status.history"
 """Of one broker, and of a topic or group as far as that broker knows it, by that broker: the last hour."""
 
 TOPIC_FACTS: Final = "kraft.status.topic"
-"""Of a topic, as far as one broker has it, by that broker: records, bytes, and what comes and goes a second."""
+"""The part of a topic that one broker has, reported by that broker: records, bytes, and traffic per second."""
 
 TOPIC_GROUPS: Final = "kraft.status.topic.groups"
 """Of a topic, by one broker, to super users alone, as nodes are (group ids are not for everybody): those of the groups

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from kraft.coordinator.shard import Marker, Producer
 
 KEPT_MAX = 100_000
-"""Records that are held at once, of some hundred bytes each. When there are more, their state is made first."""
+"""The records that are kept in memory at a time, of some hundred bytes each. Beyond it, they are replayed first."""
 
 
 class UndecidedRecord(NamedTuple):

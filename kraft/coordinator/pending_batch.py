@@ -25,7 +25,7 @@ OPERATION_BYTES_MAX = 16 * 1024 * 1024
 """How much one operation may write. It is in one batch, which may be larger than max.message.bytes: the assignment of
 some ten thousand members is."""
 RECORD_BYTES = 32
-"""At most so many bytes of a record in a batch are not its key or value: two varint lengths, attributes, deltas."""
+"""The most bytes of a record in a batch besides its key and value: two varint lengths, attributes, deltas."""
 
 
 class Waiter:

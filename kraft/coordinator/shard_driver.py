@@ -51,7 +51,8 @@ SET_ASIDE_S_MAX = 60.0
 """How long a shard that failed in a way nobody foresaw is let be before it is loaded again: twice as long each time,
 and as at first once it has served for the longest of these."""
 AT_ONCE_A_MS = 4
-"""How many appends of a millisecond are made in the steps that submit them. A transaction ends with two or three."""
+"""The number of appends in a millisecond that are made synchronously in the tasks that submit them. A transaction ends
+with two or three."""
 TIMERS_PER_TURN = 64
 """How many deadlines that passed are seen to before others get their turn: many sessions may end together, a session
 after loading."""
@@ -100,9 +101,9 @@ class ShardDriver(Generic[S]):
         self._woken = trio.Event()
         self._at_once_ms = -1
         self._at_once_left = 0
-        """How many more appends may be tried in the tasks of who submits, within the millisecond `_at_once_ms`."""
+        """The number of further synchronous appends within the millisecond `_at_once_ms`."""
         self._unforeseen: Exception | None = None
-        """What an append failed with in the task of who submitted it, and nobody foresaw: `run` raises it."""
+        """An unexpected error of a synchronous append. `run` raises it."""
         self._unsubscribe: Callable[[], None] = _nothing
 
     # Called by other tasks.

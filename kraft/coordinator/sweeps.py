@@ -26,7 +26,7 @@ S = TypeVar("S")
 Walk = Callable[[S], Iterator[Operation]]
 
 WALKS_MAX = 100
-"""How many walks wait in one shard; what comes besides is not taken."""
+"""The number of sweeps that may be queued in one shard. Further ones are dropped."""
 
 
 class Sweeps(Generic[S]):

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from kraft.quota.client_quotas import ClientQuotas
 
 SAMPLED = 16
-"""Of so many requests that begin at once (Produce, Fetch) one is timed: the clock is a share of what they cost."""
+"""One of this number of Produce and Fetch requests is timed, because reading the clock is a visible part of their
+cost."""
 COPIED_BYTES_MAX = 16 << 20
 """A request of no more bytes is copied out of its connection's buffer, which others may have meanwhile."""
 COPIED_AT_ONCE_BYTES = 1 << 20

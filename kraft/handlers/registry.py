@@ -65,7 +65,8 @@ class RequestContext:
 
 Serve = Callable[[Any, RequestContext, Any], Awaitable[Any]]
 ServeInPlace = Callable[[Any, int, RequestContext, Any], Reply | Message | Awaitable[Reply | Message]]
-"""(request, bytes of its frame, context, services) -> the answer. One that is there at once is small."""
+"""(request, bytes of its frame, context, services) -> the response. A response that is returned synchronously is
+small."""
 ServeRaw = Callable[[memoryview, int, RequestContext, Any], Reply | Awaitable[Reply]]
 OnError = Callable[[Any, int, str | None], Any]
 """(request, code, message) -> the response, or a generator that yields after each item and returns the response."""
@@ -208,7 +209,7 @@ class Registry:
             ApiVersion(api_key=handler.key, min_version=handler.advertised_min, max_version=handler.max_version)
             for handler in self.handlers()
         ]
-        """What every connection asks for first. Nobody changes it."""
+        """The response to the first request of every connection. Never changed."""
 
     def handlers(self) -> list[Handler]:
         """All handlers, sorted by API key."""

@@ -8,7 +8,7 @@ import trio
 from kraft.world.ports import File, Threads
 
 COLD_READS_MAX = 2
-"""Reads from a slow disk under way at once; the other worker threads are left to syncs."""
+"""The number of concurrent reads from a slow disk. The other worker threads remain free for syncs."""
 WARMED_AT_ONCE_BYTES = 1 << 17
 
 

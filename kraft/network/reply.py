@@ -149,7 +149,7 @@ class Peer:
         self.forwarded = False
         """Whether this is a client whose request came in an Envelope. Its listener is the broker's then."""
         self.sasl: object | None = None
-        """The connection's login, where one is asked for."""
+        """The connection's login, if the listener requires one."""
         self.proven = True
         """False until a login that is asked for has succeeded."""
         self.listener = listener

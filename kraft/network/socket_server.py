@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from kraft.common.logging import Logger
 
 BY_CERTIFICATE = "TLS"
-"""The mechanism by which a certificate proves who a peer is."""
+"""The mechanism of authentication by a TLS certificate."""
 ACCEPT_RETRY_SECONDS = 0.05
 FRAME_PROGRESS_BYTES_MIN = 128 << 10
 """A frame that moved by more since the last look does not give way."""
 STALE_LOOKS = 3
-"""A look at the progress of frames counts for so many periods."""
+"""A progress check is compared with the previous one only if that is at most this number of periods old."""
 EARLY_CONNECTIONS_MAX = 1000
 EARLY_SECONDS_MAX = 10.0
 REFUSALS_TOLD_MAX = 10

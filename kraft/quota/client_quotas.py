@@ -36,7 +36,8 @@ REQUEST_WAIT_SECONDS_MAX: Final = 1.0
 HELD_SECONDS_MAX: Final = 20.0
 """How long the first Produce of a connection waits for what its share owes: less than clients wait for an answer."""
 HELD_BYTES_MAX: Final = 32 << 20
-"""Of requests that wait so. Beyond, they are served at once, as by Kafka: memory is for others, too."""
+"""The bytes of requests that are delayed by quotas. Beyond it, requests are served immediately, as in Kafka, to limit
+memory."""
 PERCENT: Final = 100.0
 
 K = TypeVar("K")
@@ -162,7 +163,7 @@ class ClientQuotas:
         self.report = report
         self.connections = ConnectionQuota(samples, seconds, clock, report)
         self.limits_producers = self.limits_consumers = self.limits_time = False
-        """Whether anybody has such a quota. Nothing is counted or measured for one that nobody has."""
+        """Whether there is any such quota. Without one, nothing is counted or measured."""
         self._image = nothing
         self.held_bytes = 0
         """Of requests that wait for what their shares owe."""

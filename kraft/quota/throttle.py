@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 WAIT_MS_MAX: Final = (1 << 31) - 1
-"""The longest wait that an answer can tell."""
+"""The longest throttle time that a response can hold."""
 
 
 class Throttle(NamedTuple):

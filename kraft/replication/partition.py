@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
 CONSUMER = -1
-"""The replica id of those who are none."""
+"""The replica id in a consumer's Fetch."""
 
 
 class TransactionalAppend:

@@ -1,8 +1,8 @@
 """The index of access control entries with which the authorizer decides: an immutable value, part of the metadata
 image.
 
-A decision reads the literal pattern of a name, the wildcard, and the prefixes of existing lengths. Its cost depends
-only on the entries that these hold for one principal.
+A decision reads the entries of the literal pattern of a name, of the wildcard, and of each prefix of the name whose
+length occurs. Its cost depends only on the entries of the principal in these patterns.
 """
 
 from __future__ import annotations

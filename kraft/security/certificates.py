@@ -10,7 +10,7 @@ from typing import Final
 
 _PEM: Final = re.compile("-----BEGIN CERTIFICATE-----(.*?)-----END CERTIFICATE-----", re.DOTALL)
 ENDS_SOON_SECONDS: Final = 14 * 86_400
-"""A certificate that ends within this time is told."""
+"""A certificate that expires within this time is reported."""
 HTTP_ADMIN: Final = "HTTP_ADMIN"
 """The listener name under which the HTTP admin reports logins and its certificate."""
 _SEQUENCE, _VERSION, _UTC_TIME, _GENERALIZED_TIME = 0x30, 0xA0, 0x17, 0x18

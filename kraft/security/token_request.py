@@ -80,7 +80,7 @@ class TokenEndpoint:
     is_urlencoded: bool = False
     """Whether id and secret are encoded before they are sent (RFC 6749, section 2.3.1)."""
     extensions: Mapping[str, str] = field(default_factory=dict)
-    """What is told to nodes beside the token (KIP-342)."""
+    """Extensions that are sent to nodes with the token (KIP-342)."""
     subject_claim: str = "sub"
     connect_seconds: float = TIMEOUT_SECONDS
     answer_seconds: float = TIMEOUT_SECONDS

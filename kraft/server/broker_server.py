@@ -64,7 +64,7 @@ SECURITY_PROTOCOL_IDS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "
 
 
 SHUTDOWN_GRACE_SECONDS = 0.5
-"""For clients to hear why, and for the controller to be told."""
+"""The time for clients to receive the reason, and for the controller to receive the shutdown."""
 SHOWN_SECONDS_MAX = 30.0
 """For the metadata to show what the controller has answered already."""
 

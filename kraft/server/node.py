@@ -62,8 +62,8 @@ UNREACHED_TELL_SECONDS = 10.0
 CONTROLLER_ENDPOINTS = 2
 
 BACKLOG_LEAST: Final = 1024
-"""How many connections the kernel completes ahead of us: the loop that accepts them serves others, too, and who finds
-no room tries again a second later."""
+"""The number of connections that the kernel completes before the node accepts them. The loop also serves other work. A
+client that finds the queue full retries a second later."""
 
 
 class Node:
@@ -98,7 +98,7 @@ class Node:
         self.group_progress: GroupProgress | None = None
         """Of the last hour, on a node that has an HTTP admin."""
         self.nursery: trio.Nursery | None = None
-        """Of what runs as long as the node."""
+        """For tasks that run until the node stops."""
         self._stop = stop
         self._admin: AdminService | None = None
 

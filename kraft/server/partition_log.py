@@ -24,7 +24,7 @@ from kraft.world.turns import Turn, in_turns
 ALL_REPLICAS = -1
 READ_BYTES = 1 << 20
 RECORDS_AT_ONCE_MAX = 1000
-"""Of so many a batch is made in a step of the loop."""
+"""A batch of at most this number of records is built in one step of the loop."""
 
 
 class PartitionLog:

@@ -50,7 +50,7 @@ class SharedServer:
         self.loader = MetadataLoader(self.raft.known_high_watermark)
         self._told_features: FeaturesImage | None = None
         self._told_levels: Mapping[str, int] = {}
-        """What `finalized_features` made of `_told_features`; most requests ask for it."""
+        """The result of `finalized_features` for `_told_features`, cached because most requests need it."""
         self.snapshots = SnapshotGenerator(
             self.raft.create_snapshot,
             world.clock,

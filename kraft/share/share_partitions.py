@@ -36,7 +36,8 @@ LOAD_AGAIN: Final = frozenset(
         ErrorCode.REQUEST_TIMED_OUT,
     )
 )
-"""Failures of the share coordinator that pass: members are told nothing, and their next fetch loads again."""
+"""Transient failures of the share coordinator. Members get no error, and their next fetch loads the share partition
+again."""
 FENCED: Final = frozenset((ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH))
 RETRY_SECONDS: Final = 1.0
 """How long after a failed write expired locks are looked at again."""
@@ -57,7 +58,7 @@ class HostedSharePartition:
         self.waiters: dict[FetchWaiter, None] = {}
         self.led: LedSharePartition | None = None
         self.failure: ApiError | None = None
-        """Why it could not be loaded. The next fetch is told, and then it may load again."""
+        """The error of a failed load. The next fetch returns it; then the share partition may be loaded again."""
 
     def wake(self) -> None:
         """Wake the waiting fetches, and the task that expires locks."""

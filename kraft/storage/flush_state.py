@@ -28,8 +28,8 @@ NEVER_WRITTEN = 0
 UNKNOWN_VERSION = -1
 NOT_CLOSED = -1
 CLOSED_FLUSH_MS = 1000
-"""A roll has the closed segment flushed. Where that did not come about, as the node was killed or out of resources, it
-is made up for after this time."""
+"""The closed segment is flushed at a roll. If that failed, because the node was killed or out of resources, it is
+flushed after this time."""
 
 
 class FlushJob:

@@ -17,7 +17,7 @@ Security = Literal["plain", "tls", "sasl_plaintext", "sasl_ssl"]
 Client = Literal["java", "librdkafka", "aiokafka", "spark"]
 
 ADMIN: Final = "admin"
-"""The user who may do everything, and as whom the cluster's own methods ask."""
+"""The super user, which the cluster's own methods use."""
 NODE: Final = "node"
 USERS: Final = ("alice",)
 _PROTOCOLS: Final[dict[str, str]] = {

@@ -52,7 +52,7 @@ class SteadyWriter:
         self._thread = threading.Thread(target=self._write, name="steady-writer")
         self.acknowledged: list[Acknowledged] = []
         self.failed: list[str] = []
-        """Why records were refused for good."""
+        """The reasons for which records were permanently rejected."""
 
     def _make(self) -> Producer:
         return Producer(self._settings, process=ForeignProcess())

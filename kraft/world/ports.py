@@ -184,7 +184,7 @@ class Login:
     by_token: bool = False
     """Whether `username` is a delegation token's id, and `password` its HMAC in base64. For SCRAM only."""
     tokens: LoginTokens | None = field(default=None, repr=False)
-    """With OAUTHBEARER, where tokens come from."""
+    """The source of tokens for OAUTHBEARER."""
 
 
 class Stream(Protocol):
@@ -329,7 +329,7 @@ class Workers(Protocol):
 
 
 LONG_STEP_SECONDS = 0.001
-"""A step of the event loop that takes this long or longer is told to those who watch the loop."""
+"""A step of the event loop that takes this long or longer is reported to its observers."""
 
 
 class StepWatcher(Protocol):

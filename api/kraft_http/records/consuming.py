@@ -21,13 +21,13 @@ from kraft_http.requests.deps import ClusterContext
 from kraft_http.requests.outcomes import Outcome
 
 ANSWER_BYTES_MAX: Final = 64 << 20
-"""Of all partitions together: an answer is made in the node's memory. Partitions that have no part in it are read by
-the next request."""
+"""The records of all partitions in one response, which is built in memory. Partitions that do not fit are read by the
+next request."""
 
 
 GONE: Final = "The topic was deleted and recreated, and has no such partition now."
 FETCHES_MAX: Final = 64
-"""Of one partition, to find its newest records behind markers, aborted records and what was compacted away."""
+"""Fetches of one partition to find its newest records before markers, aborted records and compacted offsets."""
 READ_AT_ONCE_MAX: Final = 10_000
 FIRST_WINDOW: Final = 16
 """Offsets before the end that are looked at first for the newest records. Each further look takes twice as many."""
@@ -42,7 +42,7 @@ class Consumption:
     positions: Mapping[int, int] | None
     """Where to begin in each of several partitions, which are read in this order."""
     topic_id: bytes | None = None
-    """Of the topic that `positions` are of; None: the one of that name."""
+    """The id of the topic of `positions`; None means the topic that has the name now."""
     timestamp: int | None
     tail: int | None
     limit: int

@@ -42,7 +42,7 @@ class JsonDocuments:
         self._pieces: list[str] = []
         self._size = 0
         self._bare = False
-        """Whether it is numbers and words, which nothing ends but what follows."""
+        """Whether the open document is a number or word, which ends only where something follows it."""
         self._depth = 0
         self._quoted = False
         self._escaped = False

@@ -71,7 +71,7 @@ class Wanted:
 
     condition: Condition
     partitions: tuple[int, ...] | None
-    """None: all, or the one that a key belongs to."""
+    """None means all partitions, or the partition of the key."""
     everywhere: bool
     from_offset: int | None
     to_offset: int | None

@@ -28,12 +28,12 @@ HEAD_SECONDS_MAX: Final = 30.0
 BODY_SECONDS_MAX: Final = 60.0
 """Until a body that is taken as one document is there."""
 SILENCE_SECONDS_MAX: Final = 600.0
-"""Without a byte of a stream of records, which may last as long as it likes."""
+"""The longest time in which a stream of records sends no byte. The stream itself has no time limit."""
 TAKING_SECONDS_MAX: Final = 60.0
 """Without a byte being taken of an answer that fills the buffers."""
 
 LOOK_SECONDS: Final = 10.0
-"""How often a request at work is looked at: nothing tells when it waits for its body again."""
+"""The interval at which a running request is checked. There is no event when it waits for its body again."""
 
 
 class Waiting(IntEnum):

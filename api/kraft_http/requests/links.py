@@ -7,14 +7,14 @@ from typing import Final
 from urllib.parse import quote
 
 PREFIX: Final = "/kafka"
-"""Confluent Server has the same API below /kafka/v3, and what is generated from its OpenAPI document asks there."""
+"""The path prefix of Confluent Server. Clients generated from its OpenAPI document use it."""
 SLASH_STAND_IN = "\ue02f"
 """Stands for an encoded slash inside one path segment (see `middleware`): group ids may contain slashes, and a router
 would split them there."""
 
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.~-]*", re.ASCII)
-"""What is never quoted: nearly every segment there is, which is told far sooner than it is quoted."""
+"""Characters that are never quoted. Nearly every segment has only these, and this check is much faster than quoting."""
 
 
 def segment(text: object) -> str:

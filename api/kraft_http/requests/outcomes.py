@@ -22,7 +22,8 @@ class Outcome(StrEnum):
     ABORTED = "aborted"
     OPEN = "open"
     UNDECIDED = "undecided"
-    """It has ended, behind what was read and behind another one that is open: nobody has said how."""
+    """The transaction has ended after the last record that was read, and another open transaction precedes it: its
+    outcome is not known yet."""
 
 
 class TransactionalBatch(NamedTuple):
@@ -37,7 +38,7 @@ class Transactions:
     """What is known about a partition's transactions, learned from one read at a time."""
 
     markers: dict[int, list[tuple[int, Outcome]]] = field(default_factory=dict)
-    """The ends of each producer's transactions in what was read, by offset."""
+    """The transaction markers of each producer in the records read, by offset."""
     open_from: Mapping[int, int] = field(default_factory=dict)
     """The first offset of each producer's open transaction."""
     aborted: set[int] = field(default_factory=set)

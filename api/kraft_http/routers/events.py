@@ -23,7 +23,7 @@ router = APIRouter(tags=["Events"])
 
 SSE: Final = "text/event-stream"
 HEARTBEAT_SECONDS: Final = 10.0
-"""How often a silent stream says that it lives: proxies end connections on which nothing comes."""
+"""The interval of heartbeats on a stream without events: proxies close connections without traffic."""
 STREAMS_MAX: Final = 64
 NEWEST_MAX: Final = 1000
 

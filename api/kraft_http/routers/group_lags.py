@@ -76,7 +76,7 @@ _GROUP_KEYS: Final[dict[str, Callable[[GroupLag], str]]] = {
     "total_lag": _number_key(lambda lag: lag.total or 0),
     "max_lag": _number_key(lambda lag: lag.worst[1] if lag.worst else 0),
 }
-"""Texts that sort as the numbers do: page tokens hold them. The id tells equal ones apart."""
+"""Page tokens hold texts that sort like the numbers. The id distinguishes equal numbers."""
 PAGE_SIZE_DEFAULT = 100
 GROUPS_A_STEP = 100
 """Groups that are asked about in one go."""

@@ -60,7 +60,7 @@ _TOPIC_KEYS: Final[dict[str, Callable[[ListedTopic], str]]] = {
     "partitions_count": lambda topic: f"{topic.partitions_count:010d} {topic.name}",
     "replication_factor": lambda topic: f"{topic.replication_factor:010d} {topic.name}",
 }
-"""Texts that sort as the numbers do: page tokens hold them. The name tells equal ones apart."""
+"""Page tokens hold texts that sort like the numbers. The name distinguishes equal numbers."""
 FACTS_MAX: Final = 2_000
 """Topics whose facts one list may need: every broker is asked about all of them."""
 FACTS_A_STEP: Final = 100

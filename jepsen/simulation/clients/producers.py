@@ -65,7 +65,7 @@ class Producer:
         self._recorder = recorder
         self._place = place
         self._wire = place
-        """The partition as nodes call it; `place` is what the history calls it."""
+        """The partition with the topic's name in the cluster; `place` has its name in the history."""
         self._idempotent = idempotent
         self._acks = acks
         self._keyed = keyed

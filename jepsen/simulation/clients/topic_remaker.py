@@ -57,7 +57,7 @@ class TopicRemaker:
         self._configs = configs
         self.incarnations: list[Incarnation] = []
         self._by_name: list[Send | Commit] = []
-        """What was sent by name, in order."""
+        """The requests that were sent by name, in order."""
         self._offsets = count(1)
         self._identity: tuple[int, int] | None = None
         self.may_vanish = False

@@ -7,7 +7,7 @@ from typing import Final
 from kraft.common.config.resources import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS, TOPIC_SYNONYMS
 
 PLUGIN_PREFIXES: Final = ("rsm.config.", "rlmm.config.", "confluent.", "metrics.context.")
-"""Keys that belong to code which only a JVM could load."""
+"""Keys of plug-ins that only a JVM can load."""
 
 _REMOVED: Final = {
     "inter.broker.protocol.version": "the metadata version is a feature of the cluster now",

@@ -112,9 +112,9 @@ def fields_of(recovered: Recovered) -> dict[str, Any]:
 def waiting_fields(waiting: Waiting, wall_offset_ms: int) -> dict[str, Any]:
     """Return a wait as a log event with JSON values.
 
-    `wall_offset_ms` converts seconds of the controller's clock into wall time. `command` ends the wait, and `candidate`
-    then leads. `lost` are the offsets that the other known logs have beyond the candidate's log (end exclusive).
-    Records that only awaited replicas have are lost as well.
+    `wall_offset_ms` converts seconds of the controller's clock into wall time. `command` is the command by which an
+    operator ends the wait; then `candidate` is elected. `lost` are the offsets beyond the candidate's log that the
+    other known logs have (end exclusive). Records that only the awaited replicas have would be lost as well.
     """
 
     def wall(seconds: float) -> int:

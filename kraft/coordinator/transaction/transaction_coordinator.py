@@ -36,7 +36,7 @@ IDS_A_TURN: Final = 500
 TIME_OUT: Final = "transaction time-out"
 """The work whose items are transactional ids that take too long."""
 RETRY_SECONDS: Final = 0.1
-"""Between two attempts to complete a transaction, while the log refuses."""
+"""The pause between two attempts to complete a transaction while the log rejects appends."""
 
 R = TypeVar("R")
 
@@ -78,7 +78,7 @@ class TransactionCoordinator:
         self._ending: set[tuple[int, int, Ending]] = set()
         """Whose markers are being written: (partition, leader epoch, transaction)."""
         self._ended: dict[str, trio.Event] = {}
-        """Of each transactional id whose markers are being written: tells when all that is over."""
+        """By transactional id whose markers are being written: set when the transaction is complete."""
         self.runtime: CoordinatorRuntime[TransactionShardState] = CoordinatorRuntime(
             TRANSACTION_STATE_TOPIC,
             TransactionShard(level),

@@ -41,7 +41,7 @@ ON_CONFIGS = OnEach(
     lambda item, *_: config_resource(item.resource_type, item.resource_name, AclOperation.ALTER_CONFIGS),
     tells_why=True,
 )
-"""Asked by the broker, which checks what it can before the controller, and by the controller."""
+"""Checked by the broker, as far as it can, before the controller, and again by the controller."""
 ALTER = Handler(ApiKey.ALTER_CONFIGS, between(0, 2), permission=ON_CONFIGS)
 INCREMENTAL = Handler(ApiKey.INCREMENTAL_ALTER_CONFIGS, between(0, 1), permission=ON_CONFIGS)
 

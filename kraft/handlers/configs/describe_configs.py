@@ -60,7 +60,7 @@ KEYS_MAX = 2000
 CONFIG_ITEMS = 2
 """What a described key counts in a turn."""
 STATUSES_MAX = 100
-"""Status keys that one request is told."""
+"""The number of status keys that one request may name."""
 
 
 async def describe_configs(

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from kraft.world.ports import Clock
 
 FEW_PARTITIONS = 8
-"""A session of so many is looked through with every Fetch: that costs less than watching them."""
+"""A session with at most this number of partitions is checked at every Fetch, which costs less than watching them."""
 
 API = Handler(ApiKey.FETCH, between(4, 18), permission=ASKS_INSIDE, listeners=(BROKER,))
 

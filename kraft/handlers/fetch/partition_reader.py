@@ -71,8 +71,8 @@ class PartitionReader:
         self._rack = request.rack_id if self.replica_id < 0 and context.api_version >= RACK_VERSION else None
         self._isolation = request.isolation_level
         self.acknowledges = self.is_follower
-        """Whether reading tells the partition how far its follower is. False once the request has been parked: what
-        it says is old then."""
+        """Whether a read acknowledges records up to the fetch offset. False once the request was parked, because its
+        offsets may be outdated."""
 
     @property
     def rights(self) -> object:

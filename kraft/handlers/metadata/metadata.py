@@ -46,12 +46,12 @@ if TYPE_CHECKING:
 API = Handler(ApiKey.METADATA, between(0, 13), permission=ASKS_INSIDE)
 
 THROTTLE_VERSION = 3
-"""From this version on an answer begins with how long its client has to wait."""
+"""From this version on a response begins with the throttle time."""
 
 REQUEST_BYTES_MAX = 16 << 20
 """More than as many topics as a request may name, with names as long as they may be on average."""
 CREATED_AT_ONCE_MAX = 1000
-"""Missing topics that one request may have created; a client comes again for the rest."""
+"""The number of missing topics that one request may create. The client requests the rest again."""
 PARTITION_ITEMS = 3
 """What a partition of an answer counts in a turn."""
 

@@ -34,7 +34,7 @@ AUTHENTICATE: Final = Handler(
     ApiKey.SASL_AUTHENTICATE, between(0, 2), permission=ANYBODY, listeners=(BROKER, CONTROLLER)
 )
 UNSERVED: Final = "none"
-"""In place of a mechanism that a client names and nobody serves."""
+"""Replaces a mechanism that is not supported."""
 _NAMES: Final = {key: name for name, key in vars(ApiKey).items() if name.isupper()}
 """Kafka's names of APIs in messages, such as `LIST_OFFSETS`."""
 _SAYS_NO_MORE: Final = frozenset(

@@ -44,8 +44,8 @@ NOBODY_COULD_SAY = frozenset(
         ErrorCode.NOT_COORDINATOR,
     )
 )
-"""Clients know none of these as an answer to Produce. They are told NOT_ENOUGH_REPLICAS, upon which they try again
-without asking for metadata first."""
+"""Clients do not expect these codes in a Produce response. They get NOT_ENOUGH_REPLICAS, and retry without a metadata
+request."""
 
 
 class VerificationFailed(ApiError):

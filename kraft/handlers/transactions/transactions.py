@@ -51,9 +51,9 @@ if TYPE_CHECKING:
 KNOWS_FENCED = 2
 """From this version on clients of AddPartitionsToTxn, AddOffsetsToTxn and EndTxn know PRODUCER_FENCED (KIP-588)."""
 BATCHED = 4
-"""From this version on AddPartitionsToTxn comes from brokers, with many transactions."""
+"""From this version on brokers send AddPartitionsToTxn, with many transactions in one request."""
 ENDS_WITH_NEW_EPOCH = 5
-"""From this version on clients of EndTxn take a new epoch from its answer: transaction.version 2."""
+"""From this version on clients of EndTxn use the new epoch in its response: transaction.version 2."""
 NEW_EPOCHS = 2
 """That transaction.version."""
 

@@ -74,7 +74,7 @@ def judge_records(payload: bytes | memoryview, count: int) -> Steps[JudgedRecord
 
 
 class _Other(NamedTuple):
-    """The properties of one record that is not usual."""
+    """The properties of a record that the fast path does not support."""
 
     end: int
     timestamp_delta: int

@@ -30,7 +30,7 @@ from kraft.world.ports import World
 from kraft.world.turns import in_turns
 
 DECODED_AT_ONCE_MAX = 2
-"""Batches that are looked into at once. More wait, in the buffers that they came in."""
+"""The number of batches that are validated concurrently. Further ones wait in their receive buffers."""
 ROUND_BYTES_MAX = 4 << 20
 """Written in one go, unless a single append is larger: the first of them waits for the last."""
 

@@ -48,7 +48,7 @@ class SaslSettings:
     """The SASL settings of one listener."""
 
     mechanisms: tuple[str, ...]
-    """In the order in which they are told."""
+    """In the order in which they are offered to clients."""
     plain_users: Mapping[str, str] = field(default_factory=dict, repr=False)
     session_ms_max: int = 0
     """connections.max.reauth.ms; 0: sessions do not end."""

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 CHANGES_TOLD_MAX: Final = 100
 """Changes of one request that get an event each."""
 VALUE_CHARACTERS_MAX: Final = 1_000
-"""Of each text in an event, and of the name of what was denied. The log has the whole of what was changed."""
+"""The characters kept of each text in an event, and of the name of a denied resource. The log has the complete
+change."""
 _KINDS: Final = {
     CONFIG: EventKind.CONFIG_CHANGED,
     QUOTA: EventKind.QUOTA_CHANGED,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kraft.world.ports import Clock
 
 TOLD_MAX: Final = 20
-"""Events of one kind, as failed logins or denials, that are told in one period."""
+"""The number of events of one kind, such as failed logins or denials, that are reported in one period."""
 PERIOD_SECONDS: Final = 10.0
 HOSTS_MAX: Final = 100
 """Addresses with counters of their own. Failures from further ones are counted together."""

@@ -19,13 +19,15 @@ if TYPE_CHECKING:
     from kraft.world.ports import Clock
 
 QUIET_SECONDS: Final = 60.0
-"""For so long after it was told a client is only counted, by each quota."""
+"""The time in seconds after a report during which throttled requests of the client are only counted, for each quota."""
 CLIENTS_MAX: Final = 1000
-"""Clients of which it is remembered when they were told. Who has not waited for the longest is forgotten first."""
+"""The number of reported clients that are remembered. Beyond it, the client that was throttled longest ago is
+dropped."""
 
 
 class _Told:
-    """A client that was reported: it is not reported again before `quiet_until`, and has had `waits` waits since."""
+    """A client that was reported. It is not reported again before `quiet_until`. `waits` counts its throttled requests
+    since the report."""
 
     __slots__ = ("quiet_until", "waits")
 

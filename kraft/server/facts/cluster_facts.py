@@ -35,7 +35,7 @@ _COORDINATORS_TOPICS: Final = {
     OFFSETS_TOPIC: ("offsets.topic.replication.factor", None),
     TRANSACTION_STATE_TOPIC: ("transaction.state.log.replication.factor", "transaction.state.log.min.isr"),
 }
-"""The keys that say how often a topic is copied when it is made, and how many copies must be in sync."""
+"""The keys with the replication factor and the min.insync.replicas of new internal topics."""
 SLICE_PARTITIONS: Final = 200
 """How many partitions are looked at before others get their turn (about 0.2 ms)."""
 

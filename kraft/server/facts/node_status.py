@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from kraft.server.node_to_controller_channel import NodeToControllerChannel
 
 LISTED_MAX: Final = 100
-"""How many waits of a kind a node tells of all topics; the counts are whole."""
+"""The number of waits of a kind that a node lists for all topics. The counts are complete."""
 TOPIC_LISTED_MAX: Final = 1_000
 """The same of one topic."""
 WAITS_PER_STEP: Final = 100

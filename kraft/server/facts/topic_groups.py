@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kraft.server.node import Node
 
 GROUPS_MAX: Final = 2_000
-"""So many ids a coordinator tells, the first in order; it counts the others."""
+"""A coordinator lists this number of ids, the first in sort order, and counts the others."""
 
 
 async def own_topic_groups(node: Node, topic: str) -> dict[str, Any] | None:

@@ -31,7 +31,7 @@ class TopicLag(NamedTuple):
     """The lag of a topic in the groups that this node coordinates."""
 
     groups: int
-    """Those that have committed offsets for the topic."""
+    """The groups with committed offsets for the topic."""
     lag: int
     """How many records they are behind, together, in the partitions whose ends are known."""
 

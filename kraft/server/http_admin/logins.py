@@ -46,7 +46,7 @@ BASIC: Final = "BASIC"
 BEARER: Final = "BEARER"
 CERTIFICATE: Final = "TLS"
 KEPT_MAX: Final = 1_000
-"""Logins that are known to be right. The one that was not used for longest goes."""
+"""The number of successful logins that are cached. The least recently used one is dropped."""
 ATTEMPTS_MAX: Final = 10
 """Logins of one address that may fail in a row, or be under way."""
 ATTEMPTS_A_SECOND: Final = 1.0

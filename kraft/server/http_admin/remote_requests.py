@@ -29,9 +29,9 @@ ANSWER_SECONDS_MAX: Final = 2.0
 CHANGE_SECONDS_MAX: Final = 35.0
 """Longer than any wait that a change asks for."""
 SILENCE_SECONDS_MAX: Final = 1.0
-"""After so much silence a connection is tried before it is used."""
+"""A connection that was idle for this time is checked before it is used."""
 SLOWEST_BYTES_A_SECOND: Final = 1 << 20
-"""Records that a question asks for may come as slowly as this."""
+"""The slowest rate at which requested records may arrive."""
 KEPT_ALONE_MAX: Final = 4
 """Connections to one broker that are kept for requests which need one to themselves."""
 

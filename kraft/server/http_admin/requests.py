@@ -30,7 +30,7 @@ CLIENT_ID: Final = "http-admin"
 LOCAL_HOST: Final = "127.0.0.1"
 READ_AT_ONCE_BYTES: Final = 1 << 20
 MUTED_SECONDS_MAX: Final = 30.0
-"""For so long at most an answer is kept back from a caller that has used up a quota."""
+"""The longest delay of a response to a caller over quota."""
 
 
 class LocalRequests:

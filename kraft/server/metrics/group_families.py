@@ -20,7 +20,7 @@ GROUPS_A_SLICE: Final = 500
 MEMBERS_A_GROUP: Final = 10
 """So many members of a consumer group, whose states make the group's, count as one more group."""
 MEMBERS_MAX: Final = 1000
-"""Of further groups the number of members is left out, unless all is asked for."""
+"""The number of groups whose member counts are exported, unless the counts of all groups are requested."""
 LEFT_OUT: Final = "Groups without a series of their members. /metrics?by=partition has them."
 PREFIX: Final = "kafka_server_group_coordinator_metrics_"
 CLASSIC_PREFIX: Final = "kafka_coordinator_group_groupmetadatamanager_numgroups"

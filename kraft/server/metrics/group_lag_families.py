@@ -84,9 +84,9 @@ class TopicLag:
         self.lag = 0
         self.lag_max = 0
         self.seconds: float | None = None
-        """None where the history tells of no partition."""
+        """None if the history has none of the group's partitions."""
         self.is_whole = True
-        """Whether all ends are known but those of partitions that are gone."""
+        """Whether the ends of all existing partitions are known."""
 
     def number(self, name: str) -> float | None:
         """The value of the series of that name; None for no value. A lag is left out while an end offset is unknown: a

@@ -10,7 +10,7 @@ import trio
 T = TypeVar("T")
 
 KEPT_SECONDS: Final = 1.0
-"""Two scrapers, or a scraper and the sampler of the history, often ask within so long."""
+"""Two scrapers, or a scraper and the history's sampler, often read within this time."""
 
 
 class Latest(Generic[T]):

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 Number = Callable[[], float]
 PART_CHARS: Final = 65_536
-"""A text of everything is as large as a hundred megabytes: joined at once it would hold up the loop."""
+"""The text of all metrics may have a hundred megabytes. Joining it in one step would block the loop."""
 SERIES_A_TURN: Final = 500
 """Less than a millisecond."""
 

@@ -20,7 +20,7 @@ GAUGES: Final[dict[str, tuple[str, Callable[[ProcessUsage], float]]]] = {
 }
 
 AGE_SECONDS_MAX: Final = 0.5
-"""For so long one answer of the world is used: it reads files and lists the descriptors."""
+"""The time for which a response of the world is reused, because it reads files and lists the descriptors."""
 
 
 class _Usage:

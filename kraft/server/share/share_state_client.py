@@ -37,8 +37,8 @@ WAITING_MAX: Final = 10_000
 """Operations that wait for their coordinators. Further ones are refused."""
 PARTITIONS_A_REQUEST: Final = 1_000
 BATCHES_A_REQUEST: Final = 50_000
-"""A request begins with a share partition however many state batches that has, and ends before one that would be too
-much. A batch takes 20 bytes."""
+"""A request contains at least one share partition, with any number of state batches, and ends before the one that would
+exceed this number. A batch takes 20 bytes."""
 RETRY_SECONDS: Final = 0.05
 RETRY_SECONDS_MAX: Final = 1.0
 ATTEMPT_SECONDS_MAX: Final = 10.0

@@ -31,7 +31,8 @@ from kraft.world.ports import Clock
 
 MARKERS_A_REQUEST: Final = 500
 PARTITIONS_A_REQUEST: Final = 10_000
-"""A request begins with a marker however many partitions that has, and ends before one that would be too much."""
+"""A request contains at least one marker, with any number of partitions, and ends before the marker that would exceed
+this number."""
 RETRY_SECONDS: Final = 0.05
 RETRY_SECONDS_MAX: Final = 1.0
 FENCED: Final = frozenset((ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED))

@@ -27,8 +27,8 @@ RUN_MIN = 6
 """Consecutive equal lengths after which a longer run is searched for."""
 VARINT_BYTES_MAX = 10
 GROUP_BYTES = 32 << 20
-"""Uncompressed bytes that are decoded at once, unless one batch has more (at most 1 GiB): places in a buffer are
-32-bit numbers."""
+"""The uncompressed bytes that are decoded together, unless one batch has more (at most 1 GiB). Positions in a buffer
+are 32-bit numbers."""
 
 
 class Columns(NamedTuple):

@@ -222,7 +222,7 @@ def pairs(
 
 
 Seen = tuple[int, bytes]
-"""Offset and print."""
+"""The offset and the fingerprint of a record."""
 
 
 def beside(ours: Sequence[Seen], theirs: Sequence[Seen]) -> Iterator[tuple[Seen | None, Seen | None]]:

@@ -14,7 +14,7 @@ from kraft.storage.cleaner.offset_slots import SLOT_BYTES, OffsetSlots
 QUICK_ENTRY_BYTES = 160
 """What an entry of a dictionary takes: bytes object, int and its share of the table."""
 QUICK_SHARE = 2
-"""The dictionary takes one of so many parts of the memory at most."""
+"""The dictionary uses at most this fraction (one of N) of the memory."""
 KEY_BYTES = 16
 """Of what stands for a key in slots: the last one is the key's length, or says that the others are a hash."""
 HASH_MARK = bytes((KEY_BYTES,))

@@ -35,7 +35,7 @@ from kraft.storage.log_segment import RELATIVE_OFFSET_MAX, LogSegment
 from kraft.world.ports import FileSystem, StepEnd
 
 KEPT_NOTES_MAX = 10
-"""Sentences of one cleaning about what it could not read."""
+"""The number of messages of one cleaning about unreadable data."""
 
 NEVER_MS = -1
 

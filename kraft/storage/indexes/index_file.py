@@ -18,7 +18,7 @@ from kraft.world.ports import FileSystem
 
 SPILL_BYTES = 4096
 BLOCK_BYTES = 4096
-"""Read at once, and kept: who reads a log from one end to the other comes by the same entries again and again."""
+"""The bytes that are read together and cached: a sequential reader needs the same entries repeatedly."""
 GUESSES_MAX = 3
 """Before blocks are halved: offsets and positions grow evenly as a rule."""
 

@@ -32,9 +32,9 @@ WAITING = "waiting"
 FETCHED = "fetched from another replica"
 ACCEPTED = "accepted"
 REASON_CHARS_MAX = 2000
-"""Of a log that is damaged again and again the report tells the first reasons."""
+"""The length of the reasons in the report. Of repeated damage it has the first reasons."""
 END_UNKNOWN = (1 << 63) - 1
-"""The known end where nothing can be told: the replica may have had any offset."""
+"""The known end if it cannot be determined: the replica may have had any offset."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

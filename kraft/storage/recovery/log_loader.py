@@ -81,7 +81,7 @@ class LoadedLog:
     clean: bool
     epochs_on_disk: bool
     damage: DamageReport | None
-    """What the log has lost to damage, while nobody has settled it."""
+    """The records that the log lost to damage, until that is settled."""
 
 
 class LogLoader:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 API_KEYS_END: Final = 100
 NODES: Final = ("broker-", "raft-")
-"""How the client ids of nodes begin: what they ask each other is answered as always."""
+"""The prefix of nodes' client ids. Their requests to each other are answered normally."""
 
 
 Refuse: TypeAlias = "Callable[[Peer, memoryview, int, str | None], Awaitable[Reply]]"

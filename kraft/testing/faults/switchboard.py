@@ -14,7 +14,7 @@ CLIENTS: Final = "clients"
 Party: TypeAlias = int | Literal["clients"]
 DiskFault: TypeAlias = Literal["full", "failing"]
 RETRANSMISSION_SECONDS: Final = 0.2
-"""After which TCP sends again what was lost: what Linux waits at least."""
+"""The time after which TCP retransmits lost data: the minimum of Linux."""
 RETRANSMISSIONS_MAX: Final = 15
 
 
@@ -26,7 +26,7 @@ class Switchboard:
         self.node_by_port: dict[int, int] = {}
         """Who listens on a port, or has connected from it."""
         self.is_calm = True
-        """Nothing is cut, slow or frozen: for those who ask often."""
+        """Whether no link is cut, slow or frozen. Cached for frequent checks."""
         self._cuts: dict[tuple[Party, Party], None] = {}
         self._delays: dict[int, float] = {}
         self._paused: dict[int, None] = {}

@@ -32,7 +32,7 @@ GRACE_SECONDS: Final = 15.0
 IMMEDIATE: Final = frozenset(
     {"produce", "subscribe", "unsubscribe", "assign", "assignment", "position", "pause", "resume", "begin_transaction"}
 )
-"""Methods that wait for nobody."""
+"""Methods that never block."""
 TIMEOUT_PLACE: Final = {
     "poll": 0,
     "flush": 0,

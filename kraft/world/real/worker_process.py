@@ -31,9 +31,10 @@ RESULT, RAISED, FAILED, ALIVE = "result", "raised", "failed", "alive"
 ALIVE_SECONDS: Final = 1.0
 LENGTH: Final = Struct(">I")
 PR_SET_PDEATHSIG: Final = 1
-"""prctl(2): a signal for this process when the thread that started it ends. Also one that is frozen is killed so."""
+"""prctl(2): the kernel sends a signal to this process when the thread that started it ends. It also kills a frozen
+process."""
 NICENESS: Final = 5
-"""Clients of the node come first where processors are few."""
+"""The node's client requests take precedence if processors are busy."""
 OOM_SCORE_ADJUSTMENT: Final = 500
 """Linux's out-of-memory killer kills this process before the node. Its work is then started again."""
 

@@ -44,7 +44,7 @@ VERBS: Final = (
 PATHS: Final = ("/v1/node", "/v1/cluster/health", "/v1/events", "/metrics")
 """What is asked of the HTTP admin of one node."""
 OURS: Final = frozenset(("version.txt", "errors.txt", "doctor.json"))
-"""What there is though nobody answers."""
+"""The parts of a bundle that need no response of a node."""
 ANSWER_BYTES_MAX: Final = 64 << 20
 
 

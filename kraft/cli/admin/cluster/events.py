@@ -22,8 +22,8 @@ app = typer.Typer(add_completion=False)
 RECONNECT_SECONDS = 1.0
 SHOWN = 100
 PAGES_MAX = 100
-"""A node keeps some thousand events and answers some hundred at a time. Where they come faster than they are read, the
-list ends here."""
+"""A node keeps some thousand events and returns some hundred in a response. If events arrive faster than they are read,
+the list ends after this number of pages."""
 SSE = "text/event-stream"
 
 

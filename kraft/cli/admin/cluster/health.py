@@ -24,7 +24,7 @@ from kraft.rpc_client.errors import DeadlinePassed, NoBroker
 MIN_ISR: Final = "min.insync.replicas"
 TOPICS_PER_REQUEST: Final = 100
 QUORUM_SECONDS_MAX: Final = 5.0
-"""A quorum that does not answer for so long has no active controller."""
+"""If the quorum does not respond within this time, there is no active controller."""
 
 
 async def cluster_health(cluster: Cluster) -> ClusterHealth:

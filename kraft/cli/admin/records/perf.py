@@ -42,7 +42,7 @@ PAYLOADS: Final = 1000
 """Different values that are sent in turn."""
 PAYLOAD_BYTES_MAX: Final = 64 << 20
 SLICES_A_SECOND: Final = 100
-"""With a rate, records are sent so many times a second."""
+"""With a rate, records are sent in this number of slices a second."""
 SENT_AT_ONCE_BYTES: Final = 256 * 1024
 POLL_SECONDS: Final = 1.0
 FIRST_POLL_SECONDS: Final = 0.1

@@ -37,8 +37,8 @@ FOLLOWS_RETENTION: Final = -2
 ABOUT_ANY_BROKER: Final = frozenset(
     (DESIRED_STATE, "leader.replication.throttled.rate", "follower.replication.throttled.rate")
 )
-"""Keys of a broker that any broker takes: it may be down, and what is wanted of it, or how fast it copies when it comes
-back, is decided elsewhere. Apache Kafka has the broker itself asked."""
+"""Broker keys that any broker accepts, because the broker itself may be down. Apache Kafka requires the broker
+itself."""
 INVALID_CONFIG: Final = 40
 INVALID_REQUEST: Final = 42
 

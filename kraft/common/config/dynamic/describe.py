@@ -98,7 +98,7 @@ _DYNAMIC_ONLY: Final = (
     "follower.replication.throttled.rate",
     "replica.alter.log.dirs.io.max.bytes.per.second",
 )
-"""Keys that Kafka shows only where somebody set them."""
+"""Keys that Kafka shows only if they are set dynamically."""
 
 _AUTHORIZERS_OWN: Final = frozenset(("super.users", "allow.everyone.if.no.acl.found"))
 """Keys that Kafka's authorizer reads, of which Kafka's table does not know. They are shown where they are set or asked

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 REPLICAS_MAX: Final = 3
 QUORUM_OF_ONE: Final = "default of a quorum of one"
-"""Origin of the settings that a quorum of one takes where nobody set any. More brokers may join it."""
+"""The origin of defaults for a quorum of one. More brokers may join it later."""
 
 
 def internal_topic_settings(broker_count: int) -> dict[str, str]:

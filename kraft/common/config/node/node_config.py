@@ -38,7 +38,7 @@ class NodeConfig:
     values: Mapping[str, Value]
     """Every broker key with its effective parsed value."""
     settings: Mapping[str, Setting]
-    """What somebody set, with its origin: the STATIC_BROKER_CONFIG of DescribeConfigs."""
+    """The configured values with their origin: STATIC_BROKER_CONFIG in DescribeConfigs."""
     warnings: tuple[str, ...] = ()
     """Sentences for the log of a start: settings without effect, plugins passed over."""
 
@@ -66,7 +66,7 @@ class NodeConfig:
     """A controller that is its own whole quorum: it may format an empty directory unasked."""
     format_options: FormatOptions = NOTHING_ASKED
     provider_texts: Mapping[str, str] = field(default_factory=dict)
-    """The keys of `config.providers`, by which values that come later are resolved."""
+    """The keys of `config.providers`, which resolve values that are set later."""
     secret_places: SecretPlaces = field(default_factory=SecretPlaces, repr=False)
 
     @property

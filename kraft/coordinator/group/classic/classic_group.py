@@ -26,7 +26,7 @@ V = TypeVar("V")
 CONSUMER_PROTOCOL_TYPE = "consumer"
 UNKNOWN_MEMBER_ID = ""
 MEMBER_ID_REQUIRED_VERSION = 4
-"""From this version of JoinGroup on a dynamic member is first told its id (KIP-394)."""
+"""From this JoinGroup version on, a dynamic member first receives its id (KIP-394)."""
 
 Protocols = tuple[tuple[str, bytes], ...]
 """A member's protocols in its order of preference, each with its metadata."""
@@ -51,8 +51,8 @@ TRANSITIONS: Mapping[ClassicGroupState, tuple[ClassicGroupState, ...]] = {
     STABLE: (PREPARING_REBALANCE,),
     DEAD: (),
 }
-"""From each state, where a group may go. A deleted group is not there at all; Dead is only a name in answers about
-groups that do not exist."""
+"""The possible next states of each state. A deleted group does not exist; Dead is only used in responses about groups
+that do not exist."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,8 +21,7 @@ V = TypeVar("V")
 
 
 FIRST_EPOCH: Final = 1
-"""The epoch of a group that nobody subscribed anything in yet, and of the target of one that has none, which gives
-nobody anything; neither has a record."""
+"""The epoch of a group without any subscription yet, and of its empty target. Neither has a record."""
 NEVER_ASSIGNED_MS: Final = 0
 """When such a target was computed."""
 

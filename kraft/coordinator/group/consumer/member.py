@@ -11,7 +11,7 @@ from kraft.coordinator.group.classic.classic_group import Protocols
 
 JOINING_EPOCH = 0
 LEAVING_EPOCH = -1
-"""A member with this epoch leaves for good."""
+"""A member with this epoch leaves permanently."""
 LEAVING_STATIC_EPOCH = -2
 """A static member with this epoch leaves and will be back: its partitions are kept for it."""
 NO_PREVIOUS_EPOCH = -1

@@ -31,7 +31,7 @@ from kraft.protocol.messages.offset_commit_response import (
 GROUP_ID_NOT_FOUND_VERSION = 9
 NO_GENERATION = -1
 TIMESTAMP_MAX_MS = 0x7FFFFFFFFFFFFFFF
-"""What the record of an offset can hold: who asks for a longer retention means for ever."""
+"""The largest timestamp of an offset's record. A longer retention counts as unlimited."""
 _tuple: Final = tuple.__new__
 """Makes a named tuple in half of the time that its class takes."""
 _WRITTEN: Final = tuple(OffsetCommitResponsePartition(partition_index=index) for index in range(2048))

@@ -29,7 +29,7 @@ from kraft.protocol.messages.share_group_heartbeat_response import Assignment, T
 from kraft.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse as Response
 
 INITIALIZE_RETRY_MS: Final = 60_000
-"""How long after a request to initialize states another one is made."""
+"""The time after which a request to initialize states is repeated."""
 
 INITIALIZING_INTERVAL_MS: Final = 500
 """The heartbeat interval of members that wait for share states. Kafka lets them wait for a whole interval."""
