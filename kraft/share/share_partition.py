@@ -261,8 +261,9 @@ class SharePartition:
             if first >= end:
                 continue
             if end > self._window.end:
-                raise _invalid_state(
-                    f"records up to {each.last} were not acquired; the window ends at {self._window.end}"
+                raise ApiError(
+                    ErrorCode.INVALID_REQUEST,
+                    f"records up to {each.last} were never delivered: only those before {self._window.end} were",
                 )
             if RENEW in each.types and not limits.renews:
                 raise _invalid_state("the group does not allow to renew locks (share.renew.acknowledge.enable)")

@@ -141,6 +141,16 @@ DIFFERENCES: tuple[Difference, ...] = (
         "ShareGroupHeartbeat and StreamsGroupHeartbeat are answered with a message beside UNSUPPORTED_VERSION.",
     ),
     Difference(
+        "refused members of share groups are told why",
+        r"share_groups/.*/error_message",
+        "ShareFetch and ShareAcknowledge say which epoch, range or type is wrong. Kafka gives the code alone.",
+    ),
+    Difference(
+        "the start offset of a share group is stored with the acknowledgement",
+        r"share_groups/acknowledged/.*/start_offset",
+        "Kafka stores it with the next one, so that tools show it late.",
+    ),
+    Difference(
         "refused snapshots say why",
         r"quorum/snapshot-(stale-epoch|unknown|other-topic)/.*",
         "FetchSnapshot that is refused tells the reason. Kafka answers UNKNOWN_SERVER_ERROR for all of them.",

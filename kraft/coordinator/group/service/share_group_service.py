@@ -321,7 +321,6 @@ class ShareGroupService:
             if topic_id is None:
                 answer.error_code, answer.error_message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_PARTITION
             else:
-                answer.topic_id = topic_id
                 answers[topic_id] = answer
         try:
             if not request.group_id:
@@ -335,6 +334,8 @@ class ShareGroupService:
                 answer.error_message = "There is no offset information to delete."
             elif topic_id in failed:
                 answer.error_code, answer.error_message = failed[topic_id].code, failed[topic_id].message or None
+            else:
+                answer.topic_id = topic_id
         return response
 
     async def delete_group(self, group_id: str) -> int:

@@ -224,7 +224,7 @@ def test_sessions_have_epochs_and_only_their_first_request_opens_them() -> None:
         ([(0, 9, [ACCEPT, ACCEPT])], ErrorCode.INVALID_REQUEST),
         ([(0, 9, [])], ErrorCode.INVALID_REQUEST),
         ([(0, 0, [9])], ErrorCode.INVALID_REQUEST),
-        ([(5, 20, [ACCEPT])], ErrorCode.INVALID_RECORD_STATE),
+        ([(5, 20, [ACCEPT])], ErrorCode.INVALID_REQUEST),
         ([(each, each, [ACCEPT]) for each in range(30_000)], ErrorCode.INVALID_REQUEST),
     ],
     ids=["backwards", "overlapping", "too few types", "no type", "unknown type", "not acquired", "too many"],
