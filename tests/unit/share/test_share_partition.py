@@ -111,7 +111,8 @@ class Lives:
         if not holds:
             with pytest.raises(ApiError) as refused:
                 self.partition.acknowledge(member, said, LIMITS, self.now_ms)
-            assert refused.value.code == ErrorCode.INVALID_RECORD_STATE
+            is_beyond = last >= self.partition.end_offset
+            assert refused.value.code == (ErrorCode.INVALID_REQUEST if is_beyond else ErrorCode.INVALID_RECORD_STATE)
             return
         change = self.partition.acknowledge(member, said, LIMITS, self.now_ms)
         for offset in range(first, last + 1):
@@ -249,12 +250,10 @@ def test_one_record_not_acquired_by_the_member_rejects_the_whole_acknowledgement
     partition.acquire("a", 0, [(0, 4)], 5, LIMITS, 0)
     partition.acquire("b", 5, [(5, 9)], 5, LIMITS, 0)
     before = partition.tiles()
-    for held in ((0, 5), (0, 12)):
+    for last, code in ((5, ErrorCode.INVALID_RECORD_STATE), (12, ErrorCode.INVALID_REQUEST)):
         with pytest.raises(ApiError) as refused:
-            partition.acknowledge(
-                "a", [Acknowledgement(0, 0, [ACCEPT]), Acknowledgement(1, held[1], [REJECT])], LIMITS, 0
-            )
-        assert refused.value.code == ErrorCode.INVALID_RECORD_STATE
+            partition.acknowledge("a", [Acknowledgement(0, 0, [ACCEPT]), Acknowledgement(1, last, [REJECT])], LIMITS, 0)
+        assert refused.value.code == code
     assert partition.tiles() == before
 
 
