@@ -94,7 +94,7 @@ class BrokerFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainFacts:
-    """What remains of a decommissioning."""
+    """The remaining work of a decommissioning."""
 
     moving: int
     """Of the replicas that are left, those that are being copied elsewhere now."""

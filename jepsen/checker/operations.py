@@ -162,7 +162,7 @@ class Assigned(Operation):
 
 @dataclass(slots=True, kw_only=True)
 class Owned(Operation):
-    """The coordinator told a member of a KIP-848 group which partitions it owns under its epoch. None under a negative
+    """A heartbeat response gave a member of a KIP-848 group its partitions under its epoch. None under a negative
     epoch: the member has left."""
 
     OP: ClassVar[str] = "owned"
@@ -291,8 +291,8 @@ class Unexpected(Operation):
 
 @dataclass(slots=True, kw_only=True)
 class ReplicaState(Keyed):
-    """White box: one replica on one node (`process`) in one of its lives, at one moment (`began`). All states of the
-    same moment form one global snapshot."""
+    """White box: the state of one replica on the node `process` at the time `began`. `life` counts the node's starts.
+    All states with the same time form one global snapshot."""
 
     OP: ClassVar[str] = "replica"
     life: int = 0
@@ -311,7 +311,7 @@ class ReplicaState(Keyed):
 
 @dataclass(slots=True, kw_only=True)
 class QuorumState(Operation):
-    """White box: one controller's view of the metadata quorum, at one moment of one of its lives."""
+    """White box: one controller's view of the metadata quorum at the time `began`. `life` counts the node's starts."""
 
     OP: ClassVar[str] = "quorum"
     life: int = 0

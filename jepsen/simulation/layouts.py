@@ -70,8 +70,9 @@ class Layout(NamedTuple):
         more: Mapping[str, str] | None = None,
         has_guests: bool = False,
     ) -> NodeConfig:
-        """The node's configuration. With `flush` nothing is acknowledged that a power loss could take. With `two_disks`
-        one disk may be lost, and nothing is acknowledged that has no other copy. `more` overrides other keys."""
+        """The node's configuration. With `flush` a record is acknowledged only once it is synced, so that a power loss
+        cannot lose it. With `two_disks` one disk may be lost, so a record is acknowledged only once another node has
+        it. `more` overrides other keys."""
         is_broker, is_controller = node in self.brokers, node in self.controllers
         host = f"node-{node}"
         roles = [role for role, has in (("broker", is_broker), ("controller", is_controller)) if has]

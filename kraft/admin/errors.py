@@ -20,7 +20,7 @@ class Refused(ApiError):
     text without that name."""
 
     def __init__(self, code: int, what: str = "", message: str | None = None) -> None:
-        """`what` is the subject, with which the text begins; `message` is the node's own message, if it sent one."""
+        """`what` is the subject of the error text; `message` is the node's own message, if it sent one."""
         own = None if message == message_of(code) else message
         reason = own or message_of(code)
         if not own and code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:

@@ -51,13 +51,13 @@ class AdminTls:
                 tls, context = await self._world.threads.run(self._load)
             except ValueError as problem:
                 self._tell(
-                    "error", "changed keys of TLS are not taken: those from before stay in force", reason=str(problem)
+                    "error", "changed TLS keys are invalid: the previous keys stay in force", reason=str(problem)
                 )
                 continue
             if tls != self._tls:
                 self._tls, self._context = tls, context
                 self._warn_of_end()
-                self._tell("info", "keys of TLS renewed")
+                self._tell("info", "TLS keys reloaded")
 
     def _load(self) -> tuple[Tls, ssl.SSLContext]:
         tls = load_tls(self._settings, lambda path: read_store(self._world.files, path))

@@ -55,8 +55,8 @@ def refuse_secrets(sets: Sequence[str]) -> list[str]:
         row = broker_key(name.strip())
         if separator and row is not None and row.sensitive and shows_secret(name.strip(), text):
             problems.append(
-                f"--set {name.strip()}: a secret on a command line is seen by everybody on this machine. Put it into "
-                "a file of --config, or name where it stands: config.providers, "
+                f"--set {name.strip()}: every user of this machine can see a secret on a command line. Put it "
+                "into a --config file, or refer to a file that has it: config.providers, "
                 f"--set '{name.strip()}=${{file:/path/to/secrets.properties:key}}'"
             )
     return problems

@@ -94,7 +94,7 @@ def report_problems(problems: Sequence[str]) -> None:
 def address_problem(option: str, address: object, problem: OSError) -> str:
     """The message for a listener that cannot be opened. It begins with the option that must be changed."""
     if problem.errno == errno.EADDRINUSE:
-        return f"{option}: {address} is taken by another process; choose another port, or 0 to have one picked"
+        return f"{option}: {address} is in use by another process; choose another port, or 0 to have one picked"
     return f"{option}: cannot listen on {address}: {problem.strerror}"
 
 
@@ -104,7 +104,7 @@ def refuse_system(program: str) -> bool:
     if system != "win32":
         return False
     sys.stderr.write(
-        f"{program}: Windows is not served: files, locks and sockets are used as Linux has them. The Windows "
+        f"{program}: Windows is not supported: kraft uses files, locks and sockets of Linux. The Windows "
         "Subsystem for Linux runs it (https://learn.microsoft.com/windows/wsl), and so does a container.\n"
     )
     return True

@@ -83,7 +83,7 @@ def plan_workers(
     voters = _voters(given, ids, quorum_address, quorum_port, problems)
     controllers = [each for each in ids if each in voters]
     if not problems and abs(quorum_port - port) < max(len(ids), len(controllers)):
-        problems.append(f"--controller-listen: ports from {quorum_port} on meet those of --listen, from {port} on")
+        problems.append(f"--controller-listen: ports from {quorum_port} on overlap those of --listen, from {port} on")
     if ADVERTISED in keys:
         _shifted(keys[ADVERTISED], 0, problems)
     if problems:
@@ -145,7 +145,7 @@ def _defaults(keys: Mapping[str, str], given: Mapping[str, str], ids: Sequence[i
 
 def _number(text: str, option: str, problems: list[str]) -> int:
     if not text.isdigit():
-        problems.append(f"{option}: {text!r} is no number")
+        problems.append(f"{option}: {text!r} is not a number")
         return 0
     return int(text)
 

@@ -93,7 +93,7 @@ class _Rewriter:
         return self._groups[-1].flags
 
     def next(self) -> str:
-        """The counterpart of what stands at the position."""
+        """The Python form of the Java construct at the position."""
         letter = self.text[self.position]
         if letter == "\\":
             self.position += 1
@@ -165,7 +165,7 @@ class _Rewriter:
         return scope
 
     def escape(self) -> str:
-        """What stands behind a backslash, outside of a class."""
+        """Translate an escape sequence outside of a character class."""
         letter = self.text[self.position : self.position + 1]
         if letter == "Q":
             return re.escape(self.quoted())

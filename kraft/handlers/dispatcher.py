@@ -317,8 +317,8 @@ class RequestDispatcher:
             raise self._broken(context, problem) from problem
 
     def _tell_wait(self, context: RequestContext, quotas: ClientQuotas, response: Any, told: int) -> int:
-        """Set the throttle time of the response, and return it (ms). For a forwarded request it is at least `told`, the
-        controller's throttle time."""
+        """Set the throttle time of the response, and return it (ms). For a forwarded request it is at least the
+        controller's throttle time, `told`."""
         waits = max(told, wait_ms(context, quotas))
         if waits > told and hasattr(response, "throttle_time_ms"):
             response.throttle_time_ms = waits

@@ -114,7 +114,7 @@ def leave(outcome: Awaitable[Reply]) -> None:
 
 
 class Peer:
-    """What a request knows of its connection. `principal` (`User:name`) is the authenticated peer.
+    """The connection as seen by a request. `principal` (`User:name`) is the authenticated peer.
 
     `left` is called when the peer has closed the connection.
     """

@@ -25,9 +25,9 @@ def has_bound(cls: type[Message]) -> bool:
 
 
 class DecoderSource(Source):
-    """The text of `decode(buffer, position) -> (message, end)`. With `counting` it is the decoder for large buffers;
-    otherwise it passes them to `decode_counting`. With `in_turns` it counts too, and is a generator that yields after
-    every TURN_ELEMENTS elements."""
+    """The text of `decode(buffer, position) -> (message, end)`. With `counting` it decodes large buffers and limits
+    their number of elements; without it, it passes large buffers to `decode_counting`. With `in_turns` it limits them
+    too, and is a generator that yields after every TURN_ELEMENTS elements."""
 
     def __init__(self, cls: type[Message], version: int, *, counting: bool = False, in_turns: bool = False) -> None:
         super().__init__(cls, version, in_turns=in_turns)

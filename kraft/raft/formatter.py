@@ -216,7 +216,7 @@ def flag_problems(request: FormatRequest) -> list[str]:
     elif request.cluster_id.split() != [request.cluster_id]:  # meta.properties would return another.
         problems.append(f"--cluster-id: {request.cluster_id!r} has white space in it")
     if sum((request.standalone, request.no_initial_controllers, request.initial_controllers is not None)) > 1:
-        problems.append("--standalone, --initial-controllers and --no-initial-controllers exclude one another")
+        problems.append("--standalone, --initial-controllers and --no-initial-controllers exclude each other")
     if request.standalone and not request.is_controller:
         problems.append("You can only use --standalone on a controller.")
     if request.standalone and request.is_controller and not request.controller_endpoints:

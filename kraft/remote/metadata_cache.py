@@ -4,9 +4,9 @@ Every reader of the topic replays the same records in the same order and drops t
 the content of the store. A record with an invalid state transition is dropped, as in Kafka. The writer checks
 afterwards whether its record took effect.
 
-Kafka's cache has one segment per offset. It forgets a segment that a longer one of a later leader replaced, even if the
-longer one is then deleted. Here an offset is found as long as any finished segment contains it.
-"""
+Kafka's cache has one segment per offset: a longer segment of a later leader replaces a shorter one. If the longer one
+is then deleted, the shorter one is not found any more. Here an offset is found as long as any finished segment contains
+it."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ class AlterPartitionManager:
                 proposal = proposals.pop((bytes(topic.topic_id), told.partition_index), None)
                 if proposal is not None and not self._take(proposal, told):
                     is_done = False
-        return self._try_again(proposals, "the answer does not mention the partition") if proposals else is_done
+        return self._try_again(proposals, "the response does not contain the partition") if proposals else is_done
 
     def _request(self, proposals: dict[tuple[bytes, int], _Proposal]) -> AlterPartitionRequest:
         own_epoch = self._broker_epoch()
@@ -194,7 +194,7 @@ class AlterPartitionManager:
         return AlterPartitionRequest(broker_id=self._broker_id, broker_epoch=own_epoch, topics=data)
 
     def _try_again(self, proposals: dict[tuple[bytes, int], _Proposal], reason: str) -> bool:
-        self._refusals.warning("in-sync sets not decided", reason, partitions=len(proposals), reason=reason)
+        self._refusals.warning("in-sync set changes not accepted", reason, partitions=len(proposals), reason=reason)
         self._was_refused = True
         self.failed_updates += len(proposals)
         for key, proposal in proposals.items():

@@ -133,7 +133,7 @@ class DamagedReplicas:
                 failure = upkeep_failure(problem, log.directory)
                 self._replicas.handle_storage_error(failure, partition.topic, partition.index, "settling damage", log)
                 return
-            self._log.info("damaged log made whole", topic=partition.topic, partition=partition.index)
+            self._log.info("damaged log repaired", topic=partition.topic, partition=partition.index)
 
     async def run(self) -> None:
         """Poll the reports for an operator's decision, until cancelled."""

@@ -49,7 +49,7 @@ class TransactionalAppend:
         """Raises NotLeader if the partition's leader epoch is not the one of the verification."""
         if self.leader_epoch not in (-1, partition.leader_epoch):
             raise NotLeader(
-                f"{partition}: verified in leader epoch {self.leader_epoch}, which has ended",
+                f"{partition}: the transaction was verified in leader epoch {self.leader_epoch}, which has ended",
                 partition.leader_id,
                 partition.leader_epoch,
             )

@@ -45,7 +45,7 @@ def security_of(path: str, values: Mapping[str, str]) -> ClientSecurity:
     problems += [f"{path}: unknown key {key}" for key in values if key.startswith("ssl.") and key not in known]
     protocol = values.get("security.protocol", "PLAINTEXT").strip().upper()
     if protocol not in _PROTOCOLS:
-        problems.append(f"{path}: security.protocol={protocol} is none of {', '.join(_PROTOCOLS)}")
+        problems.append(f"{path}: security.protocol={protocol} is not one of {', '.join(_PROTOCOLS)}")
     tls = login = None
     if protocol in ("SSL", "SASL_SSL"):
         try:

@@ -188,7 +188,7 @@ def _number(text: Text, name: str, default: float, low: float = 1, high: float =
     try:
         value = default if told is None or not told.strip() else float(told)
     except ValueError:
-        raise ValueError(f"{name}={told} is no number") from None
+        raise ValueError(f"{name}={told} is not a number") from None
     if not low <= value <= high:
         raise ValueError(f"{name}={told} is not within {low:g} and {high:g}")
     return value
@@ -234,7 +234,7 @@ def read_token(text: str, subject_claim: str, now_ms: int) -> ClientToken:
     text = text.strip()
     parts = text.split(".")
     if len(text) > TOKEN_CHARACTERS_MAX or len(parts) != 3 or not all(parts):
-        raise NoToken("what there is is no JSON Web Token, which has three parts", is_final=True)
+        raise NoToken("the token is not a JSON Web Token, which has three parts", is_final=True)
     try:
         claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
     except (ValueError, binascii.Error, RecursionError):

@@ -57,7 +57,7 @@ class BrokerChannel:
         """
         endpoint = self._endpoint(broker_id)
         if endpoint is None:
-            raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, f"no address of broker {broker_id} is known")
+            raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, f"the address of broker {broker_id} is unknown")
         address = _Address(broker_id, *endpoint)
         timeout_s = self._timeout_s if timeout_s is None else timeout_s
         deadline = self._world.clock.now() + timeout_s

@@ -158,7 +158,8 @@ class BrokerLifecycleManager:
         if not lacking:
             return REFUSALS.get(code, name_of(code))
         return (
-            f"{name_of(code)}: of the cluster's features, {'; '.join(lacking)}. Lower them first "
+            f"{name_of(code)}: this broker does not support the cluster's feature levels: "
+            f"{'; '.join(lacking)}. Lower them first "
             "(kafka-features.sh downgrade, or kraft features downgrade), or join another cluster"
         )
 

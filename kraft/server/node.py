@@ -213,7 +213,7 @@ async def _bind(world: World, config: NodeConfig, keys: TlsKeys) -> dict[str, Li
             problems.append(f"listener {endpoint.name}: {problem}")
         except OSError as problem:
             option = "--controller-listen" if endpoint.name in config.controller_listener_names else "--listen"
-            problems.append(f"{option} (listeners): {endpoint} cannot be listened on: {problem.strerror or problem}")
+            problems.append(f"{option} (listeners): cannot listen on {endpoint}: {problem.strerror or problem}")
     if problems:
         for listener in listeners.values():
             listener.close()

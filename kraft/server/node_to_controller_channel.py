@@ -33,7 +33,7 @@ from kraft.world.turns import TURN_ITEMS, in_turns
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
 
-UNANSWERED = "it takes too long"
+UNANSWERED = "the deadline passed"
 RETRY_SECONDS = 0.05
 LEADER_WATCH_SECONDS = 0.1
 TRIES_AGAIN = frozenset((ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER))
@@ -114,7 +114,7 @@ class NodeToControllerChannel:
             return await self._call_local(*self._local, request, context, enveloped)
         response = await self._call_while_it_leads(leader, request, context, enveloped, timeout)
         if getattr(response, "error_code", 0) in TRIES_AGAIN:
-            raise ApiError(response.error_code, "the node asked is not the active controller any more")
+            raise ApiError(response.error_code, "the node that got the request is no longer the active controller")
         return response
 
     async def _call_while_it_leads(
@@ -139,7 +139,7 @@ class NodeToControllerChannel:
         if failure is not None:
             raise failure
         if response is None:
-            raise NotLeader("the quorum has another leader by now")
+            raise NotLeader("the quorum has another leader now")
         return response
 
     async def _watch_leader(self, leader: tuple[int, str, int], call: trio.CancelScope) -> None:
@@ -187,7 +187,7 @@ class NodeToControllerChannel:
         )
         answer: EnvelopeResponse = await connection.call(envelope, timeout=timeout)
         if answer.error_code:
-            raise ApiError(answer.error_code, "the active controller could not carry the request out")
+            raise ApiError(answer.error_code, "the active controller could not execute the request")
         assert answer.response_data is not None
         _, response = decode_response(request.API_KEY, context.api_version, answer.response_data)
         return response

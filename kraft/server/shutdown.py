@@ -47,7 +47,7 @@ async def _cancel_without_quorum(
 
 
 async def quorum_is_impossible(world: World, voters: Sequence[VoterEndpoint], own_id: int) -> bool:
-    """Whether so many of `voters` refuse a connection that the others are no majority. A voter that hangs or cannot be
+    """Whether the voters that do not refuse a connection are fewer than a majority. A voter that hangs or cannot be
     reached may still run."""
     refused = 0
     for node_id, host, port in voters:

@@ -55,7 +55,7 @@ class StallMonitor:
             self.longest[task] = max(self.longest.get(task, 0.0), seconds)
         if seconds >= TOLD_SECONDS_MIN:
             fields = {} if (request := self._last_request()) is None else {"last_request": request}
-            self._told.warning("event loop held up", task=task, ms=round(seconds * 1000), **fields)
+            self._told.warning("event loop blocked", task=task, ms=round(seconds * 1000), **fields)
 
     def idle_share(self) -> float:
         """The share of the last minute in which the loop was idle, from 0 to 1. The period begins at the previous call
@@ -72,7 +72,7 @@ class StallMonitor:
         """Register the histogram and the longest steps for /metrics."""
         registry.register_histogram(
             "kraft_loop_step_seconds",
-            f"Steps of the event loop of {LONG_STEP_SECONDS * 1000:g} ms or more. Nobody else is served during a step.",
+            f"Steps of the event loop of {LONG_STEP_SECONDS * 1000:g} ms or more. No other task runs during a step.",
             self.steps,
             STEP_BOUNDS,
         )
@@ -85,7 +85,7 @@ class StallMonitor:
         for name, whose in IDLE_SHARES.items():
             registry.gauge(
                 name,
-                f"Share of the last minute in which the event loop had nothing to do, as Kafka tells of {whose}.",
+                f"Share of the last minute in which the event loop had nothing to do, as Kafka reports it for {whose}.",
                 self.idle_share,
             )
         registry.gauges(

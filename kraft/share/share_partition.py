@@ -66,7 +66,8 @@ class Limits:
 
 
 class SharePartition:
-    """The window of one share group over one partition, and who holds which records. Members are named by id."""
+    """The window of one share group over one partition, and the member that holds each acquired record. Members are
+    identified by id."""
 
     def __init__(self, start_offset: int, stored: Iterable[StateBatch] = ()) -> None:
         """`stored` is the state that the share coordinator has, from `start_offset` on, disjoint and ascending. Records
@@ -396,7 +397,8 @@ def _by_type(each: Acknowledgement, first: int, end: int) -> Iterable[tuple[int,
 
 
 def _check(acknowledgements: Sequence[Acknowledgement]) -> None:
-    """Raises ApiError(INVALID_REQUEST) unless ranges ascend, do not overlap, and have one known type or one each."""
+    """Check that ranges ascend and do not overlap, and that each has one known type for all its records, or one per
+    record. Raises ApiError(INVALID_REQUEST)."""
     end = 0
     for first, last, types in acknowledgements:
         if not end <= first <= last:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from kraft.spark.source.stream_reader import KafkaStreamReader, RefusedStreamReader
 
 OPTIONS_OF_TABLE = (
-    "Spark's Python API hands the options of a table in the catalog to nobody who reads it. Use CREATE TEMPORARY VIEW "
-    "<name> USING kraft OPTIONS (...), or say the options in the query: SELECT ... FROM <table> WITH (...)"
+    "Spark does not pass the options of a catalog table to a Python data source. Use CREATE TEMPORARY VIEW "
+    "<name> USING kraft OPTIONS (...), or give the options in the query: SELECT ... FROM <table> WITH (...)"
 )
 """The error text for a read without any option."""
 

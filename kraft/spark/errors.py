@@ -49,7 +49,7 @@ class LookUpFailed(NotYetKnown):
     if that time says nothing about the cause."""
 
     def __init__(self, why: str, seconds: float | None) -> None:
-        tried = "" if seconds is None else f" It was tried for {seconds:g} s (kafka.default.api.timeout.ms)."
+        tried = "" if seconds is None else f" The look-up was retried for {seconds:g} s (kafka.default.api.timeout.ms)."
         super().__init__("KAFKA_LOOK_UP_FAILED", f"Metadata or offsets could not be looked up: {why}.{tried}")
 
 
@@ -58,12 +58,12 @@ class OffsetNotKnown(NotYetKnown):
     caller may retry."""
 
     def __init__(self, partition: TopicPartition, what: str, told: int | None) -> None:
-        answer = "there is no answer" if told is None else f"the answer is {told}, which is no offset"
+        answer = "no broker answered" if told is None else f"the answer is {told}, which is not an offset"
         super().__init__(
             "KAFKA_OFFSET_NOT_KNOWN",
             f"The {what} of partition {partition} is not known: {answer}. The connection to the partition's leader "
-            "broke, or it has no leader. Run the query again when the partition has a leader, or have it asked for "
-            "more often: fetchOffset.numRetries, fetchOffset.retryIntervalMs.",
+            "broke, or it has no leader. Run the query again when the partition has a leader, or raise "
+            "fetchOffset.numRetries or fetchOffset.retryIntervalMs.",
         )
 
 
@@ -119,8 +119,8 @@ def bad_record(side: str, topic: str, partition: int, offset: int, reason: str) 
     """The error for a key or value that does not match its schema."""
     return SourceError(
         "KAFKA_BAD_RECORD",
-        f"The {side} of the record at topic {topic} partition {partition} offset {offset} is not what {side}Schema "
-        f"says: {reason}. {PAST_BAD}",
+        f"The {side} of the record at topic {topic} partition {partition} offset {offset} does not match "
+        f"{side}Schema: {reason}. {PAST_BAD}",
     )
 
 
@@ -144,7 +144,7 @@ def not_continuous() -> SourceError:
     """The error for continuous mode: Spark passes no rows to a Python sink, and would count all of them as written."""
     return SourceError(
         "KAFKA_SINK_NOT_CONTINUOUS",
-        'trigger(continuous=...) cannot write with format("kraft"): Spark hands no row to a Python sink there. '
+        'trigger(continuous=...) cannot write with format("kraft"): Spark passes no rows to a Python sink there. '
         'Nothing was written. Use trigger(processingTime=...), or write with Spark\'s own format("kafka").',
     )
 
@@ -153,9 +153,9 @@ def batch_fenced(transactional_id: str) -> SourceError:
     """The error that another run took over the transaction, or that it timed out. Its rows are not committed."""
     return SourceError(
         "KAFKA_SINK_BATCH_FENCED",
-        f"The transaction of {transactional_id} was taken over or ended: another run of the query goes on from the "
-        "same checkpoint, or writing took longer than kafka.transaction.timeout.ms. Nothing of this attempt can be "
-        "read as committed. Stop the other run, or give the transaction more time.",
+        f"The transaction of {transactional_id} was taken over or ended: another run of the query continues "
+        "from the same checkpoint, or writing took longer than kafka.transaction.timeout.ms. Nothing of this attempt "
+        "can be read as committed. Stop the other run, or raise kafka.transaction.timeout.ms.",
     )
 
 
@@ -164,7 +164,7 @@ def batch_behind(transactional_id: str, batch: int, last: int) -> SourceError:
     return SourceError(
         "KAFKA_SINK_BATCH_FENCED",
         f"Micro-batch {batch} of {transactional_id} is older than what the query has committed, micro-batch {last}: "
-        "another run of the query goes on from the same checkpoint, or the checkpoint was set back. Stop the other "
+        "another run of the query continues from the same checkpoint, or the checkpoint was set back. Stop the other "
         "run. To write again from an older checkpoint on purpose, set exactlyOnceId to a new text.",
     )
 
@@ -174,8 +174,8 @@ def not_repeatable(batch: int, rows: int, committed: int) -> SourceError:
     return SourceError(
         "KAFKA_SINK_BATCH_NOT_REPEATABLE",
         f"Micro-batch {batch} was committed with {committed} rows, and now it has {rows}: the checkpoint was set "
-        "back, or what the query selects is left to chance (rand(), the current time). Set the sink option "
-        "onDifference to keep to go on with what was committed, or to atLeastOnce to write all rows of the batch "
+        "back, or the query's result is not deterministic (rand(), the current time). Set the sink option "
+        "onDifference to keep to continue with the committed rows, or to atLeastOnce to write all rows of the batch "
         "again.",
     )
 
@@ -193,7 +193,7 @@ def staged_rows_gone(where: str) -> SourceError:
     """The error that rows which a task has staged do not exist any more."""
     return SourceError(
         "KAFKA_SINK_STAGED_ROWS_GONE",
-        f"Rows that a task has put into {where} are gone: another run of the query has committed the batch, or the "
+        f"Rows that a task has staged in {where} are gone: another run of the query has committed the batch, or the "
         "topic was deleted. Nothing of this attempt was committed. Start the query again.",
     )
 
@@ -203,8 +203,8 @@ def not_authorized(topic: str, right: str, principal: str) -> SourceError:
     who = principal if principal.startswith("User:") else "User:<name>"
     return SourceError(
         "KAFKA_NOT_AUTHORIZED",
-        f"{principal} lacks the right {right} on topic {topic}, or is denied it. Whoever administers the cluster can "
-        f"give it: kraft acls add --allow-principal '{who}' --operation {right.lower()} --topic {topic}",
+        f"{principal} lacks the permission {right} on topic {topic}, or is denied it. A cluster administrator "
+        f"can grant it: kraft acls add --allow-principal '{who}' --operation {right.lower()} --topic {topic}",
     )
 
 

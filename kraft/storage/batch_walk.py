@@ -119,7 +119,7 @@ def read_ahead(file: File, end: int, chunk_bytes: int) -> Iterator[RecordBatch]:
 
 
 def _no_batch(file: File, position: int, end: int) -> CorruptData:
-    return CorruptData(f"{file.path}: no whole batch at position {position}, though there are {end} bytes")
+    return CorruptData(f"{file.path}: no whole batch at position {position}, although the log has {end} bytes")
 
 
 def read_batch(file: File, position: int, size: int) -> RecordBatch:

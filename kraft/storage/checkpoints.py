@@ -92,7 +92,7 @@ def checkpoint_lines(path: str, text: str) -> list[list[str]]:
         raise CorruptData(f"{path}: unknown checkpoint version {version}")
     entries = [line.split() for line in lines[2:] if line.strip()]
     if len(entries) != count:
-        raise CorruptData(f"{path}: {len(entries)} entries where the count line says {count}")
+        raise CorruptData(f"{path}: {len(entries)} entries, but the count line says {count}")
     return entries
 
 

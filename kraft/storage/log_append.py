@@ -164,5 +164,5 @@ def _check_replicated(batch: RecordBatch, topic_partition: TopicPartition, next_
     if batch.base_offset < next_offset:
         raise ApiError(
             ErrorCode.INVALID_RECORD,
-            f"replicated offset {batch.base_offset} where {topic_partition} expects {next_offset} or more",
+            f"replicated offset {batch.base_offset}, but {topic_partition} expects {next_offset} or more",
         )

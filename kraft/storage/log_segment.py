@@ -397,7 +397,7 @@ class LogSegment:
     def require_transaction_index(self) -> None:
         """Raises CorruptData unless the aborted transactions of this segment are known completely."""
         if not self.transaction_index_is_whole:
-            raise CorruptData(f"{self.path(TRANSACTION_INDEX_SUFFIX)} is not known to have every aborted transaction")
+            raise CorruptData(f"{self.path(TRANSACTION_INDEX_SUFFIX)} may lack aborted transactions")
 
     def check_indexes(self) -> None:
         """Raises CorruptData unless both sparse indexes exist and are plausible."""
@@ -421,8 +421,8 @@ def write_at_end(opened: OpenFile, size: int, buffers: Sequence[Buffer]) -> None
     """
     if opened.file.size() != size:
         raise StorageError(
-            f"{opened.file.path} has {opened.file.size()} bytes where its log ends at {size}: what is "
-            "appended would be read at another place"
+            f"{opened.file.path} has {opened.file.size()} bytes, but its log ends at {size}: an append would "
+            "not follow the last batch"
         )
     try:
         opened.file.append(buffers)

@@ -66,7 +66,7 @@ bytes and becomes 128 KiB."""
 
 
 class AppendOrigin:
-    """The origin of an append, which decides what is checked."""
+    """The origin of an append, which decides the checks."""
 
     CLIENT = 0
     REPLICATION = 1

@@ -386,7 +386,7 @@ class UnifiedLog:
                         self.producers, batch, appended.marker, appended.first_offset, appended.last_offset, segment
                     )
         except (OSError, StorageError) as problem:
-            raise StorageError(f"{self.directory}: what was appended could not be noted: {problem}") from problem
+            raise StorageError(f"{self.directory}: the append could not be recorded: {problem}") from problem
         self.log_end_offset = pending.info.last_offset + 1
         self.flush_state.closed_at = NOT_CLOSED
         if self._producers is not None:

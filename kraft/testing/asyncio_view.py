@@ -42,8 +42,8 @@ class AsyncioView:
         await asyncio.to_thread(partial(self._cluster.resume, node_id))
 
     async def partition(self, *groups: Iterable[Party], one_way: bool = False) -> None:
-        """Cut the network between `groups` of nodes, and clients if a group has "clients". With `one_way` only what the
-        first group sends is lost."""
+        """Cut the network between `groups` of nodes, and clients if a group has "clients". With `one_way` only messages
+        from the first group are lost."""
         await asyncio.to_thread(partial(self._cluster.partition, *groups, one_way=one_way))
 
     async def delay(self, seconds: float, *nodes: int) -> None:

@@ -121,8 +121,8 @@ class ClusterThread:
         self._switch(partial(self._cluster.resume, node_id))
 
     def partition(self, *groups: Iterable[Party], one_way: bool = False) -> None:
-        """Cut the network between `groups` of nodes, and clients if a group has "clients". With `one_way` only what the
-        first group sends is lost."""
+        """Cut the network between `groups` of nodes, and clients if a group has "clients". With `one_way` only messages
+        from the first group are lost."""
         self._switch(partial(self._cluster.partition, *groups, one_way=one_way))
 
     def delay(self, seconds: float, *nodes: int) -> None:

@@ -244,8 +244,7 @@ class LocalCluster:
         if its connection still exists.
 
         A group has ids of nodes, and may have "clients". A node in no group reaches all others. With `one_way` only
-        what the first group sends is lost. Cuts add up.
-        """
+        messages from the first group are lost. Cuts add up."""
         self._open_nursery()
         kept = [tuple(group) for group in groups]
         for party in (party for group in kept for party in group):

@@ -26,7 +26,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 class CancelScope(Protocol):
-    """What `Clock.move_on_at` yields: cancelled when its deadline passes on the node's own clock."""
+    """The scope that `Clock.move_on_at` yields. It is cancelled when its deadline passes on the node's clock."""
 
     @property
     def cancelled_caught(self) -> bool: ...
@@ -133,7 +133,7 @@ class FileSystem(Protocol):
     def total_bytes(self, path: str) -> int: ...
     def set_modified_ms(self, path: str, modified_ms: int) -> None: ...
     def set_read_only(self, path: str) -> None:
-        """Let only the owner read the file, and nobody write it (mode 0400)."""
+        """Set the file's mode to 0400: readable by its owner only, not writable."""
 
     def set_private(self, path: str) -> None:
         """Let only the owner use a file or directory (mode 0600, 0700). `open` and `make_directories` create private

@@ -106,7 +106,7 @@ def examined(
         ("ENDED", "certificate that this node shows has ended: replace the files"),
         ("ELSEWHERE", "the node's certificate names other hosts"),
         ("MUTUAL", "ssl.keystore.location"),
-        ("PLAIN", "the listener may not encrypt"),
+        ("PLAIN", "the listener may not use TLS"),
     ],
 )
 def test_doctor_distinguishes_the_errors_of_a_tls_listener(
@@ -176,5 +176,5 @@ def test_the_doctor_names_certificates_that_have_expired_or_expire_soon(
     health = [each for each in examined(capsys, f"127.0.0.1:{secured.ports['PLAIN']}") if each[0] == "health"]
     assert any("listener ENDED" in each[2] and "Replace the files" in each[3] for each in health)
     log = (secured.folder / "node.log").read_text()
-    assert "a certificate has ended" in log
-    assert "a certificate ends soon" in log
+    assert "a certificate has expired" in log
+    assert "a certificate expires soon" in log

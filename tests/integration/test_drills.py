@@ -69,7 +69,7 @@ def test_a_hanging_transaction_is_found_and_aborted(tmp_path: Path) -> None:
         produce(hanging, b"never ended", OLD_PRODUCER)
         produce(hanging, b"behind it", None)
         hanging.begin()
-        hanging.must_speak(incident("a transaction that nobody ends"))
+        hanging.must_speak(incident("a hanging transaction"))
         writer.more(100)
         hanging.follow("kraft transactions find-hanging\n")
         hanging.follow("kraft transactions abort", {"payments-0": "accounts-0", "4711": "0"})

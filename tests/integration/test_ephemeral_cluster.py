@@ -68,7 +68,7 @@ def test_an_ephemeral_cluster_with_a_data_directory_is_wrong_usage(tmp_path: Pat
     with start("--dir", str(tmp_path)) as process:
         assert process.wait(WAIT_SECONDS_MAX) == 2
         assert process.stderr is not None
-        assert "ephemeral has no directory that" in process.stderr.read()
+        assert "--ephemeral uses a temporary directory" in process.stderr.read()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has died")

@@ -113,7 +113,7 @@ def test_a_broker_reports_its_load(watched: Watched) -> None:
     [
         ("topic=nothing", 404, "nothing"),
         ("broker=77", 404, "77"),
-        ("topic=watched&group=late", 400, "exclude one another"),
+        ("topic=watched&group=late", 400, "exclude each other"),
         ("broker=-1", 400, "broker"),
     ],
 )

@@ -339,7 +339,7 @@ def test_records_with_an_idempotency_key_are_rejected(http: httpx.Client, base: 
     body = {"entries": [{"id": "a", "value": {"data": 1}}]} if address == "records:batch" else {"value": {"data": 1}}
     refused = http.post(f"{base}/topics/{name}/{address}", json=body, headers={"Idempotency-Key": "k"})
     assert refused.status_code == 400
-    assert "sent again, they are appended again" in refused.json()["detail"]
+    assert "records sent again are appended again" in refused.json()["detail"]
     assert http.get(f"{base}/topics/{name}/records").json()["data"] == []
 
 

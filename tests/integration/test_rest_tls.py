@@ -137,5 +137,5 @@ def test_a_certificate_names_the_principal_and_a_client_without_one_is_denied_ev
         with client(node) as asking:
             refused = asking.get("/v1/node")
             assert (refused.status_code, "www-authenticate" in refused.headers) == (403, False)
-            assert "Show a certificate" in refused.json()["detail"]
+            assert "Present a certificate" in refused.json()["detail"]
             assert asking.get("/livez").status_code == 200

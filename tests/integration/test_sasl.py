@@ -292,7 +292,7 @@ def test_the_kraft_cli_adds_lists_and_removes_users_without_passwords_in_options
         "users": [{"user": "dora", "iterations": {"SCRAM-SHA-256": 8192, "SCRAM-SHA-512": 8192}}]
     }
     assert kraft("remove", "dora", "--yes", "--mechanism", "SCRAM-SHA-256")[0] == 0
-    assert kraft("remove", "dora", "--yes")[1] == "user dora no longer logs in by SCRAM-SHA-512\n"
+    assert kraft("remove", "dora", "--yes")[1] == "user dora can no longer log in with SCRAM-SHA-512\n"
     wait_until(lambda: dora("e;secret", "SCRAM-SHA-512") == 0)
     code, said = kraft("remove", "dora", "--yes")
     assert (code, "there is no such user of SCRAM" in said) == (3, True)

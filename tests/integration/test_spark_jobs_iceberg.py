@@ -132,7 +132,7 @@ def test_an_iceberg_table_is_continued_and_rejects_a_mismatched_run(
     for words, wrong in (
         ("is partitioned by day(timestamp), identity(partition)", ("--by-hour",)),
         (
-            "has the column value as binary, and here it is struct<id: int64>",
+            "has the column value as binary, but this run writes struct<id: int64>",
             ("--value-format", "json", "--value-schema", "id BIGINT"),
         ),
     ):

@@ -121,7 +121,7 @@ def test_a_deleted_topic_is_reported_and_left_out_by_a_mirror_that_may_skip_loss
         cluster.create(topic, 1)
         produce(cluster, topic, 0, range(1, 20))
     mirror = ["mirror", "stays", "goes", "--to", elsewhere.bootstrap, "--checkpoint", str(tmp_path / "state")]
-    gone = f"warning: topic goes is not at {cluster.bootstrap} any more and is left out; its copy stays as it is\n"
+    gone = f"warning: topic goes no longer exists at {cluster.bootstrap} and is skipped; its copy stays as it is\n"
     with running(cluster, *mirror, "--continuous", "1", "--skip-lost", is_read=True) as process:
         until(lambda: len(topics_of(elsewhere, "goes")) == 1 and len(as_sent(elsewhere, "goes")) == 19, process)
         delete(cluster, "goes")

@@ -292,7 +292,7 @@ def test_recreated_topics_are_distinguished(cluster: Cluster, kraft: Kraft, tmp_
     refused(kraft("archive", "second", str(tmp_path / "archive")), "topic first", "second")
     refused(kraft("mirror", "first", "--to", cluster.bootstrap), "itself")
     delete(cluster, "target")
-    refused(kraft(*ingest), "target does not exist any more")
+    refused(kraft(*ingest), "target no longer exists")
     delete(cluster, "first")
     cluster.create("target", 1)
     cluster.create("first", 1)

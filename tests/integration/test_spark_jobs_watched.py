@@ -79,7 +79,7 @@ def test_a_continuous_job_stops_cleanly_on_a_signal_and_is_continued(
         out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     assert json.loads(out)["records"] == 1
-    assert "stopped: run it again to go on" in err
+    assert "stopped: run it again to continue" in err
     add(files, "2", "two\n")
     rest = kraft(*arguments)
     assert (rest.code, rest.document["records"]) == (0, 1), rest

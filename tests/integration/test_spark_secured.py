@@ -207,7 +207,7 @@ def test_jobs_read_client_properties_from_a_file(
     assert kraft("ingest", "lines.txt", "--topic", "out-lines", "-o", "json", *config).document["records"] == 2
     denied = kraft("archive", "numbers", "other", "--command-config", secured.command_config("nobody"))
     assert denied.code == 1
-    assert "User:nobody lacks the right Read on topic numbers" in denied.err
+    assert "User:nobody lacks the permission Read on topic numbers" in denied.err
     assert "p-nobody" not in denied.err
 
 
@@ -217,12 +217,12 @@ def test_a_missing_permission_is_reported_immediately_and_no_secret_is_shown(
     begun = time.monotonic()
     told = []
     nobody = secured.keys("nobody")
-    with pytest.raises(Exception, match="User:nobody lacks the right Read on topic numbers") as problem:
+    with pytest.raises(Exception, match="User:nobody lacks the permission Read on topic numbers") as problem:
         rows(spark, "kraft", secured.options(nobody, subscribe="numbers"))
     told.append(str(problem.value))
     assert "kraft acls add --allow-principal 'User:nobody' --operation read --topic numbers" in told[0]
     frame = spark.range(3).selectExpr("CAST(id AS STRING) AS value")
-    with pytest.raises(Exception, match="User:alice lacks the right Write on topic numbers") as problem:
+    with pytest.raises(Exception, match="User:alice lacks the permission Write on topic numbers") as problem:
         frame.write.format("kraft").options(**secured.options(secured.keys(), topic="numbers")).mode("append").save()
     told.append(str(problem.value))
     wrong = {**secured.librdkafka(), "sasl.password": "p-wrong"}
@@ -256,7 +256,7 @@ def test_a_stream_without_transaction_permissions_fails_immediately_and_names_th
         query = writer.option("checkpointLocation", str(tmp_path / str(number))).start()
         with pytest.raises(Exception, match=expected) as problem:
             query.awaitTermination(120)
-        assert "`kraft acls add` gives rights" in str(problem.value)
+        assert "`kraft acls add` grants permissions" in str(problem.value)
         assert time.monotonic() - begun < QUICK_SECONDS_MAX
         for operation in ("Create", "Write", "Read", "Delete"):
             secured.allow(

@@ -288,7 +288,7 @@ def test_tiering_is_disabled_and_enabled_while_leaders_are_killed(tmp_path: Path
         stuck.unlink()
         stuck.mkdir()  # Cannot be deleted as an object is.
         configure(cluster, "remote.storage.enable=false", "remote.log.delete.on.disable=true")
-        until(lambda: any("remote log put off" in line and stuck.name in line for line in told(cluster)))
+        until(lambda: any("remote log work postponed" in line and stuck.name in line for line in told(cluster)))
         assert 0 < len(objects(store)) < before - 1, "it is between two segments"
         kill_leader(cluster, topic)
         stuck.rmdir()

@@ -330,9 +330,9 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
     Documented(
         "dead brokers stay listed for a moment",
         (
-            "Metadata lists a broker for 9 seconds after it was fenced, unless it stopped in good order: librdkafka "
-            "drops a broker that is not listed, and for a second the partitions that have just found a new leader. "
-            "Kafka lists it until its session ends, 9 seconds by default, and fences it only then."
+            "Metadata lists a broker for 9 more seconds after it was fenced, unless it shut down cleanly. librdkafka "
+            "drops a broker that is no longer listed, and for a second also the partitions that have just got a new "
+            "leader. Kafka lists a broker until its session ends, 9 seconds by default, and fences it only then."
         ),
         tests=(
             "tests/unit/metadata/test_metadata_cache.py::test_a_dead_broker_stays_listed_for_nine_seconds",

@@ -105,9 +105,9 @@ def is_under_min_isr(partition: PartitionFacts) -> bool:
 
 
 def voter_facts(voters: Sequence[tuple[int, int, int]], leader_id: int, now_ms: int) -> list[VoterFacts]:
-    """The progress of `voters`, which are (node id, log end offset, ms since 1970 at which the voter last had
-    everything, or -1) as the quorum's leader reports them. The leader's own timestamp serves as the present if there is
-    one, since other nodes' clocks may differ."""
+    """The progress of `voters`: (node id, log end offset, last caught-up time) as the quorum's leader reports them.
+    Times are ms since 1970, -1 if unknown. The present is the leader's own timestamp if it has one, because clocks of
+    other nodes may differ."""
     end = max((log_end for node_id, log_end, _ in voters if node_id == leader_id), default=-1)
     now = next((caught_up for node_id, _, caught_up in voters if node_id == leader_id and caught_up >= 0), now_ms)
     found = []
@@ -241,7 +241,7 @@ def _voter_reasons(voters: Sequence[VoterFacts]) -> list[Reason]:
         f"{_nouns('Controller', lagging)} {'does' if len(lagging) == 1 else 'do'} not keep up with the quorum: {left}."
     )
     remedy = (
-        "Start it again if it is down; else look at its disk and its network. One that lost its disk has to be "
+        "Start it again if it is down; otherwise check its disk and its network. One that lost its disk has to be "
         "removed as a voter and added again."
     )
     return [Reason(code="lagging_voters", summary=summary, remedy=remedy)]
@@ -334,7 +334,7 @@ def _disk_reasons(node: NodeStatus) -> list[Reason]:
 
 def _tiering_reason(node: NodeStatus) -> Reason:
     rate, free = node.tiering_put_off_bytes_in, node.disk_free_bytes
-    lasts = f" At the rate of now its disk lasts {free / rate / 3600:.1f} h." if rate and free is not None else ""
+    lasts = f" At the current rate its disk lasts {free / rate / 3600:.1f} h." if rate and free is not None else ""
     return Reason(
         code="tiering_put_off",
         summary=f"Node {node.node_id} cannot work with the object store for {node.tiering_put_off_count} partition(s): "

@@ -204,7 +204,8 @@ def unknown_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
     if unknown:
         yield Reason(
             code="node_status_unknown",
-            summary=f"What {_nodes(unknown)} told cannot be read here: the disks and waits there are not known.",
+            summary=f"What {_nodes(unknown)} reported cannot be decoded here: their disks and waiting replicas are "
+            "unknown.",
             remedy="Look at /metrics and the log there. It may be another release of kraft: this ends once all nodes "
             "run the same one.",
         )
@@ -219,8 +220,8 @@ def late_transaction_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
     more = f" and {count - WAITS_SAID_MAX} more" if count > WAITS_SAID_MAX else ""
     yield Reason(
         code="late_transactions",
-        summary=f"In {count} partition{'s' if count > 1 else ''} readers of committed records wait for a transaction "
-        f"that nobody ends: {', '.join(named[:WAITS_SAID_MAX])}{more}.",
+        summary=f"In {count} partition{'s' if count > 1 else ''} read_committed consumers wait for a transaction that "
+        f"no coordinator ends: {', '.join(named[:WAITS_SAID_MAX])}{more}.",
         remedy="`kraft transactions find-hanging` shows each transaction and the command that ends it.",
     )
 
@@ -236,10 +237,10 @@ def authorizer_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
     told = "; ".join(f"{how} on node {', '.join(map(str, ids))}" for how, ids in sorted(found.items()))
     yield Reason(
         code="authorizers_differ",
-        summary=f"Nodes judge differently who may do what: {told}."
-        + (" Without an authorizer everybody may do everything there." if NO_AUTHORIZER in found else ""),
-        remedy="Set authorizer.class.name and allow.everyone.if.no.acl.found alike on every node, and start those "
-        "again that differ.",
+        summary=f"Nodes differ in how they authorize requests: {told}."
+        + (" A node without an authorizer allows every request." if NO_AUTHORIZER in found else ""),
+        remedy="Set authorizer.class.name and allow.everyone.if.no.acl.found alike on every node, and restart the "
+        "nodes that differ.",
     )
 
 
@@ -269,8 +270,8 @@ def refused_reasons(elections: WaitingElections) -> Iterator[Reason]:
     for broker_id in elections.refused_brokers:
         yield Reason(
             code="broker_not_registered",
-            summary=f"Broker {broker_id} runs, but its registration is no more: it was unregistered, or another "
-            f"process registered as broker {broker_id}. It serves nobody.",
+            summary=f"Broker {broker_id} runs without a valid registration: it was unregistered, or another "
+            f"process registered as broker {broker_id}. It serves no clients.",
             remedy="Restart it: it registers again. If two processes have this node.id, stop the wrong one.",
         )
 
@@ -329,7 +330,7 @@ def set_aside_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
     """The reasons about background work that failed unexpectedly."""
     remedy = (
         "This is a fault of kraft: the node's log has it as background_work_failed, with its trace; please report "
-        "that. Where the work comes to the item again and succeeds, this ends; a restart tries everything again."
+        "that. This ends when a later attempt at the item succeeds; a restart retries all items."
     )
     for node in nodes:
         for each in node.set_aside[:WAITS_SAID_MAX]:
@@ -353,8 +354,8 @@ def unmade_topic_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
     for each in found.values():
         yield Reason(
             code="internal_topic_missing",
-            summary=f"Clients wait for {each.topic} since {at(each.since_ms)}. It cannot be made: {each.reason}.",
-            remedy="Start the brokers that it needs, or have fewer copies made: offsets.topic.replication.factor, "
+            summary=f"Clients wait for {each.topic} since {at(each.since_ms)}. It cannot be created: {each.reason}.",
+            remedy="Start the brokers that it needs, or lower the number of copies: offsets.topic.replication.factor, "
             "transaction.state.log.replication.factor (with transaction.state.log.min.isr).",
         )
 

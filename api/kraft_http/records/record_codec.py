@@ -73,7 +73,7 @@ def _utf8(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as problem:
-        raise ApiProblem(400, "The data holds half a surrogate pair, which UTF-8 cannot carry.") from problem
+        raise ApiProblem(400, "The data holds half a surrogate pair, which UTF-8 cannot encode.") from problem
 
 
 def decode_base64(text: str) -> bytes:
@@ -192,5 +192,5 @@ def _exact(text: str) -> float:
 def _distinct(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise ValueError("an object names a member twice")
+        raise ValueError("an object has a member twice")
     return members

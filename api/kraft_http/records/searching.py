@@ -51,7 +51,7 @@ class Searches:
             raise ApiProblem(
                 429,
                 f"{SEARCHES_MAX} searches run on this node already.",
-                hint="End one of them, ask another node, or try again later.",
+                hint="Stop one of them, use another node, or try again later.",
             )
         self.running += 1
 

@@ -1,1 +1,1 @@
-"""What every HTTP request goes through: connections, logins, preconditions, parameters, errors."""
+"""The handling common to all HTTP requests: connections, logins, preconditions, parameters, errors."""

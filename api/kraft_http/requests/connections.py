@@ -37,7 +37,7 @@ LOOK_SECONDS: Final = 10.0
 
 
 class Waiting(IntEnum):
-    """What a connection waits for from its client. Connections with smaller values are closed first."""
+    """The data that a connection expects from its client. Connections with smaller values are closed first."""
 
     HEAD = 0
     BODY = 1

@@ -129,7 +129,7 @@ def _decode_token(token: str) -> str:
     try:
         return base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError) as problem:
-        raise ApiProblem(400, "page_token is not one that this API gave out.") from problem
+        raise ApiProblem(400, "page_token is not valid: take it from the `next` link of the page before.") from problem
 
 
 async def page(

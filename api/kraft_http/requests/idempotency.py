@@ -49,7 +49,7 @@ class IdempotencyKeys:
             begun.task.add_done_callback(lambda task: self._keep(begun))
         elif begun.digest != digest:
             raise ApiProblem(
-                422, "This Idempotency-Key came with another body before.", hint="Use a new key for each change."
+                422, "This Idempotency-Key was already used with another body.", hint="Use a new key for each change."
             )
         told: Awaitable[T] = asyncio.shield(begun.task)
         return await told
@@ -59,7 +59,7 @@ class IdempotencyKeys:
             return
         oldest = next((each for each, begun in self._changes.items() if begun.task.done()), None)
         if oldest is None:
-            raise ApiProblem(503, f"{KEYS_MAX} changes with an Idempotency-Key are under way.")
+            raise ApiProblem(503, f"{KEYS_MAX} changes with an Idempotency-Key are in progress.")
         del self._changes[oldest]
 
     def _keep(self, begun: _Change) -> None:

@@ -184,7 +184,9 @@ class BoundedBodies:
             taken += len(message.get("body", b""))
             if taken > BODY_BYTES_MAX:
                 # What is left of the body is not read, so the connection cannot be used any more.
-                raise HTTPException(413, f"A request's body may have {BODY_BYTES_MAX} bytes.", {"Connection": "close"})
+                raise HTTPException(
+                    413, f"A request's body may have at most {BODY_BYTES_MAX} bytes.", {"Connection": "close"}
+                )
             return message
 
         await self.app(scope, receive_within, send)

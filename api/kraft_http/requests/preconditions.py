@@ -42,7 +42,7 @@ class Preconditions:
         elif "if-match" not in headers:
             await self.app(scope, receive, send)
         elif scope["method"] not in CHANGING:
-            detail = f"If-Match stands for what PATCH, PUT and DELETE change; {scope['method']} has no such thing here."
+            detail = f"If-Match is for PATCH, PUT and DELETE; {scope['method']} does not support it here."
             await error_response(Request(scope), 400, detail, 400)(scope, receive, send)
         else:
             await self._change(scope, receive, send, headers["if-match"])
@@ -64,7 +64,7 @@ class Preconditions:
                 if tag:
                     response.headers["etag"] = tag
             elif status == 405:
-                detail = "If-Match stands for what a GET of the same address tells, and this address has no GET."
+                detail = "If-Match compares the response of a GET of the same address, and this address has no GET."
                 response = error_response(Request(scope), 400, detail, 400)
             else:  # The change itself says what is wrong, where nothing could be read.
                 await self.app(scope, _given(body, receive), send)

@@ -51,8 +51,8 @@ class Failures:
             if begun:
                 raise ReportedError from problem
             detail = (
-                f"{request.method} {scope['path']} failed, and not by a fault of yours: the log of node "
-                f'{self._node_id} says why ("request failed").'
+                f"{request.method} {scope['path']} failed because of a fault of the server: see "
+                f'"request failed" in the log of node {self._node_id}.'
             )
             await error_response(request, FAILED.status, detail, FAILED.error_code)(scope, receive, send)
 

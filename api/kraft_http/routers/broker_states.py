@@ -197,8 +197,7 @@ async def unregister_broker(
             409,
             detail,
             hint=(
-                "PUT /v1/brokers/{id}/decommission moves them to other brokers first; force=true forgets it all "
-                "the same."
+                "PUT /v1/brokers/{id}/decommission moves them to other brokers first; force=true unregisters it anyway."
             ),
         )
     await unregister(Kafka(port), broker_id)

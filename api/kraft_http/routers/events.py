@@ -53,7 +53,7 @@ async def get_events(
     event has an id from which to continue. Ids belong to this node: other nodes number their events differently. A
     stream begins with an event `missed` if the node no longer has some of the requested events."""
     if newest is not None and after is not None:
-        raise ApiProblem(400, "after and newest exclude one another.")
+        raise ApiProblem(400, "after and newest exclude each other.")
     start = _start(after, last_event_id)
     if SSE not in request.headers.get("accept", ""):
         page = await (port.events(start, 0) if newest is None else port.newest_events(newest))
@@ -85,7 +85,7 @@ class _CountedStream(StreamingResponse):
 def _start(after: int | None, last_event_id: str | None) -> int:
     if last_event_id is not None and after is None:
         if not (last_event_id.isascii() and last_event_id.isdigit()) or int(last_event_id) > INT64_MAX:
-            raise ApiProblem(400, "Last-Event-ID is not an id that this API gave out.")
+            raise ApiProblem(400, "Last-Event-ID is not an id of an event of this API.")
         return int(last_event_id)
     return -1 if after is None else after
 

@@ -192,7 +192,7 @@ async def list_topic_groups(request: Request, port: Port, recent: Recent, topic_
 
 async def _topic_groups(port: AdminPort, cluster: ClusterContext, topic_name: str) -> TopicGroupList:
     told = await port.topic_groups(topic_name)
-    cluster.kafka.silent |= dict.fromkeys(told.silent, "it does not tell which groups it coordinates")
+    cluster.kafka.silent |= dict.fromkeys(told.silent, "it does not report which groups it coordinates")
     coordinators = dict(list(told.coordinators.items())[:LOOKED_AT_MAX])
     found = await groups_of_topic(cluster.kafka, topic_name, coordinators)
     return TopicGroupList(

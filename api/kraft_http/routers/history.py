@@ -48,7 +48,7 @@ async def get_history(
         (kind, str(name)) for kind, name in (("topic", topic), ("group", group), ("broker", broker)) if name is not None
     ]
     if len(asked) > 1:
-        raise ApiProblem(400, "topic, group and broker exclude one another.")
+        raise ApiProblem(400, "topic, group and broker exclude each other.")
     found = await port.history(*(asked[0] if asked else ("cluster", "")))
     response.headers["Cache-Control"] = "no-store"
     return HistoryData(

@@ -237,7 +237,7 @@ async def start_moves(
     if any(directory != "any" for each in body.partitions for directory in each.log_dirs or ()):
         raise ApiProblem(
             400,
-            "log_dirs other than `any` cannot be had here: kafka-reassign-partitions.sh asks each broker for those.",
+            "log_dirs other than `any` are not supported here: use kafka-reassign-partitions.sh for them.",
         )
     return outcomes_response(await begin_moves(Kafka(port), targets, bytes_per_second))
 
@@ -288,7 +288,7 @@ async def delete_throttle(
         raise ApiProblem(
             409,
             "Partitions are being moved.",
-            hint="while_moving=true removes the throttle all the same: they are copied as fast as can be then.",
+            hint="while_moving=true removes the throttle anyway: the replicas are then copied at full speed.",
         )
     await remove_throttle(Kafka(port))
     return Response(status_code=204)

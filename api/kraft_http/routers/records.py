@@ -55,7 +55,8 @@ async def without_idempotency_key(request: Request) -> None:
     if "idempotency-key" in request.headers:
         raise ApiProblem(
             400,
-            "Idempotency-Key is not kept for records: sent again, they are appended again. Leave the header out.",
+            "Idempotency-Key is not supported for records: records sent again are appended again. Leave the "
+            "header out.",
             hint="A producer of a Kafka client with enable.idempotence appends each record once.",
         )
 
@@ -200,11 +201,11 @@ async def consume_records(
     `unread_partitions` explains why partitions without the given `offset` are not read. With `topic_id`, offsets of a
     deleted topic are not applied to a new topic of the same name."""
     if sum(choice is not None for choice in (offset, timestamp, tail, positions)) > 1:
-        raise ApiProblem(400, "offset, timestamp, tail and positions exclude one another.")
+        raise ApiProblem(400, "offset, timestamp, tail and positions exclude each other.")
     if partition is not None and positions is not None:
         raise ApiProblem(400, "positions names the partitions itself.")
     if topic_id is not None and positions is None:
-        raise ApiProblem(400, "topic_id says which topic positions are of, and there are none.")
+        raise ApiProblem(400, "topic_id names the topic of positions, and positions is missing.")
     wanted = Consumption(
         partition=partition,
         offset=offset,

@@ -63,7 +63,7 @@ async def searched_for(
 ) -> Condition:
     """The condition of the query parameters. Raises ApiProblem."""
     if key is not None and key_base64 is not None:
-        raise ApiProblem(400, "key and key_base64 exclude one another.")
+        raise ApiProblem(400, "key and key_base64 exclude each other.")
     if text is None and (part is not None or header is not None):
         raise ApiProblem(400, "part and header say where text is looked for: text is missing.")
     if header is not None and part not in (None, [Part.HEADERS]):

@@ -79,7 +79,7 @@ def votes_are_kept(analysis: Analysis) -> Iterator[str]:
 
 
 def committed_is_durable(analysis: Analysis) -> Iterator[str]:
-    """W9: what the quorum regards as committed is on the disks of a majority."""
+    """W9: every committed metadata record is on the disks of a majority of the voters."""
     for state in analysis.history.of(QuorumState):
         if state.is_leader and 2 * state.holders <= state.voters and state.voters:
             yield (

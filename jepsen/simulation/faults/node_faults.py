@@ -128,7 +128,7 @@ def strange_clock(scene: Scene, chance: random.Random, node: str) -> Bite:
 
 
 def kill_cleaner(scene: Scene, chance: random.Random, node: str) -> Bite:
-    """For a while the node's worker processes, which compute what its log cleaner writes, die during their work."""
+    """For a while the node's worker processes, which do the log cleaner's computations, die during their work."""
     workers = scene.universe.world_of(node).workers
     before = workers.deaths
     workers.death_rate = chance.choice(DEATH_RATES)

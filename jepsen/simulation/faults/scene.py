@@ -1,4 +1,4 @@
-"""What a fault gets to act on, and what it returns."""
+"""The arguments and the result of a fault."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def _only(given: Mapping[str, Target | None]) -> Target:
     """The one target that was given. Raises typer.BadParameter, which names the options."""
     targets = [target for target in given.values() if target is not None]
     if len(targets) != 1:
-        raise typer.BadParameter(f"say where to: one of {', '.join(given)}")
+        raise typer.BadParameter(f"give the new position with one of {', '.join(given)}")
     return targets[0]
 
 

@@ -87,7 +87,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask. Scripts have 
 def line_format(output: OutputFormat | None) -> OutputFormat | None:
     """The format of output that is printed line by line. Raises typer.BadParameter (exit 2)."""
     if output not in (None, OutputFormat.TABLE, OutputFormat.JSON):
-        raise typer.BadParameter(f"what comes one by one is written as table or json, not {output}", param_hint="-o")
+        raise typer.BadParameter(f"a stream of records is written as table or json, not {output}", param_hint="-o")
     return output
 
 
@@ -119,7 +119,7 @@ def confirm(question: str, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise typer.BadParameter(f"nobody is there to be asked: {question} Give --yes.", param_hint="--yes")
+        raise typer.BadParameter(f"cannot ask without a terminal: {question} Give --yes.", param_hint="--yes")
     answer = "?"
     while answer not in ("", "y", "yes", "n", "no"):
         sys.stderr.write(f"{question} [y/N]: ")
@@ -135,7 +135,7 @@ def confirm_by_typing(question: str, expected: str, yes: bool, option: str) -> N
     if yes:
         return
     if not sys.stdin.isatty():
-        raise typer.BadParameter(f"nobody is there to be asked: {question} Give {option}.", param_hint=option)
+        raise typer.BadParameter(f"cannot ask without a terminal: {question} Give {option}.", param_hint=option)
     sys.stderr.write(f"{question} Type {expected} to go on: ")
     sys.stderr.flush()
     if sys.stdin.readline().strip() != expected:

@@ -54,7 +54,7 @@ def read_profiles(path: Path) -> Profiles:
     problems = []
     for name, settings in document.items():
         if not isinstance(settings, dict):
-            problems.append(f"{path}: {name} stands outside of a profile: it begins with [NAME]")
+            problems.append(f"{path}: {name} is outside of a profile: put a line [NAME] before it")
             continue
         problems += [
             f"{path}: [{name}] {key}: {'unknown' if key not in VARIABLES else 'not a text'}; a profile has "

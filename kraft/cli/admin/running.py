@@ -181,5 +181,5 @@ def hint_for(problem: BaseException | None) -> str:
     if isinstance(problem, UnsupportedApi):
         return "the node is older than this command; `kraft brokers describe ID` shows what it serves"
     if isinstance(problem, DeadlinePassed | TimeoutError):
-        return "--timeout SECONDS gives it longer; `kraft cluster health` tells whether the cluster is well"
+        return "--timeout SECONDS sets a longer timeout; `kraft cluster health` shows whether the cluster is healthy"
     return ""

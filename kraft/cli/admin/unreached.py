@@ -45,10 +45,10 @@ REMEDIES: Final = {
     SILENT: "a firewall drops packets, the node is frozen, or the address is that of another machine",
 }
 HANGS_UP_ON_PLAIN: Final = (
-    "a listener that encrypts hangs up on plain text: --command-config with security.protocol=SSL or SASL_SSL"
+    "a TLS listener closes plaintext connections: give --command-config with security.protocol=SSL or SASL_SSL"
 )
 HANGS_UP_ON_TLS: Final = (
-    "the listener may not encrypt (security.protocol), or it wants a certificate of the client that it trusts "
+    "the listener may not use TLS (security.protocol), or may require a trusted client certificate "
     "(ssl.keystore.location)"
 )
 

@@ -34,7 +34,9 @@ def watch(seconds_text: str, run: Callable[[], int]) -> int:
     except ValueError:
         seconds = 0.0
     if not SECONDS_MIN <= seconds < float("inf"):
-        sys.stderr.write(f"kraft: {OPTION} {seconds_text}: how many seconds between two looks, {SECONDS_MIN} or more\n")
+        sys.stderr.write(
+            f"kraft: {OPTION} {seconds_text}: the seconds between two runs must be {SECONDS_MIN} or more\n"
+        )
         return 2
     try:
         while True:

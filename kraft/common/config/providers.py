@@ -89,7 +89,7 @@ class Providers:
         own = f"{PREFIX}{name}."
         kind = CLASSES.get(texts.get(f"{own}class", "").strip())
         if kind is None:
-            raise ValueError(f"{own}class is none of {', '.join(CLASSES)}")
+            raise ValueError(f"{own}class is not one of {', '.join(CLASSES)}")
         parameter = f"{own}param.{_PARAMETERS[kind]}"
         unknown = [key for key in texts if key.startswith(own) and key not in (f"{own}class", parameter)]
         if unknown:

@@ -64,7 +64,7 @@ def _alter(view: ControllerView, parts: list[RecordEntity], ops: list[OpData]) -
     altered: set[str] = set()
     for op in ops:
         if op.key in altered:
-            raise _invalid(f"Quota key {op.key} comes twice: nothing is changed for {_shown(parts)}")
+            raise _invalid(f"Quota key {op.key} appears twice: nothing is changed for {_shown(parts)}")
         altered.add(op.key)
         if op.remove:
             if op.key in now:

@@ -64,7 +64,7 @@ def log_unclean_elections(logger: Logger, changes: MetadataChanges, image: Metad
             )
     if told > TOLD_AT_ONCE_MAX:
         logger.warning(
-            "unclean leader election of further partitions",
+            "unclean leader elections of further partitions",
             partitions=told - TOLD_AT_ONCE_MAX,
-            note="GET /v1/events tells each",
+            note="GET /v1/events lists each",
         )

@@ -1,7 +1,7 @@
 """Deletion of groups and offsets: OffsetDelete, DeleteGroups, and offsets of deleted topics.
 
-The last covers everything in a shard, and runs as a sweep, in bounded parts. `offsets/offset_expiry.py` has expiry.
-"""
+Removing the offsets of deleted topics visits every group of a shard, so it runs as a sweep, in bounded parts.
+`offsets/offset_expiry.py` has expiry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics of ended transactions since this node coordinates."""
+"""Counters of transactions that ended since this node became their coordinator."""
 
 from __future__ import annotations
 

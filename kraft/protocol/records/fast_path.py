@@ -1,4 +1,4 @@
-"""Loops over the records of a batch, as long as they look as nearly all do. They stop before one that does not.
+"""Loops over the usual records of a batch. A loop stops before the first unusual record.
 
 A usual record ends where it says, none of its numbers takes more than LONG_BYTES bytes, and it has fewer than
 USUAL_HEADERS headers. What a loop stops at, right or garbage, is for its caller to judge.
@@ -122,8 +122,8 @@ def _skip_headers(data: bytes, at: i64, encoded_count: i64) -> i64:
 
 
 def walk(data: bytes, position: i64, first: i64, stop: i64) -> list[tuple[int, int, int, int, bytes | None, bool]]:
-    """Records `first` to `stop` of a decompressed payload as far as they are usual, each as (start, end, timestamp
-    delta, offset delta, key, whether it has a value). That of `first` begins at `position`."""
+    """Records `first` to `stop` of a decompressed payload, up to the first unusual record. Each is (start, end,
+    timestamp delta, offset delta, key, whether it has a value). Record `first` starts at `position`."""
     size: i64 = len(data)
     at: i64 = 0
     byte: i64 = 0

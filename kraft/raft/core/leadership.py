@@ -182,8 +182,8 @@ def release_parked(q: QuorumState, leader: Leader) -> None:
 
 
 def advance_high_watermark(q: QuorumState, leader: Leader) -> None:
-    """Commit what a majority has on disk, but only from the leader's own LEADER_CHANGE on. Records of older epochs are
-    never committed by counting replicas (thesis section 3.6.2)."""
+    """Advance the high watermark to the offset that a majority has on disk, but only from the leader's own
+    LEADER_CHANGE on. Records of older epochs are never committed by counting replicas (thesis section 3.6.2)."""
     candidate = majority_offset(q, leader)
     if may_commit(q, leader, candidate):
         assert q.log.epoch_at(candidate - 1) == q.epoch, f"{candidate} of an older epoch would commit by counting"

@@ -55,9 +55,9 @@ async def _leader_position(
     response: Any = await connection.call(request, timeout=timeout)
     told = response.topics[0].partitions[0]
     if told.error_code:
-        raise ApiError(told.error_code, f"{partition}: ListOffsets at the leader: {name_of(told.error_code)}")
+        raise ApiError(told.error_code, f"{partition}: ListOffsets at the leader failed: {name_of(told.error_code)}")
     if not is_offset_answer(told.offset, timestamp):
-        what = f"{partition}: ListOffsets at the leader: {told.offset} is no offset"
+        what = f"{partition}: ListOffsets at the leader returned the invalid offset {told.offset}"
         raise ApiError(ErrorCode.OFFSET_NOT_AVAILABLE, what)
     return int(told.offset), int(told.leader_epoch)
 
@@ -87,6 +87,8 @@ async def _epoch_before(
     )
     told = response.topics[0].partitions[0]
     if told.error_code:
-        raise ApiError(told.error_code, f"{partition}: epoch ends of the leader: {name_of(told.error_code)}")
+        raise ApiError(
+            told.error_code, f"{partition}: OffsetForLeaderEpoch at the leader failed: {name_of(told.error_code)}"
+        )
     # An earlier epoch that ends at `offset` contains the record before it.
     return int(told.leader_epoch) if told.end_offset >= offset else epoch

@@ -320,7 +320,7 @@ class ReplicaFetcher:
             await self._take(following, data, connection)
             is_taken = True
         if not is_taken:
-            self._put_off(following, "an unexpected error, which the log has")
+            self._put_off(following, "an unexpected error: see the node's log")
 
     async def _take(
         self, following: Following, data: fetch_response.PartitionData, connection: ClientConnection
@@ -405,8 +405,8 @@ class ReplicaFetcher:
         if remote is None:
             raise ApiError(
                 ErrorCode.KAFKA_STORAGE_ERROR,
-                f"{partition}: its records are in the remote tier, which this broker does not have: see "
-                "remote.log.storage.system.enable",
+                f"{partition}: its records are in the remote tier, which is off on this broker: set "
+                "remote.log.storage.system.enable=true",
             )
         leader = await leader_local_start(
             connection, following, self._replicas.node_id, self._settings.socket_timeout_seconds
@@ -419,7 +419,7 @@ class ReplicaFetcher:
         """Run `_ask_remote` in its own task. Afterwards the partition is due, or in back-off after an error."""
         tier = tier_of(following.partition)
         tier.aux_state_builds += 1
-        failure = "an unexpected error, which the log has"
+        failure = "an unexpected error: see the node's log"
         try:
             with self._replicas.set_aside.guard(WORK, str(following.partition), (KraftError, ObjectError)):
                 await self._ask_remote(following, leader, remote)
@@ -487,5 +487,6 @@ class ReplicaFetcher:
         else:
             self._put_off(
                 following,
-                f"offset {log.log_end_offset} is out of range, though the leader has {leader_start} to {leader_end}",
+                f"offset {log.log_end_offset} was out of range at the leader, which reports {leader_start} to "
+                f"{leader_end}",
             )

@@ -89,7 +89,7 @@ class LogDirMover:
         if known is not None and known.partition is partition and known.target is target:
             return
         if known is not None:
-            self._give_up(known, "another directory is wanted")
+            self._give_up(known, "the controller now wants another directory")
         logs, now_ms = self._replicas.logs, self._clock.wall_ms()
         if logs.directory_of(partition.log) is target:
             logs.futures.forget_interrupted(partition.log.topic_partition, now_ms=now_ms)
@@ -127,7 +127,7 @@ class LogDirMover:
             is_whole = True
         if not is_whole and self._is_current(move):
             with self._replicas.set_aside.guard(WORK, f"{move.partition}, given up"):
-                self._give_up(move, "an unexpected error, which the log has")
+                self._give_up(move, "an unexpected error: see the node's log")
         return progress
 
     async def _step(self, move: LogDirMove) -> bool:
@@ -180,7 +180,7 @@ class LogDirMover:
         partition = move.partition
         self._moves.pop((partition.topic, partition.index), None)
         self._log.info(
-            "move of replica given up",
+            "move of replica abandoned",
             topic=partition.topic,
             partition=partition.index,
             to=move.target.path,
@@ -227,11 +227,14 @@ class LogDirMover:
         """Append a piece to the copy. Raises StorageError; CorruptData if the source is damaged."""
         future, now_ms = move.future, self._clock.wall_ms()
         if not content:
-            raise CorruptData(f"{move.partition}: nothing to be read at {future.log_end_offset}, before the log's end")
+            raise CorruptData(
+                f"{move.partition}: no batch at offset {future.log_end_offset}, although the log ends later"
+            )
         (base,) = _BASE_OFFSET.unpack_from(content)
         if base < future.log_end_offset and future.size:
             raise CorruptData(
-                f"{move.partition}: a batch at {base} goes on beyond {future.log_end_offset}, where another ended"
+                f"{move.partition}: a batch at {base} contains offset {future.log_end_offset}, where the "
+                "copied log ends"
             )
         with self._distrusting(move):
             if base < future.log_end_offset:  # The log start offset is inside the first batch.

@@ -82,7 +82,7 @@ def settle_owner(
 
 def _wait(logs: LogManager, found: UnifiedLog, topic_id: str, now_ms: int) -> None:
     """Write a damage report, which keeps the replica from leading until it is settled. Raises OSError."""
-    reason = "partition.metadata is missing or damaged: the records may be those of an earlier topic of the name"
+    reason = "partition.metadata is missing or damaged: the records may belong to an earlier topic of this name"
     if found.damage is not None:
         reason = f"{found.damage.reason}; {reason}"
         found.damage = replace(found.damage, reason=reason, possible_topic_id=topic_id)

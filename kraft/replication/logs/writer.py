@@ -121,7 +121,7 @@ class QueuedAppend:
             or partition.log is not self.log
         ):
             raise NotLeader(
-                f"{partition}: the leader epoch, or its log, changed before it was appended",
+                f"{partition}: the leader epoch or the log changed before the append",
                 partition.leader_id,
                 partition.leader_epoch,
             )
@@ -225,7 +225,7 @@ class LogWriter:
             return self._queue(partition, lasting, required_acks, now_ms, origin, leader_epoch, transaction, takes_long)
         if leader_epoch is not None and leader_epoch != partition.leader_epoch:
             raise NotLeader(
-                f"{partition}: led in epoch {partition.leader_epoch}, not {leader_epoch}",
+                f"{partition}: this broker leads in epoch {partition.leader_epoch}, not {leader_epoch}",
                 partition.leader_id,
                 partition.leader_epoch,
             )

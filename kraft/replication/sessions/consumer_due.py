@@ -65,7 +65,8 @@ class ConsumerDue(DuePartitions):
         return found
 
     def looked_at(self, cached: CachedPartition, partition: Partition) -> None:
-        """Watch a partition for which there is nothing to send. If it is quiet, it is no longer due."""
+        """Watch a partition for which there is nothing to send. It is no longer due if the consumer has
+        everything up to the high watermark."""
         if self._is_closed:
             return
         log = partition.log

@@ -78,7 +78,8 @@ class CachedPartition:
         return high_watermark != self.high_watermark or log_start_offset != self.told_log_start_offset
 
     def differs(self, high_watermark: int, log_start_offset: int, has_news: bool) -> bool:
-        """Whether an incremental response must include this partition. Stores the offsets as sent."""
+        """Whether an incremental response must include this partition. Records the high watermark and log start offset
+        as sent."""
         changed = has_news or high_watermark != self.high_watermark or log_start_offset != self.told_log_start_offset
         self.high_watermark = high_watermark
         self.told_log_start_offset = log_start_offset
@@ -211,7 +212,7 @@ class FetchSessionCache:
         if session.uses_topic_ids != uses_topic_ids:
             raise ApiError(
                 ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
-                f"fetch session {session_id} was made {'with' if session.uses_topic_ids else 'without'} topic ids",
+                f"fetch session {session_id} was created {'with' if session.uses_topic_ids else 'without'} topic ids",
             )
         session.epoch = session.epoch % EPOCH_MAX + 1
         session.last_used = now

@@ -27,7 +27,7 @@ COUNTERS: Final = (
     "fetches",
 )
 """What a PartitionTier has that never falls."""
-NO_REASON: Final = "no reason was told"
+NO_REASON: Final = "no reason given"
 
 
 class PartitionTier:

@@ -164,7 +164,7 @@ class RemoteLogManager(ReplicaListener):
                     backoff, rounds = self._backoff(), rounds + 1
                     tier.succeeded()
                 except Failures as problem:
-                    self._log.warning("remote log put off", partition=str(partition), reason=str(problem))
+                    self._log.warning("remote log work postponed", partition=str(partition), reason=str(problem))
                     pause = backoff.next()
                     tier.failed(str(problem), self._world.clock.wall_ms())
             await self._world.clock.sleep(pause)

@@ -197,7 +197,9 @@ class RemoteReads:
         search = AbortedSearch(offset, bound)
         metadata, facts = self._known.get((partition.topic_id, partition.index)), reading_facts(partition.log)
         if metadata is None:
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition}: it is not read from the remote tier any more")
+            raise ApiError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"{partition}: this broker no longer reads it from the remote tier"
+            )
         turn = Turn(TURN_PARTS)
         for start_offset, part in parts_with_aborted(facts, metadata.cache, offset):
             if not search.needs(part.segment):

@@ -90,7 +90,7 @@ class RemoteTopicSweep:
         try:
             await self._sweep(index, self._swept[index])
         except (KraftError, ObjectError, OSError, TimeoutError) as problem:
-            self._log.warning("remote topic deletion put off", metadata_partition=index, reason=str(problem))
+            self._log.warning("remote topic deletion postponed", metadata_partition=index, reason=str(problem))
 
     async def _sweep(self, index: int, swept: _Swept) -> None:
         end_offset = await self._topic.end_offset(index)

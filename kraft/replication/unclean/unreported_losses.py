@@ -50,7 +50,7 @@ class Entry(NamedTuple):
 
 class Telling(NamedTuple):
     """The next change to send to the controller: set `losses`, by topic and key, for the entries in `told`. The entries
-    in `dropped` belong to no report."""
+    in `dropped` match no election report and are discarded."""
 
     losses: dict[str, dict[str, Loss]]
     told: Sequence[Entry]

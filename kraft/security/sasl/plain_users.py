@@ -50,7 +50,7 @@ def plain_key(listener: str) -> str:
 
 
 def listener_of(name: str) -> str | None:
-    """The listener, in lower case, whose users a key holds; None for other keys."""
+    """The listener of a PLAIN users key, in lower case; None for another key."""
     listener = name.removeprefix("listener.name.").removesuffix(_SUFFIX)
     return listener if listener and name == plain_key(listener) else None
 

@@ -79,8 +79,7 @@ class Event(NamedTuple):
 
 
 class Events(NamedTuple):
-    """The result of `EventJournal.since`. `missed`: the journal does not have every event between the requested id and
-    the first of these."""
+    """The result of `EventJournal.since`. `missed`: some events after the requested id are no longer in the journal."""
 
     events: tuple[Event, ...]
     missed: bool

@@ -161,7 +161,8 @@ class NodeStatus:
         found = status_document(await self._channel.send(request, timeout=ANSWER_SECONDS_MAX), WAITING_ELECTIONS)
         if found is None:
             raise ApiError(
-                ErrorCode.UNSUPPORTED_VERSION, "the active controller does not tell which partitions wait, and for whom"
+                ErrorCode.UNSUPPORTED_VERSION,
+                "the active controller does not report which partitions wait for a leader",
             )
         return dict(found)
 
@@ -241,7 +242,7 @@ class NodeStatus:
     async def _ask_node(
         self, node_id: int, told: dict[int, Any], unreached: dict[int, str], room: trio.Semaphore
     ) -> None:
-        """Put a node's status into `told`, or the reason why it was not reached into `unreached`."""
+        """Add a node's status to `told`, or the reason why it could not be reached to `unreached`."""
         clock = self._node.world.clock
         try:
             async with room:

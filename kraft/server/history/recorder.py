@@ -27,7 +27,7 @@ SAMPLES_BETWEEN_LAGS: Final = 3
 
 
 class HistoryRecorder:
-    """Runs on a node that has an HTTP admin."""
+    """Samples the node's metrics for the history. Runs on nodes with an HTTP admin."""
 
     def __init__(self, node: Node, lags: GroupLags) -> None:
         self.history = History()

@@ -112,7 +112,7 @@ class AdminAccess:
         other API CLUSTER_AUTHORIZATION_FAILED."""
         operation = _RECORDS.get(api_key)
         if operation is None:
-            raise self._refusal(f"{name_of(api_key)} by way of this node; ask a node with the broker role")
+            raise self._refusal(f"send {name_of(api_key)} through this node: send it to a node with the broker role")
         topics = request.topic_data if api_key == ApiKey.PRODUCE else request.topics
         for topic in topics:
             name = (topic.name if api_key == ApiKey.PRODUCE else topic.topic) or self._name(topic.topic_id)
@@ -125,7 +125,7 @@ class AdminAccess:
     def _refusal(self, what: str) -> ApiError:
         return ApiError(
             ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-            f"{self._peer.principal}, as whom this is asked over HTTP, may not {what}",
+            f"{self._peer.principal} (the principal of this HTTP request) may not {what}",
         )
 
 

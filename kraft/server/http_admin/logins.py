@@ -60,7 +60,8 @@ ASK_FOR_PASSWORD: Final = (
     "Log in with the name and password of a Kafka user (HTTP Basic): a browser asks for them, curl takes -u NAME."
 )
 ASK_FOR_CERTIFICATE: Final = (
-    "Show a certificate of an authority that this node trusts (kraft.admin.ssl.truststore.location): curl takes --cert."
+    "Present a certificate that an authority trusted by this node has signed "
+    "(kraft.admin.ssl.truststore.location): curl takes --cert."
 )
 
 
@@ -112,7 +113,7 @@ class CertificateLogins:
                 login = Login(principal=self._mapping.principal(caller.certificate))
             except ValueError as problem:
                 self._report(LoginOutcome(CERTIFICATE, host, failure=PRINCIPAL, reason=str(problem)))
-                raise LoginRefused(403, f"This certificate's name is not one of a user here: {problem}.") from problem
+                raise LoginRefused(403, f"The certificate's name maps to no user: {problem}.") from problem
             self._report(LoginOutcome(CERTIFICATE, host, login.principal))
         _keep(self._known, digest, login, KEPT_MAX)
         return login
@@ -199,7 +200,9 @@ class BasicLogins:
         wait = self._attempts.take(host)
         if wait:
             await trio.lowlevel.checkpoint()
-            self._report(LoginOutcome(BASIC, host, failure=CREDENTIALS, reason="too many logins of the address failed"))
+            self._report(
+                LoginOutcome(BASIC, host, failure=CREDENTIALS, reason="too many logins from the address failed")
+            )
             raise LoginRefused(429, f"Too many logins from {host} have failed. Try again later.", math.ceil(wait))
         answer_at = self._clock.now() + self._delay_seconds
         try:
@@ -210,7 +213,9 @@ class BasicLogins:
         if login is None:
             await self._clock.sleep(max(0.0, answer_at - self._clock.now()))
             what = (
-                "The token is not taken." if authorization[:7].lower() == "bearer " else "Name or password are wrong."
+                "The token is not valid."
+                if authorization[:7].lower() == "bearer "
+                else "The name or the password is wrong."
             )
             raise LoginRefused(401, f"{what} {ASK_FOR_PASSWORD}")
         self._attempts.give_back(host)
@@ -222,12 +227,12 @@ class BasicLogins:
         if scheme.lower() == "bearer" and self._token_checks:
             return self._by_token(host, encoded.strip())
         if scheme.lower() != "basic":
-            reason = "the client logs in by another scheme than Basic"
+            reason = "the client uses another HTTP authentication scheme than Basic"
             self._report(LoginOutcome(BASIC, host, failure=MECHANISM, reason=reason))
             return None
         parsed = _name_and_password(encoded)
         if parsed is None:
-            reason = "the header Authorization is not one of HTTP Basic"
+            reason = "the header Authorization is not valid for HTTP Basic"
             self._report(LoginOutcome(BASIC, host, failure=REQUEST, reason=reason))
             return None
         user, password = parsed
@@ -270,7 +275,7 @@ class BasicLogins:
 
     async def _salted(self, mechanism: ScramMechanism, password: str, credential: Credential) -> bytes:
         if self._hashes >= HASHES_WAITING_MAX:
-            raise LoginRefused(503, "Too many logins wait to be checked. Try again later.", 1)
+            raise LoginRefused(503, "Too many logins are waiting to be checked. Try again later.", 1)
         self._hashes += 1
         try:
             async with self._hash_turns:

@@ -134,7 +134,7 @@ class RemoteRequests:
         except Disconnected as problem:
             raise ApiError(
                 ErrorCode.NETWORK_EXCEPTION,
-                f"broker {broker_id}: {problem}. Whether it carried out what was asked is not known",
+                f"broker {broker_id}: {problem}. It is unknown whether it executed the request",
             ) from problem
 
     async def _ready(self, line: _Line, broker_id: int) -> ClientConnection:

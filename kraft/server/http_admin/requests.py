@@ -82,14 +82,14 @@ class LocalRequests:
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, str(problem)) from problem
         except OSError as problem:
             self._log.error("answer failed", api=name_of(api_key), reason=str(problem))
-            raise ApiError(code_of(problem), f"what was asked for cannot be read: {problem}") from problem
+            raise ApiError(code_of(problem), f"the requested data cannot be read: {problem}") from problem
 
     def check_served(self, api_key: int, version: int) -> None:
         """Raises ApiError UNSUPPORTED_VERSION for an API or version that this release does not serve. On a socket the
         broker would close the connection without a response."""
         handler = self._registry.get(api_key)
         if handler is None or not handler.min_version <= version <= handler.max_version:
-            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"{name_of(api_key)} version {version} is not served here")
+            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"{name_of(api_key)} version {version} is not supported")
 
     async def _answer(self, api_key: int, version: int, frame: memoryview) -> Message:
         pending = self._dispatcher.dispatch(self._peer, frame)

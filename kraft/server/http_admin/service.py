@@ -313,7 +313,7 @@ class AdminService:
                 Check(
                     name="unfenced",
                     ok=serving,
-                    detail="the controller counts this broker in" if serving else "fenced or shutting down",
+                    detail="the broker is not fenced" if serving else "fenced or shutting down",
                 )
             )
         return checks
@@ -322,7 +322,7 @@ class AdminService:
     async def replicas_in_sync(self) -> Check:
         broker, count, first = self._node.broker, 0, ""
         if broker is None:
-            return Check(name="in_sync", ok=True, detail="it is no broker")
+            return Check(name="in_sync", ok=True, detail="the node has no broker role")
         node_id, topics = self._node.config.node_id, broker.metadata.image.topics
         waiting = {each.topic_partition for each in broker.replicas.damaged.waiting()}
         for number, partition in enumerate(broker.replicas):

@@ -21,7 +21,7 @@ MEMBERS_A_GROUP: Final = 10
 """So many members of a consumer group, whose states make the group's, count as one more group."""
 MEMBERS_MAX: Final = 1000
 """The number of groups whose member counts are exported, unless the counts of all groups are requested."""
-LEFT_OUT: Final = "Groups without a series of their members. /metrics?by=partition has them."
+LEFT_OUT: Final = "Groups whose members are not counted in series of their own. /metrics?by=partition has all."
 PREFIX: Final = "kafka_server_group_coordinator_metrics_"
 CLASSIC_PREFIX: Final = "kafka_coordinator_group_groupmetadatamanager_numgroups"
 
@@ -41,14 +41,14 @@ def register_group_activity(registry: MetricsRegistry, activity: GroupActivity) 
     )
     registry.counters(
         "kraft_group_members_fenced_total",
-        "Members that were removed as a deadline passed, by its kind.",
+        "Members removed because a deadline passed, by kind of deadline.",
         ("protocol", "deadline"),
         lambda: sorted(activity.fenced.items()),
     )
     for protocol, histogram in activity.settle_seconds.items():
         registry.register_histogram(
             f"kraft_{protocol}_group_settle_seconds",
-            "From the beginning of a change of the group until every member has what it is to have.",
+            "Time from a change of the group until every member has its target assignment.",
             histogram,
             SETTLE_BOUNDS,
         )

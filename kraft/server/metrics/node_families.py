@@ -38,7 +38,7 @@ def request_durations(counters: dict[tuple[int, int], ApiCounters]) -> list[Fami
     times = Family(
         "kafka_network_requestmetrics_totaltimems",
         "gauge",
-        "Milliseconds that a share of the requests took at most, rounded up to the next bound of the histogram.",
+        "Percentiles of the request time in milliseconds, rounded up to the next bound of the histogram.",
         ("request", "quantile"),
     )
     times.read = list(_quantiles(counters)).__iter__
@@ -110,7 +110,7 @@ def quorum_lags(partition: QuorumPartition, log_end_offset: int, now_ms: int) ->
         ("node", "role"),
     )
     age_family = Family(
-        "kraft_quorum_behind_seconds", "gauge", "Since a node last had all metadata records.", ("node", "role")
+        "kraft_quorum_behind_seconds", "gauge", "Time since a node last had all metadata records.", ("node", "role")
     )
     lag.read, age_family.read = list(lags.items()).__iter__, list(ages.items()).__iter__
     return [lag, age_family]

@@ -104,7 +104,7 @@ class NodeMetrics:
         node.stalls.register(registry)
         registry.gauges(
             "kraft_build_info",
-            "The version that runs, and what reads records in it.",
+            "The running version, and its implementation of the record reader.",
             ("version", "records_read_by"),
             lambda: [((VERSION, READ_BY), 1)],
         )
@@ -128,7 +128,7 @@ class NodeMetrics:
         )
         registry.counters(
             "kafka_controller_controllerstats_uncleanleaderelections_total",
-            "Leaders that were elected though records may be lost. As this node's metadata showed it.",
+            "Unclean leader elections, which may lose records, as seen in this node's metadata.",
             (),
             lambda: [((), node.events.counts.get(EventKind.UNCLEAN_ELECTION, 0))],
         )
@@ -144,7 +144,8 @@ class NodeMetrics:
         node, registry = self._node, self._registry
         registry.gauges(
             "tls_certificate_expiry_timestamp_seconds",
-            "When the first certificate shown at a listener ends, since 1970. HTTP_ADMIN stands for the HTTP admin.",
+            "Expiry time of the first certificate presented at a listener, since 1970. HTTP_ADMIN stands for "
+            "the HTTP admin.",
             ("listener",),
             lambda: [((name,), end) for name, end in node.keys.expiries().items()],
         )
@@ -181,10 +182,10 @@ class NodeMetrics:
 
     def _register_controller(self) -> None:
         prefix = "kafka_controller_kafkacontroller_"
-        cluster = "As this node's metadata shows it."
+        cluster = "According to this node's metadata."
         gauges: dict[str, tuple[str, Number]] = {
             "activecontrollercount": ("1 on the active controller.", lambda: int(self._node.shared.raft.is_leader)),
-            "activebrokercount": (f"Brokers that are counted in. {cluster}", lambda: self._brokers(fenced=False)),
+            "activebrokercount": (f"Brokers that are not fenced. {cluster}", lambda: self._brokers(fenced=False)),
             "fencedbrokercount": (f"Registered brokers that are fenced. {cluster}", lambda: self._brokers(fenced=True)),
             "offlinepartitionscount": (
                 f"Partitions without a leader. {cluster}",
@@ -224,7 +225,8 @@ class NodeMetrics:
         )
         self._registry.counters(
             "kraft_failed_logins_total",
-            "Logins and TLS handshakes that failed, by kind of failure. Of further addresses together: other.",
+            "Logins and TLS handshakes that failed, by kind of failure. Addresses without a series are "
+            "counted as other.",
             ("listener", "mechanism", "host", "failure"),
             lambda: [series for audit in self._audits() for series in audit.logins.failures()],
         )
@@ -238,7 +240,7 @@ class NodeMetrics:
         )
         self._registry.counters(
             "kraft_throttle_seconds_total",
-            "How long clients had to wait for their quotas, together.",
+            "Total time that clients had to wait for their quotas.",
             ("listener", "quota"),
             lambda: [series for audit in self._audits() for series in audit.throttles.seconds()],
         )
@@ -259,11 +261,13 @@ class NodeMetrics:
         register_raft(self._registry, self._node.shared.raft)
         applied = "kafka_server_broker_metadata_metrics_last_applied_record_offset"
         self._registry.gauge(
-            applied, "The metadata this node works with.", lambda: self._node.shared.loader.published_offset
+            applied,
+            "Offset up to which this node has applied the metadata.",
+            lambda: self._node.shared.loader.published_offset,
         )
         self._registry.gauge(
             "kafka_server_broker_metadata_metrics_lag",
-            "Committed metadata records that this node does not work with yet.",
+            "Committed metadata records that this node has not applied yet.",
             self._metadata_lag,
         )
 
@@ -276,7 +280,7 @@ class NodeMetrics:
         assert broker is not None
         self._registry.gauge(
             "kafka_server_kafkaserver_brokerstate",
-            "3 is running; 6 and 7 are on the way out.",
+            "3 is running; 6 and 7 are shutting down.",
             lambda: broker.lifecycle.state,
         )
         requests, seconds = "kafka_network_requestmetrics_requests_total", "kraft_request_seconds_total"
@@ -293,7 +297,7 @@ class NodeMetrics:
         )
         self._registry.gauge(
             "kafka_server_replicafetchermanager_failedpartitionscount",
-            "Partitions that this broker does not copy for a moment, after an error.",
+            "Partitions that this broker does not fetch until a back-off after an error has passed.",
             lambda: broker.replication.fetchers.put_aside,
         )
         flusher = broker.replicas.flusher

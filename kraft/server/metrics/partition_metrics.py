@@ -22,7 +22,7 @@ from kraft.world.turns import TURN_PARTITIONS
 EACH_MAX: Final = 1000
 """A broker of no more partitions shows each by itself, unless it is asked for sums."""
 LATE: Final = (
-    "Led partitions whose readers of committed records wait for a transaction that should have ended five minutes ago."
+    "Led partitions whose read_committed consumers wait for a transaction that should have ended five minutes ago."
 )
 TOPIC: Final = "topic"
 PARTITION: Final = "partition"

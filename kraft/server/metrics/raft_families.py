@@ -52,7 +52,10 @@ def register_raft(registry: MetricsRegistry, raft: RaftDriver) -> None:
     for name, (help_text, read) in gauges.items():
         registry.gauge(PREFIX + name, help_text, read)
     registry.gauges(
-        f"{PREFIX}current_state", "1 for what this node is in the quorum.", ("state",), lambda: [((metrics.state,), 1)]
+        f"{PREFIX}current_state",
+        "1 for the current role of this node in the quorum.",
+        ("state",),
+        lambda: [((metrics.state,), 1)],
     )
     for name, help_text in LATENCIES.items():
 

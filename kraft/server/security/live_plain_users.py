@@ -43,8 +43,10 @@ class LivePlainUsers:
             fresh = self._at_start[listener] if text is None else changed_users(self._static, listener, text)
         except ValueError as problem:
             self._log.error(
-                "changed users of PLAIN are not taken: those from before stay", listener=listener, reason=str(problem)
+                "changed PLAIN users are invalid: the previous users stay in force",
+                listener=listener,
+                reason=str(problem),
             )
             return
         users.take(fresh)
-        self._log.info("users of PLAIN changed", listener=listener, users=len(fresh))
+        self._log.info("PLAIN users reloaded", listener=listener, users=len(fresh))

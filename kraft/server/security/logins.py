@@ -126,7 +126,7 @@ class NodeLogins:
         url = self._of_tokens(listener, _JWKS)
         if not isinstance(url, str) or not is_usable(url):
             self._problems.append(
-                f"{listener_key(listener, _JWKS)} has to name the authority's keys, by which tokens are checked: "
+                f"{listener_key(listener, _JWKS)} must be the URL of the authority's keys, which verify tokens: "
                 "https://..., http://... or file:///..."
             )
             return
@@ -159,13 +159,13 @@ class NodeLogins:
         handler = self._config.values.get(key)
         if handler is None:
             self._problems.append(
-                f"{key}={VALIDATOR} is missing. Without it Kafka takes unsigned tokens (OAuthBearerUnsecured), by "
-                "which everybody is whom he wants to be: they are refused here"
+                f"{key}={VALIDATOR} is missing. Without it Kafka accepts unsigned tokens "
+                "(OAuthBearerUnsecured), in which a client may claim any name; kraft rejects them"
             )
         elif handler != VALIDATOR:
             self._problems.append(
-                f"{key}: only {VALIDATOR} is known here, which takes signed tokens; unsigned ones "
-                "(OAuthBearerUnsecured) are refused"
+                f"{key}: only {VALIDATOR} is supported, which verifies signed tokens; unsigned ones "
+                "(OAuthBearerUnsecured) are rejected"
             )
 
     def _of_tokens(self, listener: str, name: str) -> Value:
@@ -184,14 +184,15 @@ class NodeLogins:
         mechanism = self._config.text(mechanism_key).upper()
         if mechanism not in SERVED_MECHANISMS:
             self._problems.append(
-                f"{mechanism_key}={mechanism} is not served; this node reaches the listener {listener} by one of "
+                f"{mechanism_key}={mechanism} is not supported; this node logs in to the listener {listener} "
+                "with one of "
                 f"{', '.join(SERVED_MECHANISMS)}"
             )
             return
         if mechanism_key == _CONTROLLER and mechanism in MECHANISMS:
             self._problems.append(
                 f"{mechanism_key}={mechanism} cannot work: its credentials are in the metadata log, which a controller "
-                f"reads only after it has logged in. Use PLAIN or OAUTHBEARER"
+                "reads only after it has logged in. Use PLAIN or OAUTHBEARER"
             )
             return
         if mechanism == OAUTHBEARER:
@@ -203,8 +204,8 @@ class NodeLogins:
         username, password = login.options.get("username"), login.options.get("password")
         if not username or not password:
             self._problems.append(
-                f"{self._jaas_key(listener, mechanism)}: username and password are missing, by which this node logs in "
-                "at others"
+                f"{self._jaas_key(listener, mechanism)}: username and password are missing: this node needs "
+                "them to log in to other nodes"
             )
             return
         self._towards[listener] = Login(mechanism=mechanism, username=username, password=password)
@@ -232,7 +233,7 @@ class NodeLogins:
         try:
             endpoint = read_endpoint(text, options, self._trust)
         except ValueError as problem:
-            self._problems.append(f"listener {listener}, by which this node logs in at others: {problem}")
+            self._problems.append(f"listener {listener}, with which this node logs in to other nodes: {problem}")
             return
         known = [tokens for tokens in self.tokens if tokens.endpoint == endpoint]
         tokens = known[0] if known else FetchedTokens(endpoint)
@@ -253,7 +254,7 @@ class NodeLogins:
             self._problems.append(f"{key}: {problem}")
             return None
         if login.module != module:
-            self._problems.append(f"{key}: the login module {login.module} is not known here, only {module}")
+            self._problems.append(f"{key}: the login module {login.module} is not supported, only {module}")
             return None
         return login
 

@@ -41,7 +41,7 @@ async def own_subject(world: World, config: NodeConfig, logins: NodeLogins, log:
             try:
                 return (await tokens.current(world)).subject
             except NoLoginToken as problem:
-                log.error("no token to log in by: super.users is not checked", reason=str(problem))
+                log.error("no token for this node's logins: super.users is not checked", reason=str(problem))
     return ""
 
 

@@ -41,10 +41,10 @@ def _split(argument: str) -> tuple[ScramMechanism, dict[str, str]]:
     """The mechanism and its settings. Raises ValueError."""
     name, equals, settings = argument.partition("=")
     if not equals:
-        raise ValueError("Failed to find equals sign in SCRAM argument: MECHANISM=[name=..,password=..] is wanted")
+        raise ValueError("Failed to find equals sign in SCRAM argument: expected MECHANISM=[name=..,password=..]")
     mechanism = MECHANISMS.get(name)
     if mechanism is None:
-        raise ValueError(f"The add-scram mechanism {name} is not supported; there are {' and '.join(MECHANISMS)}.")
+        raise ValueError(f"The add-scram mechanism {name} is not supported; supported are {' and '.join(MECHANISMS)}.")
     if not (settings.startswith("[") and settings.endswith("]")):
         raise ValueError("Expected configuration string to start with [ and to end with ]")
     told = {}
@@ -88,7 +88,7 @@ def _bytes_of(told: dict[str, str], key: str) -> bytes | None:
     try:
         return base64.b64decode(told[key], validate=True) if key in told else None
     except binascii.Error as problem:
-        raise ValueError(f"Failed to decode given {key}: base64 is wanted") from problem
+        raise ValueError(f"Failed to decode given {key}: expected base64") from problem
 
 
 def _iterations(mechanism: ScramMechanism, text: str | None) -> int:

@@ -123,14 +123,14 @@ class TlsKeys:
             except ValueError as problem:
                 if tells_problems:
                     log.error(
-                        "changed keys of TLS are not taken: those from before stay in force",
+                        "changed TLS keys are invalid: the previous keys stay in force",
                         listener=name,
                         reason=str(problem),
                     )
                 continue
             self._current[name, is_server] = tls
             self._warn_of_ends(log)
-            log.info("keys of TLS renewed", listener=name, towards="clients" if is_server else "other nodes")
+            log.info("TLS keys reloaded", listener=name, towards="clients" if is_server else "other nodes")
             await trio.lowlevel.checkpoint()
 
     def _statuses(self) -> dict[str, FileStatus | None]:
@@ -149,7 +149,7 @@ def event_of_end(end: int, now: int) -> str | None:
     since 1970."""
     if end - now >= ENDS_SOON_SECONDS:
         return None
-    return "a certificate has ended" if end <= now else "a certificate ends soon"
+    return "a certificate has expired" if end <= now else "a certificate expires soon"
 
 
 def statuses_of(files: FileSystem, paths: Iterable[str]) -> dict[str, FileStatus | None]:

@@ -100,7 +100,7 @@ class _Authority:
         now = self._world.clock.now()
         if not self._keys or now - self._renewed_at > STALE_SECONDS_MAX:
             self._wanted.set()
-            raise TokenRefused(f"the keys at {self._source.url} could not be had")
+            raise TokenRefused(f"the keys at {self._source.url} could not be fetched")
         key_id = key_id_of(token)
         if key_id is not None and all(key.key_id != key_id for key in self._keys):
             self._wanted.set()
@@ -130,10 +130,10 @@ class _Authority:
             if document != self._read:
                 self._keys = await self._world.threads.run(parse_jwks, document)
                 self._read = document
-                self._log.info("keys of tokens taken over", url=self._source.url, keys=len(self._keys))
+                self._log.info("token keys loaded", url=self._source.url, keys=len(self._keys))
         except (FetchFailed, OSError, ValueError) as problem:
             self._log.error(
-                "keys of tokens could not be renewed: those from before hold for a day at most",
+                "token keys could not be renewed: the previous keys are used for at most a day",
                 url=self._source.url,
                 reason=str(problem),
             )

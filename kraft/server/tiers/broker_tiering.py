@@ -76,10 +76,10 @@ class BrokerTiering:
         topic = TopicData(topic_name=METADATA_TOPIC, partitions=[PartitionData(partition_index=0)])
         response = await self._controller.send(DescribeQuorumRequest(topics=[topic]))
         if response.error_code:
-            raise MetadataNotWritten(f"the quorum does not tell how far it is: {name_of(response.error_code)}")
+            raise MetadataNotWritten(f"the quorum's high watermark is unknown: {name_of(response.error_code)}")
         found = response.topics[0].partitions[0]
         if found.error_code:
-            raise MetadataNotWritten(f"the quorum does not tell how far it is: {name_of(found.error_code)}")
+            raise MetadataNotWritten(f"the quorum's high watermark is unknown: {name_of(found.error_code)}")
         end_offset = found.high_watermark
         if not await self._metadata.wait_until(lambda _: self._metadata.offset + 1 >= end_offset, CURRENT_SECONDS_MAX):
-            raise MetadataNotWritten(f"the metadata of this broker is before {end_offset}")
+            raise MetadataNotWritten(f"this broker has not applied the metadata up to offset {end_offset}")

@@ -76,7 +76,7 @@ class RemoteLogMetadataTopic:
             config = self._configs.topic(self._metadata.image, REMOTE_LOG_METADATA_TOPIC).log
             if (config.cleanup_policy, config.retention_ms, config.retention_bytes) != (("delete",), -1, -1):
                 raise MetadataNotWritten(
-                    f"{REMOTE_LOG_METADATA_TOPIC} must not forget anything: set its cleanup.policy=delete, "
+                    f"{REMOTE_LOG_METADATA_TOPIC} must keep all its records: set its cleanup.policy=delete, "
                     "retention.ms=-1, retention.bytes=-1"
                 )
             return
@@ -165,9 +165,13 @@ class RemoteLogMetadataTopic:
         )
         response = await self._ask(partition, request)
         answer = response.topics[0].partitions[0]
-        _check(answer.error_code, partition, "asked for its end")
+        _check(answer.error_code, partition, "asked for its end offset")
         if not is_offset_answer(answer.offset, LATEST):
-            _check(ErrorCode.OFFSET_NOT_AVAILABLE, partition, f"asked for its end, and told {answer.offset}")
+            _check(
+                ErrorCode.OFFSET_NOT_AVAILABLE,
+                partition,
+                f"asked for its end offset (the leader returned {answer.offset})",
+            )
         return int(answer.offset)
 
     def _topic_id(self) -> bytes:

@@ -105,7 +105,7 @@ class MarkerSender:
             fenced = sorted(place for place, code in codes.items() if code in FENCED)
             if fenced:
                 self._log.info(
-                    "markers given up: a later coordinator or producer has gone on",
+                    "markers dropped: a later coordinator or producer epoch took over",
                     transactional_id=ending.transactional_id,
                     partition=str(fenced[0]),
                     error=name_of(codes[fenced[0]]),

@@ -50,7 +50,9 @@ class ProducerIdManager:
                 continue
             await self._fetch_now()
             if self._following is None and self._next >= self._end:
-                raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "no block of producer ids could be had yet")
+                raise ApiError(
+                    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "no block of producer ids could be allocated yet"
+                )
 
     def _prefetch(self) -> None:
         size = 1000

@@ -99,7 +99,7 @@ STALE = frozenset(
 )
 
 
-RIGHTS = " (this user lacks a right on it, and `kraft acls add` gives rights)"
+RIGHTS = " (this user lacks a permission for it; `kraft acls add` grants permissions)"
 DENIED = dict.fromkeys(
     (
         ErrorCode.TOPIC_AUTHORIZATION_FAILED,
@@ -211,7 +211,7 @@ class WireConnection:
         buffer that no other response uses."""
         while wanted not in self.arrived:
             if not self.waiting:
-                raise ConnectionError("the connection broke before this answer")
+                raise ConnectionError("the connection closed before the response")
             wanted = self.waiting[0][0] if wanted is None else wanted
             self.next_answer()
         return self.arrived.pop(wanted)
@@ -221,10 +221,10 @@ class WireConnection:
         correlation_id, key, version = self.waiting.pop(0)
         (size,) = struct.unpack(">i", self.exactly(4))
         if not 4 <= size <= FRAME_BYTES_MAX:
-            raise ConnectionError(f"the broker sent a frame of {size} bytes")
+            raise ConnectionError(f"the broker sent a response of {size} bytes; the limit is {FRAME_BYTES_MAX}")
         frame = memoryview(self.exactly(size))
         if struct.unpack_from(">i", frame)[0] != correlation_id:
-            raise ConnectionError("the broker answered out of order")
+            raise ConnectionError("the broker sent the responses in another order than the requests")
         position = 4 if api_keys.response_header_version(key, version) == 0 else skip_tagged_fields(frame, 4)
         self.arrived[correlation_id] = api_keys.response_class(key).decode(frame[position:], version)
 
@@ -406,7 +406,10 @@ class WireCluster:
             if answer.error_code:
                 raise WireError(answer.error_code, f"offsets of {topic}-{partition}")
             if not is_offset_answer(answer.offset, timestamp):
-                raise WireError(ErrorCode.OFFSET_NOT_AVAILABLE, f"{topic}-{partition}: {answer.offset} is no offset")
+                raise WireError(
+                    ErrorCode.OFFSET_NOT_AVAILABLE,
+                    f"{topic}-{partition}: the leader returned the invalid offset {answer.offset}",
+                )
             return int(answer.offset)
 
         return self.ask_leader(topic, partition, deadline, ask)

@@ -211,7 +211,7 @@ def login_of(kafka: Mapping[str, str]) -> Login:
         raise ValueError(f"kafka.{JAAS}: {problem}") from problem
     username, password = jaas.options.get("username"), jaas.options.get("password")
     if jaas.module != module or not username or not password:
-        raise ValueError(f"kafka.{JAAS}: {form} is wanted for {mechanism}")
+        raise ValueError(f"kafka.{JAAS}: the value for {mechanism} must be {form}")
     return Login(
         mechanism=mechanism, username=username, password=password, by_token=jaas.by_token and mechanism != PLAIN
     )
@@ -257,7 +257,7 @@ def log_in(call: Call, login: Login) -> int:
     SaslRefused, OSError."""
     handshake = call(SaslHandshakeRequest(mechanism=login.mechanism), HANDSHAKE_VERSION)
     if handshake.error_code == ErrorCode.ILLEGAL_SASL_STATE:
-        raise SaslRefused("the node's listener asks for no login: kafka.security.protocol is not one of SASL there")
+        raise SaslRefused("the node's listener does not use SASL: set kafka.security.protocol to PLAINTEXT or SSL")
     if handshake.error_code:
         served = ", ".join(handshake.mechanisms) or "none"
         raise SaslRefused(f"the node does not serve the SASL mechanism {login.mechanism}, but {served}")

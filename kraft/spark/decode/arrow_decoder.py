@@ -109,7 +109,7 @@ def record_starts(data: Buffer, position: int, end: int, count: int) -> Ints:
     index, before, run = 0, -1, 0
     while index < count:
         if position >= end:
-            raise RecordCountMismatch(f"{index} records where the batch header says {count}")
+            raise RecordCountMismatch(f"{index} records, but the batch header has {count}")
         byte = data[position]
         if byte < 128:
             body, length = position + 1, byte >> 1
@@ -121,7 +121,7 @@ def record_starts(data: Buffer, position: int, end: int, count: int) -> Ints:
             except (IndexError, ValueError) as problem:
                 raise InvalidRecord(f"the length of record {index}: {problem}") from problem
         if length < 0 or body + length > end:
-            raise InvalidRecord(f"a record of {length} bytes where {end - body} are left")
+            raise InvalidRecord(f"a record of {length} bytes, but only {end - body} are left")
         starts[index] = body
         index += 1
         run = run + 1 if body + length - position == before else 0
@@ -136,9 +136,7 @@ def record_starts(data: Buffer, position: int, end: int, count: int) -> Ints:
             run = 0
         position += before
     if position != end:
-        raise RecordCountMismatch(
-            f"{end - position} bytes are left after the {count} records that the batch header says"
-        )
+        raise RecordCountMismatch(f"{end - position} bytes follow the {count} records of the batch header")
     return starts
 
 

@@ -85,7 +85,7 @@ class AvroBounds:
     def skip(self, kind: Any, record: bytes, position: int, level: int) -> int:
         """Return the position after a value."""
         if level > LEVELS_MAX:
-            raise ValueError(f"more than {LEVELS_MAX} types within one another")
+            raise ValueError(f"types are nested more than {LEVELS_MAX} levels deep")
         kind = self.resolved(kind)
         name = kind_of(kind)
         if name in VARINTS:
@@ -96,7 +96,7 @@ class AvroBounds:
         if name == "union":
             branch, position = read_varint(record, position)
             if not 0 <= branch < len(kind):
-                raise ValueError(f"branch {branch} of a union of {len(kind)}")
+                raise ValueError(f"branch {branch} of a union that has {len(kind)}")
             return self.skip(kind[branch], record, position, level + 1)
         if name in RECORDS:
             for field in kind["fields"]:
@@ -143,5 +143,5 @@ def parts_of(kind: dict[str, Any]) -> list[Any]:
 
 def behind(record: bytes, position: int, size: int) -> int:
     if not 0 <= size <= len(record) - position:
-        raise ValueError(f"{size} bytes are said to follow, and there are {len(record) - position}")
+        raise ValueError(f"a length of {size} bytes, but only {len(record) - position} are left")
     return position + size

@@ -57,19 +57,19 @@ class AvroDecoder:
             self.bounds[number].check(text, stream.tell())
         found = fastavro.schemaless_reader(stream, writer, None if writer == self.reader else self.reader)
         if stream.tell() != len(text):
-            raise ValueError(f"{len(text) - stream.tell()} bytes are left behind the record")
+            raise ValueError(f"{len(text) - stream.tell()} bytes follow the record")
         assert isinstance(found, dict)
         return found
 
     def writer_of(self, text: bytes) -> int:
         """Return the schema id in the record's header. Raises ValueError."""
         if len(text) < HEADER_SIZE or text[0] != MAGIC:
-            raise ValueError("it does not begin with a zero and the id of a schema, as a schema registry has it")
+            raise ValueError("it does not start with a schema registry's header (a zero byte and a schema id)")
         number = int.from_bytes(text[1:HEADER_SIZE], "big")
         if number not in self.writers:
             known = ", ".join(map(str, sorted(self.writers)))
             raise ValueError(
-                f"schema id {number} was none of the subject {self.subject} ({known}) when the query started"
+                f"schema id {number} was not in the subject {self.subject} ({known}) when the query started"
             )
         return number
 

@@ -54,7 +54,9 @@ def read_avsc(text: str) -> str:
         except OSError as problem:
             raise ValueError(f"the schema's file cannot be read: {problem}") from None
     if not text.lstrip().startswith("{"):
-        raise ValueError("a schema of Avro is JSON, the path of an .avsc file, or the URL of a schema registry")
+        raise ValueError(
+            "an Avro schema is given as JSON, as the path of an .avsc file, or as the URL of a schema registry"
+        )
     return text
 
 
@@ -70,13 +72,13 @@ def parsed(text: str) -> dict[str, Any]:
     try:
         document = json.loads(text)
     except ValueError as problem:
-        raise ValueError(f"a schema of Avro is JSON, and this is none: {problem}") from None
+        raise ValueError(f"the Avro schema is not valid JSON: {problem}") from None
     if not isinstance(document, dict) or document.get("type") != "record":
         raise ValueError("the outermost type of an Avro schema must be a record")
     try:
         found = fastavro.parse_schema(without_logical_types(document))
     except (SchemaParseException, UnknownType, KeyError, TypeError, AttributeError) as problem:
-        raise ValueError(f"this is no schema of Avro: {type(problem).__name__} {problem}") from None
+        raise ValueError(f"this is not a valid Avro schema: {type(problem).__name__} {problem}") from None
     assert isinstance(found, dict)
     return found
 
@@ -132,7 +134,7 @@ class TypeWalk:
     def types(self, schema: Any, space: str, depth: int) -> tuple[pa.DataType, pa.DataType]:
         """Return the type in the result and the type for building it. Raises ValueError."""
         if depth > DEPTH_MAX:
-            raise ValueError(f"a schema may have {DEPTH_MAX} types within one another")
+            raise ValueError(f"types may be nested at most {DEPTH_MAX} levels deep")
         if isinstance(schema, list):
             return self.union(schema, space, depth)
         if isinstance(schema, str):
@@ -166,9 +168,9 @@ class TypeWalk:
             if full in self.named:
                 found = self.named[full]
                 if found is None:
-                    raise ValueError(f"the record {full} holds itself, and Spark has no such type")
+                    raise ValueError(f"the record {full} contains itself, and Spark has no recursive types")
                 return found
-        raise ValueError(f"the type {name} has no counterpart in Spark")
+        raise ValueError(f"the type {name} has no equivalent in Spark")
 
     def union(self, branches: list[Any], space: str, depth: int) -> tuple[pa.DataType, pa.DataType]:
         some = [branch for branch in branches if branch != "null"]
@@ -176,7 +178,7 @@ class TypeWalk:
             return self.types(some[0], space, depth + 1)
         wider = WIDENED.get(tuple(sorted(map(str, some))))
         if wider is None:
-            raise ValueError(f"a union of several types is not read: {json.dumps(branches)[:80]}")
+            raise ValueError(f"a union of several types is not supported: {json.dumps(branches)[:80]}")
         return wider, wider
 
 

@@ -58,7 +58,7 @@ def struct_of(fields: Iterable[pa.Field]) -> pa.StructType:
         raise ValueError("a schema needs at least one field")
     for name in names:
         if names.count(name) > 1:
-            raise ValueError(f"the field {name} is there twice")
+            raise ValueError(f"the field {name} appears twice")
     return pa.struct(listed)
 
 
@@ -133,7 +133,7 @@ class DdlParser:
 
     def type_of(self, depth: int) -> pa.DataType:
         if depth > DEPTH_MAX:
-            raise ValueError(f"a schema may have {DEPTH_MAX} types within one another")
+            raise ValueError(f"types may be nested at most {DEPTH_MAX} levels deep")
         word = self.take()
         kind = word.lower()
         if kind in PRIMITIVES:
@@ -142,7 +142,7 @@ class DdlParser:
             return self.decimal()
         if kind not in ("array", "map", "struct"):
             raise ValueError(
-                f"'{word}' is no type that can be read: {', '.join(PRIMITIVES)}, decimal, array, map, struct"
+                f"'{word}' is not a supported type; supported are {', '.join(PRIMITIVES)}, decimal, array, map, struct"
             )
         self.expect("<")
         if kind == "struct":
@@ -164,7 +164,10 @@ class DdlParser:
                 scale = self.integer()
             self.expect(")")
         if not 1 <= precision <= PRECISION_MAX or scale > precision:
-            raise ValueError(f"decimal({precision},{scale}): at most {PRECISION_MAX} digits, the scale among them")
+            raise ValueError(
+                f"decimal({precision},{scale}): the precision is at most {PRECISION_MAX}, and the scale at most "
+                "the precision"
+            )
         return pa.decimal128(precision, scale)
 
     def integer(self) -> int:

@@ -158,7 +158,7 @@ def json_problem(kind: pa.DataType) -> str | None:
     """Return why the type cannot be read from JSON; None if it can."""
     if pa.types.is_map(kind):
         if not pa.types.is_string(kind.key_type):
-            return f"keys of a map in JSON are strings, not {kind.key_type}"
+            return f"map keys in JSON must be strings, not {kind.key_type}"
         return json_problem(kind.item_type)
     if pa.types.is_list(kind):
         return json_problem(kind.value_type)

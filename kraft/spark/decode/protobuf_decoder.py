@@ -56,7 +56,7 @@ class ProtobufDecoder:
         self.values = 0
         message = self.message.FromString(text)
         if not message.IsInitialized():
-            raise ValueError(f"it lacks {', '.join(message.FindInitializationErrors())}")
+            raise ValueError(f"it lacks required fields: {', '.join(message.FindInitializationErrors())}")
         found = self.read(message)
         assert isinstance(found, dict)
         return found
@@ -130,5 +130,5 @@ def name_of(values: dict[int, Any], number: int) -> str:
 def micros_of(found: Any) -> int:
     """Convert a Timestamp to microseconds since 1970. Raises ValueError outside the years 1 to 9999."""
     if not FIRST_SECOND <= found.seconds <= LAST_SECOND or not 0 <= found.nanos < 1_000_000_000:
-        raise ValueError(f"a Timestamp of {found.seconds} s and {found.nanos} ns is not of the years 1 to 9999")
+        raise ValueError(f"a Timestamp of {found.seconds} s and {found.nanos} ns is outside of the years 1 to 9999")
     return int(found.seconds) * MICROS + int(found.nanos) // 1000

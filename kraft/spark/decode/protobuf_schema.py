@@ -46,7 +46,7 @@ def read_descriptors(text: str) -> ProtobufSchema:
     path, mark, message = text.strip().rpartition("#")
     if not mark or not path.endswith((".desc", ".pb", ".binpb")):
         raise ValueError(
-            "a schema of Protobuf is the path of a descriptor file and a message: flights.desc#shop.Flight "
+            "a Protobuf schema is given as the path of a descriptor file and a message name: flights.desc#shop.Flight "
             f"({WHOLE_SET})"
         )
     try:
@@ -65,18 +65,18 @@ def message_of(schema: ProtobufSchema) -> Any:
     try:
         found.ParseFromString(schema.descriptors)
     except message.DecodeError as problem:
-        raise ValueError(f"this is no descriptor file: {problem}; {WHOLE_SET}") from None
+        raise ValueError(f"this is not a descriptor file: {problem}; {WHOLE_SET}") from None
     try:
         for file in found.file:
             pool.Add(file)
         return message_factory.GetMessageClass(pool.FindMessageTypeByName(schema.message))
     except TypeError as problem:
-        raise ValueError(f"the descriptor file is not whole: {problem}; {WHOLE_SET}") from None
+        raise ValueError(f"the descriptor file is incomplete: {problem}; {WHOLE_SET}") from None
     except KeyError:
         names = ", ".join(
             f"{file.package}.{each.name}".lstrip(".") for file in found.file for each in file.message_type
         )
-        raise ValueError(f"the descriptor file has no message {schema.message}, but {names or 'none'}") from None
+        raise ValueError(f"the descriptor file has no message {schema.message}; it has {names or 'none'}") from None
 
 
 def arrow_type(message: Any) -> pa.StructType:
@@ -101,16 +101,16 @@ class TypeWalk:
 
     def struct(self, message: Any, within: tuple[str, ...]) -> pa.StructType:
         if message.full_name in within:
-            raise ValueError(f"the message {message.full_name} holds itself, which no type of Spark does")
+            raise ValueError(f"the message {message.full_name} contains itself, and Spark has no recursive types")
         if len(within) > DEPTH_MAX:
-            raise ValueError(f"a schema may have {DEPTH_MAX} types within one another")
+            raise ValueError(f"types may be nested at most {DEPTH_MAX} levels deep")
         return struct_of(self.members(message, (*within, message.full_name)))
 
     def members(self, message: Any, within: tuple[str, ...]) -> Iterator[pa.Field]:
         for field in message.fields:
             self.fields += 1
             if self.fields > FIELDS_MAX:
-                raise ValueError(f"a schema may have {FIELDS_MAX} fields in all")
+                raise ValueError(f"a schema may have {FIELDS_MAX} fields in total")
             yield pa.field(field.name, self.of_field(field, within))
 
     def of_field(self, field: Any, within: tuple[str, ...]) -> pa.DataType:

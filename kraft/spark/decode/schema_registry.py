@@ -27,7 +27,7 @@ def schemas_of(url: str, default_subject: str | None) -> AvroSchemas:
     with `/subjects/<subject>`. Raises ValueError."""
     parts = urlsplit(url.strip())
     if "@" in parts.netloc:
-        raise ValueError("a registry's URL must not hold a password: Spark shows options in its plans")
+        raise ValueError("a registry's URL must not contain a password: Spark shows options in its plans")
     base, found, named = url.strip().partition(SUBJECTS)
     subject = unquote(named.strip("/")) if found else default_subject
     if not subject:
@@ -36,11 +36,11 @@ def schemas_of(url: str, default_subject: str | None) -> AvroSchemas:
             "subscribed to"
         )
     if "/" in named.strip("/"):
-        raise ValueError(f"the registry's URL ends with {SUBJECTS}<subject>: which version is not asked")
+        raise ValueError(f"the registry's URL ends with {SUBJECTS}<subject>: leave out the version")
     place = f"{base.rstrip('/')}{SUBJECTS}{quote(subject, safe='')}/versions"
     versions = asked(place)
     if not isinstance(versions, list) or not versions:
-        raise ValueError(f"the schema registry has no versions at {place}")
+        raise ValueError(f"the schema registry returned no versions at {place}")
     writers: dict[int, str] = {}
     latest = ""
     for version in sorted(versions)[-VERSIONS_MAX:]:
@@ -59,10 +59,10 @@ def asked(url: str) -> Any:
         with urlopen(url, timeout=TIMEOUT_S) as answer:
             text = answer.read(ANSWER_BYTES_MAX + 1)
         if len(text) > ANSWER_BYTES_MAX:
-            raise ValueError(f"more than {ANSWER_BYTES_MAX} bytes")
+            raise ValueError(f"the response has more than {ANSWER_BYTES_MAX} bytes")
         return json.loads(text)
     except HTTPError as problem:
         problem.close()
         raise ValueError(f"the schema registry answered {problem.code} {problem.reason} for {url}") from None
     except (URLError, OSError, ValueError) as problem:
-        raise ValueError(f"the schema registry cannot be asked for {url}: {problem}") from None
+        raise ValueError(f"{url} could not be fetched from the schema registry: {problem}") from None

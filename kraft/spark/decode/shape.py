@@ -98,7 +98,9 @@ def shape_of(
     seen: dict[str, Column] = {}
     for column in columns:
         if column.name.lower() in seen:
-            raise ValueError(f"Option 'columns' has the column {column.name} twice (Spark takes a and A for one)")
+            raise ValueError(
+                f"Option 'columns' has the column {column.name} twice (Spark ignores the case of column names)"
+            )
         seen[column.name.lower()] = column
     sides = tuple(needed(side, columns) for side in (key, value) if side is not None)
     return Shape(
@@ -124,14 +126,14 @@ def expanded(
         elif field in fields:
             yield Column(field, side, field)
         else:
-            raise ValueError(f"Option 'columns': {side}Schema has no field {field}, but {', '.join(fields)}")
+            raise ValueError(f"Option 'columns': {side}Schema has no field {field}; it has {', '.join(fields)}")
         return
     if dot and side in ("key", "value"):
         raise ValueError(f"Option 'columns': {name} needs '{side}Format'")
     if name == "headers" and not include_headers:
         raise ValueError("Option 'columns': headers needs includeHeaders=true")
     raise ValueError(
-        f"Option 'columns' has no column {name}; there are {', '.join(types)}, and fields as value.<field>"
+        f"Option 'columns' has no column {name}; known are {', '.join(types)}, and fields as value.<field>"
     )
 
 

@@ -115,5 +115,5 @@ def columns_of(given: Mapping[str, str]) -> tuple[str, ...] | None:
         return None
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
-        raise ValueError(f"Option 'columns' must be names with a comma between them, got '{text}'")
+        raise ValueError(f"Option 'columns' must be column names separated by commas, got '{text}'")
     return names

@@ -32,7 +32,7 @@ def schema_of(text: str) -> pa.StructType:
     try:
         document = json.loads(text)
     except ValueError as problem:
-        raise ValueError(f"the schema begins like JSON and is none: {problem}") from None
+        raise ValueError(f"the schema starts like JSON, but is not valid JSON: {problem}") from None
     found = of_spark_json(document, 0) if document.get("type") == "struct" else of_json_schema(document, 0)
     if not pa.types.is_struct(found):
         raise ValueError("the schema's outermost type must be an object with properties")
@@ -42,7 +42,7 @@ def schema_of(text: str) -> pa.StructType:
 def of_spark_json(described: Any, depth: int) -> pa.DataType:
     """Convert a schema in the format of `DataFrame.schema.json()`. Raises ValueError."""
     if depth > DEPTH_MAX:
-        raise ValueError(f"a schema may have {DEPTH_MAX} types within one another")
+        raise ValueError(f"types may be nested at most {DEPTH_MAX} levels deep")
     if isinstance(described, str):
         return parse_type(described)
     try:
@@ -58,21 +58,23 @@ def of_spark_json(described: Any, depth: int) -> pa.DataType:
                 of_spark_json(described["keyType"], depth + 1), of_spark_json(described["valueType"], depth + 1)
             )
     except (KeyError, TypeError) as problem:
-        raise ValueError(f"a schema as Spark writes it lacks {problem}") from None
-    raise ValueError(f"a schema as Spark writes it has the unknown type {kind}")
+        raise ValueError(f"a schema in Spark's JSON form lacks {problem}") from None
+    raise ValueError(f"a schema in Spark's JSON form has the unknown type {kind}")
 
 
 def of_json_schema(described: Any, depth: int) -> pa.DataType:
     """Convert a JSON Schema: types, properties, items, additionalProperties, time formats. Rules for values (minimum,
     pattern, required) are ignored: they change no type. Raises ValueError."""
     if depth > DEPTH_MAX:
-        raise ValueError(f"a schema may have {DEPTH_MAX} types within one another")
+        raise ValueError(f"types may be nested at most {DEPTH_MAX} levels deep")
     if not isinstance(described, Mapping):
         raise ValueError(f"JSON Schema has {json.dumps(described)} where an object is expected")
     kinds = described.get("type")
     named = [kind for kind in (kinds if isinstance(kinds, list) else [kinds]) if kind != "null"]
     if len(named) != 1 or not isinstance(named[0], str):
-        raise ValueError(f"JSON Schema must give each field one type, beside null: {json.dumps(described)[:80]}")
+        raise ValueError(
+            f"JSON Schema must give each field exactly one type other than null: {json.dumps(described)[:80]}"
+        )
     kind = named[0]
     if kind == "string":
         return FORMATS.get(str(described.get("format")), pa.string())
@@ -86,7 +88,7 @@ def of_json_schema(described: Any, depth: int) -> pa.DataType:
         )
     if kind == "object" and isinstance(described.get("additionalProperties"), Mapping):
         return map_of(pa.string(), of_json_schema(described["additionalProperties"], depth + 1))
-    raise ValueError(f"JSON Schema has a type that cannot be read: {json.dumps(described)[:80]}")
+    raise ValueError(f"JSON Schema has an unsupported type: {json.dumps(described)[:80]}")
 
 
 def spark_type(arrow: pa.DataType) -> DataType:

@@ -116,7 +116,9 @@ def required_topics(selection: Selection, at: Access, place: Path) -> dict[str, 
 def check_one(place: Path, topic: str) -> None:
     """Raise JobFailed if the directory holds several archives."""
     if not is_archive(place) and any(place.glob(f"{TOPIC}*")):
-        raise JobFailed(f"{place} holds archives of several topics: that of one is in {place}/{TOPIC}{topic}")
+        raise JobFailed(
+            f"{place} holds archives of several topics: the archive of this topic is in {place}/{TOPIC}{topic}"
+        )
 
 
 def archive_many(session: SparkSession, selection: Selection, wanted: Archive, say: Say) -> dict[str, Any]:
@@ -200,8 +202,8 @@ def check_begun(wanted: Archive, found: SeenTopic, place: Path, memory: Remember
         check_same(known, wish, str(place))
     elif not memory.is_begun() and (is_table(place) or any(place.glob(f"{BATCH}*"))):
         raise JobFailed(
-            f"{place} holds an archive whose {CHECKPOINT} is gone: what has been archived is not known; give "
-            "another directory"
+            f"{place} holds an archive whose {CHECKPOINT} is missing, so the archived offsets are unknown: "
+            "give another directory"
         )
     return known, wish
 

@@ -188,7 +188,7 @@ def clean_up(table: Table, sink: SnapshotCommits, runs: list[str], say: Say) -> 
         reloaded(table)
         removed += sum(remove_orphans(table, each) for each in runs[:-1])
     if removed:
-        say(Notice(f"removed {removed} data files that attempts without a commit had written"))
+        say(Notice(f"removed {removed} data files of attempts that did not commit"))
     return []
 
 

@@ -44,7 +44,7 @@ def shape_of_files(paths: Iterable[Path]) -> StructType:
             for field in AvroFile(file).shown:
                 check_kind(path, field, kinds.setdefault(field.name, field.type))
     if not kinds:
-        raise JobFailed("no Avro file is there, and so no columns are known: run it again when there is one")
+        raise JobFailed("there is no Avro file yet, so the columns are unknown: run the job again once there is one")
     return StructType([StructField(name, spark_type(kind)) for name, kind in kinds.items()])
 
 
@@ -76,12 +76,14 @@ def check_fields(path: object, found: pa.StructType, kind: pa.StructType) -> Non
 
 def check_kind(path: object, field: pa.Field, known: pa.DataType | None) -> None:
     if known is None:
-        what = "not among those of the first run"
+        what = "not among the columns of the first run"
     elif known != field.type:
         what = f"of type {field.type} (it was {known})"
     else:
         return
-    raise JobFailed(f"{path}: column {field.name} is {what}; give such files a directory and a run of their own")
+    raise JobFailed(
+        f"{path}: column {field.name} is {what}; ingest such files from another directory in a separate run"
+    )
 
 
 @contextmanager
@@ -90,7 +92,7 @@ def told(path: Path) -> Iterator[None]:
     try:
         yield
     except UNREADABLE as problem:
-        raise JobFailed(f"{path} is no Avro file that can be read: {problem}") from problem
+        raise JobFailed(f"{path} is not a readable Avro file: {problem}") from problem
 
 
 def require_library() -> None:

@@ -21,7 +21,7 @@ FILES_PER_BATCH: Final = 100
 SLOW_BYTES_PER_SECOND: Final = 4_000_000
 """A transaction's timeout leaves time for writing at this rate: a replicated cluster that is busy."""
 FAST_BYTES_PER_SECOND: Final = 16_000_000
-"""A file that takes longer than brokers grant at this rate is refused."""
+"""A file that takes longer than the brokers allow at this rate is refused."""
 GROWTH: Final = 8
 """Rows of a compressed file may have this many times its bytes as they are written."""
 COMPRESSED: Final = frozenset((".avro", ".bz2", ".deflate", ".gz", ".lz4", ".orc", ".parquet", ".snappy", ".zst"))
@@ -70,8 +70,7 @@ def limit_of(sizes: Sequence[int], bytes_max: int, files_max: int, *, is_endless
 
 
 def largest_count(ascending: Sequence[int], bytes_max: int, files_max: int) -> int:
-    """Return the largest number of files such that any selection of so many has at most `bytes_max` bytes in all. At
-    least 1."""
+    """Return the largest n such that any n of the files have at most `bytes_max` bytes in total; at least 1."""
     total = 0
     for count, size in enumerate(reversed(ascending)):
         total += size
@@ -101,14 +100,14 @@ def needed_ms(files: Sequence[FileSize], bytes_max: int) -> int:
 
 
 def transaction_ms(files: Sequence[FileSize], bytes_max: int, granted_ms: int) -> int:
-    """Return the timeout in ms of each micro-batch's transaction. `granted_ms` is the longest that brokers grant
+    """Return the timeout in ms of each micro-batch's transaction. `granted_ms` is the longest that the brokers allow
     (transaction.max.timeout.ms). Raises JobFailed for a file that takes longer even on a fast cluster."""
     for each in files:
         if each.size * MILLISECONDS > granted_ms * FAST_BYTES_PER_SECOND:
             raise JobFailed(
-                f"{each.path} has {each.size:,} bytes. A file is written in one transaction, and this one may take "
-                f"{each.size // FAST_BYTES_PER_SECOND:,} s; brokers grant {granted_ms // MILLISECONDS:,} s. Split the "
-                "file, or raise transaction.max.timeout.ms of the brokers"
+                f"{each.path} has {each.size:,} bytes. A file is written in one transaction. This one may take "
+                f"{each.size // FAST_BYTES_PER_SECOND:,} s; the brokers allow {granted_ms // MILLISECONDS:,} s. Split "
+                "the file, or raise transaction.max.timeout.ms of the brokers"
             )
     return min(granted_ms, needed_ms(files, bytes_max))
 

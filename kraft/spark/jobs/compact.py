@@ -68,7 +68,7 @@ def archives_in(place: Path) -> list[Path]:
     """Return the directory if it is an archive, else the archives in it. Raises JobNotFound if there is none."""
     found = [place] if is_archive(place) else [each for each in sorted(place.glob(f"{TOPIC}*")) if is_archive(each)]
     if not found:
-        raise JobNotFound(f"{place} holds no archive (`kraft spark archive` makes one)")
+        raise JobNotFound(f"{place} holds no archive (`kraft spark archive` creates one)")
     return found
 
 
@@ -128,7 +128,7 @@ def compact_files(session: SparkSession, place: Path, bytes_max: int, sizes: Siz
     batches = sorted(each for each in place.glob(f"{BATCH}*") if (each / WHOLE).is_file())
     sizes.before += count_files(batches)
     for group in groups(batches[:-1], bytes_max):
-        say(Notice(f"{len(group)} micro-batches from {group[0].name} on become one"))
+        say(Notice(f"{len(group)} micro-batches from {group[0].name} on are merged into one"))
         with watched(session, say, f"merging {group[0].name}"):
             say(merge(session, place, group))
     sizes.after += count_files(sorted(place.glob(f"{BATCH}*")))
@@ -171,7 +171,7 @@ def merge(session: SparkSession, place: Path, group: Sequence[Path]) -> Part:
     (new / WHOLE).touch()
     had, has = sum(map(count_records, group)), count_records(new)
     if had != has:
-        raise JobFailed(f"{new} has {has} records, and those that it is made of have {had}: nothing was changed")
+        raise JobFailed(f"{new} has {has} records, but its sources have {had}: nothing was changed")
     for path in sorted(new.rglob("*")):
         sync(path)
     note(place, new, group)

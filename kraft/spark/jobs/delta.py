@@ -136,7 +136,7 @@ def read_table(session: SparkSession, place: Path) -> DataFrame:
     table = DeltaTable(str(place))
     features = table.protocol().reader_features
     if features:
-        raise JobFailed(f"{place} was given features that are not read here: {', '.join(sorted(features))}")
+        raise JobFailed(f"{place} uses table features that are not supported: {', '.join(sorted(features))}")
     paths = pa.table(table.get_add_actions()).column("path").to_pylist()
     if not paths:
         return session.createDataFrame([], spark_schema(include_headers=True))

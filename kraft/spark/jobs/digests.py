@@ -43,7 +43,7 @@ WORD = 1 << 64
 
 
 class Prints(NamedTuple):
-    """The prints of some records: their positions, their offsets, and two words for each."""
+    """The fingerprints of some records: for each, its position, its offset, and a fingerprint of two 64-bit words."""
 
     positions: Ints
     offsets: Ints

@@ -113,9 +113,9 @@ class EarlyCluster:
         if answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
             who = self.at.security.principal
             raise JobFailed(
-                f"{who} lacks the right Write on transactional ids that begin with {PREFIX}/, or is denied it. Whoever "
-                f"administers the cluster can give it: kraft acls add --allow-principal '{who}' --operation write "
-                f"--transactional-id {PREFIX}/ --resource-pattern-type prefixed"
+                f"{who} lacks the permission Write on transactional ids that start with {PREFIX}/, or is "
+                f"denied it. A cluster administrator can grant it: kraft acls add --allow-principal '{who}' "
+                f"--operation write --transactional-id {PREFIX}/ --resource-pattern-type prefixed"
             )
         if self.seen(committed_batches.TOPIC, Operation.WRITE).partitions is None:
             self.check_made(committed_batches.TOPIC, committed_batches.PARTITIONS)

@@ -85,7 +85,7 @@ def check_writable(directory: Path) -> None:
     if not place.is_dir():
         raise JobFailed(f"{directory} cannot be written: {place} is a file")
     if not os.access(place, os.W_OK | os.X_OK):
-        raise JobFailed(f"{directory} cannot be written: {place} gives this user no right to write")
+        raise JobFailed(f"{directory} cannot be written: {place} is not writable for this user")
 
 
 def check_readable(place: Path) -> None:
@@ -101,7 +101,7 @@ def check_readable(place: Path) -> None:
         each = (os.path.join(at, name) for at, _, names in os.walk(place, onerror=refuse) for name in names)
     for path in each:
         if not os.access(path, os.R_OK):
-            raise JobFailed(f"{path} cannot be read: this user has no right to")
+            raise JobFailed(f"{path} cannot be read: permission denied")
 
 
 def check_first_records(files: SourceFiles, key: str | None, *, lines_may_be_wrong: bool) -> None:
@@ -121,7 +121,7 @@ def check_first_records(files: SourceFiles, key: str | None, *, lines_may_be_wro
         inner = [each.relative_to(files.place).parts[:-1] for each in looked_at]
         known.update(dict.fromkeys(part.partition("=")[0] for parts in inner for part in parts))
     if key is not None and known and key not in known and len(looked_at) < FILES_MAX:
-        raise JobFailed(f"there is no column {key}; there are {', '.join(known)}")
+        raise JobFailed(f"there is no column {key}; the columns are {', '.join(known)}")
 
 
 def columns_of(file_format: str, path: Path) -> list[str] | None:
@@ -141,7 +141,7 @@ def columns_of(file_format: str, path: Path) -> list[str] | None:
     try:
         schema = orc.ORCFile(path).schema if file_format == "orc" else parquet.read_schema(path)
     except (lib.ArrowException, OSError) as problem:
-        raise JobFailed(f"{path} is no {file_format} file that can be read: {problem}") from problem
+        raise JobFailed(f"{path} is not a readable {file_format} file: {problem}") from problem
     return list(schema.names)
 
 

@@ -125,7 +125,7 @@ def source_files(file_format: str, place: Path) -> SourceFiles:
     if not place.is_dir():
         if not is_seen(place.name):
             raise JobFailed(
-                f"{place}: Spark leaves out files whose names begin with _ or . (or end in ._COPYING_); give "
+                f"{place}: Spark ignores files whose names start with _ or . (or end in ._COPYING_); give "
                 "it another name"
             )
         return SourceFiles(format=file_format, place=place, by_columns=False)
@@ -141,7 +141,7 @@ def source_files(file_format: str, place: Path) -> SourceFiles:
         plain = plain or (any(map(is_seen, names)) and not (inner and all("=" in each for each in inner)))
     if columns and (plain or strange):
         what = (
-            "files beside them, which Spark would leave out"
+            "files beside them, which Spark would ignore"
             if plain
             else "names with one of {}[]*?\\, which Spark would read twice"
         )
@@ -165,7 +165,7 @@ def records(
     if file_format == "json":
         return lines_of_json(rows, key) if dead_letter is None else sorted_lines(rows, key, *dead_letter)
     if key is not None and key not in rows.columns:
-        raise JobFailed(f"there is no column {key}; there are {', '.join(rows.columns)}")
+        raise JobFailed(f"there is no column {key}; the columns are {', '.join(rows.columns)}")
     keyed = f.lit(None).cast("string") if key is None else f.col(quoted(key)).cast("string")
     value = (
         f.col("value")
@@ -266,11 +266,11 @@ def check_columns(files: SourceFiles, now: StructType, shape: StructType) -> Non
             what = (
                 f"type {field.dataType.simpleString()} (it was {known[field.name]})"
                 if field.name in known
-                else "not among those of the first run"
+                else "not among the columns of the first run"
             )
             raise JobFailed(
-                f"{first_with(files, field.name)}: column {field.name} is {what}; give such files a directory "
-                "and a run of their own"
+                f"{first_with(files, field.name)}: column {field.name} is {what}; ingest such files from "
+                "another directory in a separate run"
             )
 
 

@@ -82,7 +82,9 @@ class GroupSync:
             refused = problem.args[0]
         if refused is not None and group not in self.told:
             self.told[group] = None
-            self.say(Notice(f"offsets of group {group} are not kept at the target: {refused.str()}", is_warning=True))
+            self.say(
+                Notice(f"offsets of group {group} were not committed at the target: {refused.str()}", is_warning=True)
+            )
 
     def begins(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the log start offsets of the copy."""

@@ -84,13 +84,13 @@ def partition_parts(texts: Sequence[str]) -> tuple[Part, ...]:
         kind, column = (match[1] or "bucket", match[2] or match[4]) if match else ("", "")
         allowed = {"timestamp"} if kind in TIMES else {"topic", "partition"}
         if match is None or column not in allowed or (kind == "bucket" and not int(match[3])):
-            raise JobFailed(f"an archive cannot be partitioned by {text}: it can by {PARTS}")
+            raise JobFailed(f"an archive cannot be partitioned by {text}; supported are {PARTS}")
         if kind == "bucket":
             found.append(Part(f"bucket[{int(match[3])}]", column, f"{column}_bucket"))
         else:
             found.append(Part(kind, column, column if kind == "identity" else f"{column}_{kind}"))
     if len({each.name for each in found}) < len(found):
-        raise JobFailed(f"an archive cannot be partitioned twice by the same: {', '.join(texts)}")
+        raise JobFailed(f"an archive has the same partition field twice: {', '.join(texts)}")
     return tuple(found)
 
 
@@ -129,7 +129,7 @@ def require_table(name: TableName) -> Table:
     require_library()
     found = find_table(name)
     if found is None:
-        raise JobNotFound(f"the table {name.shown} does not exist (`kraft spark archive --format iceberg` makes one)")
+        raise JobNotFound(f"the table {name.shown} does not exist (`kraft spark archive --format iceberg` creates one)")
     return found
 
 
@@ -175,7 +175,7 @@ def check_table(name: TableName, table: Table, columns: pa.Schema, parts: Sequen
     if has != [(each.transform, each.column) for each in parts]:
         shown = ", ".join(Part(kind, str(column), "").text for kind, column in has) or "nothing"
         raise JobFailed(
-            f"the table {name.shown} is partitioned by {shown}, and here it is "
+            f"the table {name.shown} is partitioned by {shown}, but this run has "
             f"{', '.join(each.text for each in parts) or 'nothing'}: give the same --partition-by, or another table"
         )
     check_columns(name, table, columns)
@@ -191,14 +191,14 @@ def check_columns(name: TableName, table: Table, columns: pa.Schema) -> None:
             raise JobFailed(f"the table {name.shown} has no column {each.name}: {OTHER_TABLE}")
         if has.field(each.name).type != each.type:
             raise JobFailed(
-                f"the table {name.shown} has the column {each.name} as {shown_type(has.field(each.name).type)}, and "
-                f"here it is {shown_type(each.type)}: {OTHER_TABLE}"
+                f"the table {name.shown} has the column {each.name} as "
+                f"{shown_type(has.field(each.name).type)}, but this run writes {shown_type(each.type)}: {OTHER_TABLE}"
             )
     if extra := [each for each in table.schema().fields if each.required and each.name not in wanted.names]:
         raise JobFailed(f"the table {name.shown} needs the column {extra[0].name}, which records do not have")
 
 
-OTHER_TABLE = "the columns of a table are not changed, so give another table"
+OTHER_TABLE = "kraft does not change a table's columns: give another table"
 
 
 def plain(schema: pa.Schema) -> pa.Schema:
@@ -311,4 +311,6 @@ def reload_after(table: Table, problem: Exception) -> None:
     try:
         reloaded(table)
     except Exception as second:
-        raise JobFailed(f"the table {'.'.join(table.name())} cannot be read after: {told(problem)}") from second
+        raise JobFailed(
+            f"the table {'.'.join(table.name())} cannot be read after a failed commit: {told(problem)}"
+        ) from second

@@ -181,7 +181,7 @@ def check_whole(layout: TableLayout, sizes: Mapping[str, int]) -> None:
         if each.size != size:
             what = f"has {each.size} bytes" if each.is_file else "is not there"
             raise JobFailed(
-                f"{each.path} {what}, and the task that wrote it had written {size} bytes: Spark's executors need the "
+                f"{each.path} {what}, but its task wrote {size} bytes: Spark's executors need the "
                 "table's files under the same path as this process"
             )
 

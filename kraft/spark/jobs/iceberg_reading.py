@@ -136,7 +136,7 @@ def require_archive(name: TableName) -> Table:
     has, wanted = plain(schema_to_pyarrow(table.schema(), include_field_ids=False)), plain(ROWS)
     for each in COLUMNS:
         if each not in has.names:
-            raise JobFailed(f"the table {name.shown} is no archive of a topic: it has no column {each}")
+            raise JobFailed(f"the table {name.shown} is not the archive of a topic: it has no column {each}")
         if has.field(each).type != wanted.field(each).type:
             raise JobFailed(
                 f"the table {name.shown} has typed values, not the bytes of the topic (the column {each} is "

@@ -70,7 +70,7 @@ def locked(file: IO[str], directory: Path, say: Say) -> bool:
     except BlockingIOError as problem:
         raise JobFailed(refusal(directory, record_of(file))) from problem
     except OSError as problem:
-        say(Notice(f"{directory} cannot be locked ({problem}): see that no other run uses it", is_warning=True))
+        say(Notice(f"{directory} cannot be locked ({problem}): make sure that no other run uses it", is_warning=True))
         return False
     return True
 
@@ -78,12 +78,15 @@ def locked(file: IO[str], directory: Path, say: Say) -> bool:
 def refusal(directory: Path, holder: dict[str, Any]) -> str:
     """Return the error text that names `holder` as the lock's owner."""
     who = shown(holder)
-    return f"{directory} is in use by another run ({who}): wait until it has ended, or stop it; it goes on from there"
+    return (
+        f"{directory} is in use by another run ({who}): wait until it has ended, or stop it; the next run "
+        "continues from there"
+    )
 
 
 def shown(holder: dict[str, Any]) -> str:
     if not holder:
-        return "it has just begun"
+        return "it has just started"
     return f"process {holder['pid']} on {holder['host']}, since {holder['since']}"
 
 
@@ -109,7 +112,7 @@ def wait_for_java(before: dict[str, Any], directory: Path, say: Say) -> None:
     java = before.get("java")
     if java is None or before["host"] != socket.gethostname() or not is_alive(java, before["java_began"]):
         return
-    who = f"process {java}, the JVM of a run that was cut off ({shown(before)})"
+    who = f"process {java}, the JVM of an interrupted run ({shown(before)})"
     say(Notice(f"{directory} is still in use by {who}: waiting for it to end"))
     deadline = time.monotonic() + JAVA_SECONDS_MAX
     while is_alive(java, before["java_began"]):

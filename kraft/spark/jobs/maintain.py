@@ -193,8 +193,7 @@ def check_counts(groups: Sequence[Sequence[FileScanTask]], rows: Sequence[Mappin
         had = sum(one.file.record_count for one in groups[each["merge"]])
         if each["records"] != had:
             raise JobFailed(
-                f"a merged file has {each['records']} records, and those that it is made of have {had}: nothing was "
-                "changed"
+                f"a merged file has {each['records']} records, but its sources have {had}: nothing was changed"
             )
 
 
@@ -210,8 +209,8 @@ def stage(
             break
         if each.summary is None or each.summary.operation != Operation.APPEND:
             raise JobFailed(
-                f"the table {'.'.join(table.name())} was changed by others while its files were merged: nothing was "
-                "committed; run it again"
+                f"the table {'.'.join(table.name())} was changed by another writer while its files were merged: "
+                "nothing was committed; run the job again"
             )
     with transaction.update_snapshot().overwrite() as overwrite:
         for file in old:

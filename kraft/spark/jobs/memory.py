@@ -135,11 +135,10 @@ def check_same(known: Document, wish: Document, checkpoint: str) -> None:
             raise JobFailed(
                 f"{name.removeprefix('id of ')} was deleted and recreated since {checkpoint} began (its id "
                 f"was {before}, and is {value}): "
-                "what was written and read before says nothing about it. To begin again, give another "
-                "checkpoint, or remove this one"
+                "the checkpoint does not apply to it. To start over, give another checkpoint, or remove this one"
             )
         raise JobFailed(
-            f"{checkpoint} belongs to a run with {name} {before or 'none'}, and here it is {value or 'none'}: "
+            f"{checkpoint} belongs to a run with {name} {before or 'none'}, but this run has {value or 'none'}: "
             "give another checkpoint"
         )
 

@@ -160,7 +160,9 @@ def prepared_target(wanted: Mirror, source: SeenTopic, target: SeenTopic, say: S
         try:
             target = ensure_topic(wanted.target, wanted.target_topic, source.partitions or 1, configs)
         except JobFailed as problem:
-            hint = f" (those are of {wanted.topic} at the source; --no-configs leaves them out)" if configs else ""
+            hint = (
+                f" (they are copied from {wanted.topic} at the source; --no-configs leaves them out)" if configs else ""
+            )
             raise JobFailed(f"{problem}{hint}") from problem
         say(
             Notice(

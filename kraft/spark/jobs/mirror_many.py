@@ -217,7 +217,7 @@ class Copies:
         job."""
         if self.wanted.reading.skip_lost:
             for topic in sorted(missing - self.missed):
-                what = f"topic {topic} is not at {self.wanted.source.bootstrap} any more and is left out"
+                what = f"topic {topic} no longer exists at {self.wanted.source.bootstrap} and is skipped"
                 self.say(Notice(f"{what}; its copy stays as it is", is_warning=True))
             self.missed = missing
 

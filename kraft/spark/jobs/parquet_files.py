@@ -293,7 +293,7 @@ def check_whole(path: Path, size: int) -> None:
     if has != size:
         what = "is not there" if has is None else f"has {has} bytes"
         raise JobFailed(
-            f"{path} {what}, and the task that wrote it had written {size} bytes: Spark's executors need the directory "
+            f"{path} {what}, but its task wrote {size} bytes: Spark's executors need the directory "
             "of the archive under the same path as this process"
         )
 

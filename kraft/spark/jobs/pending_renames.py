@@ -18,7 +18,7 @@ WRITING = "_writing-"
 
 
 def note(place: Path, merged: Path, replaced: Sequence[Path]) -> None:
-    """Record durably that `merged` replaces `replaced`, and gets the name of the first of them."""
+    """Record durably that `merged` replaces the directories `replaced`, and will be renamed to the first of them."""
     document = {"merged": merged.name, "replaced": [each.name for each in replaced]}
     beside = place / f"{JOURNAL}.new"
     with beside.open("w", encoding="utf-8") as file:

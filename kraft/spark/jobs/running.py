@@ -24,8 +24,8 @@ POLL_SECONDS = 1
 WRITTEN = "written"
 """The name of the observation of written rows: their `records`, which may be fewer than are read, and their `bytes`."""
 READING = re.compile(r"reading file (?:file://)?(\S+?)\.\s+SQLSTATE")
-SKIP = "`kraft spark archive` and `mirror` go on behind what is gone with --skip-lost."
-PAST = "`kraft spark archive` goes on past such records with --bad-records null or column."
+SKIP = "With --skip-lost, `kraft spark archive` and `mirror` continue after the lost records."
+PAST = "With --bad-records null or column, `kraft spark archive` continues past such records."
 """Advice for users of a job, who cannot set options of its source."""
 RAISED = re.compile(r"^(?:kraft\.[\w.]+: |(?=(?:\w+Error|cimpl\.KafkaException): ))")
 """The line of a Python traceback with the error; for kraft's errors without the class."""
@@ -116,7 +116,7 @@ def run_to_the_end(
                 say(counted.take(query))
                 beside()
                 if is_asked_to_end():
-                    say(Notice("stopped: run it again to go on"))
+                    say(Notice("stopped: run it again to continue"))
                     break
         finally:
             query.stop()
@@ -215,7 +215,10 @@ def reason(problem: Exception) -> str:
     if not ours and (file := READING.search(str(problem))):
         from urllib.parse import unquote
 
-        return f"{unquote(file.group(1))} does not fit: {'; '.join(causes(lines)) or 'it cannot be read'}"
+        return (
+            f"{unquote(file.group(1))} does not have the expected columns: "
+            f"{'; '.join(causes(lines)) or 'it cannot be read'}"
+        )
     told = (ours or lines or [type(problem).__name__])[-1 if ours else 0]
     return told.replace(CONTINUE, SKIP).replace(PAST_BAD, PAST)
 

@@ -144,6 +144,6 @@ def note(compared: int, any_records: bool, unproven: bool) -> str | None:
     """Return a remark if nothing was compared, which the counts alone might hide; None otherwise."""
     if compared or not any_records:
         return None
-    return "nothing that both sides hold is left: nothing was compared" + (
-        ", so whether they agreed is not known" if unproven else ""
+    return "the two sides have no records in common any more: nothing was compared" + (
+        ", so it is unknown whether they agreed" if unproven else ""
     )

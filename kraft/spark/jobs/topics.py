@@ -19,7 +19,7 @@ from kraft.spark.source.options import EARLIEST
 
 POLL_SECONDS = 0.1
 NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
-WHAT_TO_DO = "`kraft topics list` shows those that do, `kraft topics create` makes one"
+WHAT_TO_DO = "`kraft topics list` shows the topics, `kraft topics create` creates one"
 ABSENT = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION)
 
 
@@ -65,7 +65,7 @@ def log_starts(at: Access, topic: str) -> dict[int, int]:
             for partition in sorted(cluster.partitions(topic))
         }
 
-    return asked(at, ask, f"where topic {topic} at {at.bootstrap} begins: ")
+    return asked(at, ask, f"the first offsets of topic {topic} at {at.bootstrap}: ")
 
 
 def ensure_topic(at: Access, topic: str, partitions: int, configs: Mapping[str, str] = NO_CONFIGS) -> SeenTopic:
@@ -82,7 +82,7 @@ def ensure_topic(at: Access, topic: str, partitions: int, configs: Mapping[str, 
     )  # Kept until the answer is there.
     try:
         made = admin.create_topics([NewTopic(topic, partitions, config=dict(configs))])[topic]
-        answered(made, f"whether topic {topic} is created is not known")
+        answered(made, f"it is unknown whether topic {topic} was created")
     except KafkaException as problem:
         asked_for = f" with {shown(configs)}" if configs else ""  # What a refusal may be about.
         raise JobFailed(f"topic {topic} cannot be created{asked_for}: {problem.args[0].str()}") from problem
@@ -98,7 +98,7 @@ def add_partitions(at: Access, topic: str, count: int) -> None:
     admin = AdminClient({"bootstrap.servers": at.bootstrap, **at.security.librdkafka()})
     try:
         grown = admin.create_partitions([NewPartitions(topic, count)])[topic]
-        answered(grown, f"whether topic {topic} has {count} partitions is not known")
+        answered(grown, f"it is unknown whether topic {topic} has {count} partitions")
     except KafkaException as problem:
         raise JobFailed(f"topic {topic} cannot have {count} partitions: {problem.args[0].str()}") from problem
     until_seen(at, topic, count)
@@ -109,7 +109,7 @@ def until_seen(at: Access, topic: str, partitions: int = 1) -> SeenTopic:
     deadline = time.monotonic() + SECONDS_MAX
     while ((found := look_up(at, topic)).partitions or 0) < partitions:
         if time.monotonic() > deadline:
-            raise JobFailed(f"topic {topic} with {partitions} partitions is not there after {SECONDS_MAX} s")
+            raise JobFailed(f"topic {topic} with {partitions} partitions did not appear within {SECONDS_MAX} s")
         time.sleep(POLL_SECONDS)
     return found
 
@@ -122,5 +122,5 @@ def identity_of(topic: str, found: SeenTopic, side: str = "") -> dict[str, str |
 def check_there(topic: str, found: SeenTopic, checkpoint: str) -> None:
     """Raise JobFailed if a topic to which an earlier run has written does not exist any more."""
     if found.partitions is None:
-        what = f"topic {topic} does not exist any more, and {checkpoint} says what was written to it"
-        raise JobFailed(f"{what}: to write all again, give another checkpoint, or remove this one")
+        what = f"topic {topic} no longer exists, but {checkpoint} records what was written to it"
+        raise JobFailed(f"{what}: to write everything again, give another checkpoint, or remove this one")

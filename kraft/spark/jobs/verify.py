@@ -86,9 +86,12 @@ def check_archived(directory: str) -> None:
     """Raise JobNotFound if the directory is no archive, JobFailed if it is typed or a compaction has not ended."""
     place = Path(directory).absolute()
     if not is_archive(place):
-        raise JobNotFound(f"{directory} holds no archive (`kraft spark archive` makes one)")
+        raise JobNotFound(f"{directory} holds no archive (`kraft spark archive` creates one)")
     if is_pending(place):
-        raise JobFailed(f"{place} is being compacted, or was when `kraft spark compact` was cut off: run that again")
+        raise JobFailed(
+            f"{place} has an unfinished compaction: wait until `kraft spark compact` ends, or run it again if it "
+            "was interrupted"
+        )
     if is_typed(place):
         raise JobFailed(f"{place} has typed values, not the bytes of the topic: it cannot be compared with the topic")
     if is_table(place):

@@ -108,7 +108,7 @@ def must_write(key: str, value: CommittedBatch, last: CommittedBatch | None, rul
         log.warning("micro-batch %d of %s was committed before its driver ended", value.batch, key)
         return False
     if rules.on_difference == "atleastonce":
-        log.warning("micro-batch %d of %s is written again: it has other rows now", value.batch, key)
+        log.warning("micro-batch %d of %s is written again: its rows have changed", value.batch, key)
         return True
     raise not_repeatable(value.batch, value.rows, last.rows)
 

@@ -116,7 +116,9 @@ class BatchSender:
             if is_done:
                 deadline = time.monotonic() + DELIVERY_SECONDS_MAX
             elif time.monotonic() > deadline:
-                raise TimeoutError(f"{sorted(queues)} took nothing within {DELIVERY_SECONDS_MAX:g} s")
+                raise TimeoutError(
+                    f"the partitions {sorted(queues)} accepted no batch within {DELIVERY_SECONDS_MAX:g} s"
+                )
             if len(answers) < len(queues) or not is_done:
                 time.sleep(RETRY_SECONDS)
             if queues:
@@ -145,7 +147,7 @@ class BatchSender:
             size = len(queue[0])
             if count_of(queue[0]) == 1:
                 what = f"a row for {place[0]}-{place[1]} has {size} bytes"
-                raise WireError(code, f"{what}, and the topic takes less (max.message.bytes; segment.bytes)")
+                raise WireError(code, f"{what}, more than the topic accepts (max.message.bytes, segment.bytes)")
             self.bytes_max[place[0]] = min(self.bytes_max.get(place[0], size), size // 2)
             return False
         problem = WireError(code, f"{place[0]}-{place[1]} ({answer.error_message or 'no reason is given'})")

@@ -55,7 +55,7 @@ class LocalStaging:
             try:
                 return list(self.append(parcels))
             except OSError as problem:
-                log.warning("rows are staged in the cluster, since %s cannot be written: %s", self.path, problem)
+                log.warning("rows are staged in the cluster because %s cannot be written: %s", self.path, problem)
                 self.is_broken = True
         return list(self.fallback.put(task, parcels))
 

@@ -39,4 +39,4 @@ def committed(
             position = batch.next_offset
             yield batch
         if position == before and time.monotonic() > deadline:
-            raise TimeoutError(f"nothing to read from {topic}-{partition} at {position}, below its end {end}")
+            raise TimeoutError(f"no records in {topic}-{partition} at offset {position}, though it ends at {end}")

@@ -137,7 +137,7 @@ def check_columns(types: Mapping[str, str], topic: str | None, keep_timestamp: b
     if "value" not in types:
         raise ValueError("Required attribute 'value' not found")
     if keep_timestamp and "timestamp" not in types:
-        raise ValueError("keepTimestamp is set and there is no attribute 'timestamp'")
+        raise ValueError("keepTimestamp is set, but there is no attribute 'timestamp'")
     for name, accepted in ACCEPTED.items():
         matters = not (name == "topic" and topic is not None) and not (name == "timestamp" and not keep_timestamp)
         if name in types and types[name] not in accepted and matters:

@@ -97,7 +97,11 @@ class SinkTransaction:
         try:
             self.end(is_commit=False, seconds_max=ABORT_SECONDS_MAX)
         except (OSError, KraftError) as problem:
-            log.warning("transaction %s is left to its coordinator: %s", self.transactional_id, problem)
+            log.warning(
+                "transaction %s could not be aborted; its coordinator aborts it after the transaction timeout: %s",
+                self.transactional_id,
+                problem,
+            )
 
     def write(self, outgoing: Iterable[Outgoing]) -> dict[Partition, int]:
         """Send all batches, in order within each partition. Returns the offset of each partition's last batch. Raises

@@ -136,7 +136,7 @@ class Staging:
                 )
                 check(answer.topics[0].partitions[0], f"deleting from {self.topic}-{partition} up to {end}")
             except (OSError, WireError) as problem:
-                log.warning("rows that are committed stay in the staging topic for now: %s", problem)
+                log.warning("committed rows could not be deleted from the staging topic yet: %s", problem)
 
 
 def values_of(batch: RecordBatch) -> Iterator[memoryview]:
@@ -151,7 +151,7 @@ def values_of(batch: RecordBatch) -> Iterator[memoryview]:
             _, position = read_varint(payload, position)
         size, position = read_varint(payload, position)
         if not 0 <= size <= end - position:
-            raise InvalidRecord(f"a value of {size} bytes in a record with {end - position} left")
+            raise InvalidRecord(f"a value of {size} bytes in a record that has {end - position} left")
         yield payload[position : position + size]
         position = end
 

@@ -256,8 +256,8 @@ def origin_of_task() -> tuple[BatchOrigin, int]:
     )
     if context is None or query is None or batch is None:
         raise ValueError(
-            "exactlyOnce is only possible within a streaming query: what is written outside of one has no "
-            "batch id. Set exactlyOnce to false."
+            "exactlyOnce is only possible within a streaming query: other writes have no batch id. Set "
+            "exactlyOnce to false."
         )
     return BatchOrigin(query, int(batch), run or ""), context.partitionId()
 

@@ -197,7 +197,7 @@ class DirectFetcher:
         views = cluster.views(self.offsets.topic, self.offsets.partition, self.offsets.topic_id)
         if self.gone.believed(None, views, time.monotonic()):
             what = (
-                "the topic was deleted since the read was planned; another may have its name"
+                "the topic was deleted since the read was planned; another topic may have its name now"
                 if problem.code == ErrorCode.UNKNOWN_TOPIC_ID
                 else "the partition does not exist any more"
             )

@@ -112,7 +112,7 @@ class KafkaOffsetReader:
         found, selection = self.partitions(), self.options.selection
         if isinstance(selection, Assign) and (missing := selection.partitions - found):
             absent = PlanIncomplete(
-                f"partitions {show_partitions(missing)}", "assign names them, and they are not there"
+                f"partitions {show_partitions(missing)}", "option assign names them, but they do not exist"
             )
             if self.options.fail_on_data_loss:
                 raise absent
@@ -159,8 +159,8 @@ class KafkaOffsetReader:
                 DataLoss(
                     "PARTITIONS_DELETED",
                     f"Topic {name} was deleted and recreated while the query ran: it had the id "
-                    f"{uuid_to_text(self.topic_ids[name])}, and has {uuid_to_text(told[name])}. What was not read of "
-                    "the earlier one is lost; the new one is read from its beginning.",
+                    f"{uuid_to_text(self.topic_ids[name])}, and has {uuid_to_text(told[name])}. Unread records "
+                    "of the earlier topic are lost; the new topic is read from its beginning.",
                 )
             )
             self._former_ids[self.topic_ids[name]] = None
@@ -201,7 +201,7 @@ class KafkaOffsetReader:
             attempts -= 1
             if not behind or (attempts <= 0 and time.monotonic() >= until):
                 return offsets
-            log.warning("offsets went back (-1: the partition is missing), asking again: %s", show_offsets(behind))
+            log.warning("offsets went back (-1: the partition is missing), retrying: %s", show_offsets(behind))
             time.sleep(max(CLIENT_SECONDS_MIN, self.options.offset_fetch_retry_ms / 1000))
             self.renew()
 

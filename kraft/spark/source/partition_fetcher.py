@@ -136,7 +136,7 @@ class PartitionFetcher:
         elif problem.code() in GONE:
             self.gone(consumer, problem)
         elif problem.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
-            log.debug("the group is not ours, and reading needs none: %s", problem.str())
+            log.debug("this user may not use the consumer group, which reading does not need: %s", problem.str())
         elif problem.fatal() or not problem.retriable():
             raise KafkaException(problem)
         else:
@@ -165,7 +165,7 @@ class PartitionFetcher:
             self.seek(consumer)
         elif earliest <= self.position < latest:
             log.warning(
-                "offset %d of %s was out of range and is back: %s",
+                "offset %d of %s was temporarily out of range: %s",
                 self.position,
                 self.offsets.topic_partition,
                 problem.str(),
@@ -183,7 +183,7 @@ class PartitionFetcher:
             return found is not None and self.offsets.partition in found.partitions
 
         if self.patiently(is_there):
-            log.warning("%s was unknown and is back: %s", self.offsets.topic_partition, problem.str())
+            log.warning("%s was temporarily unknown: %s", self.offsets.topic_partition, problem.str())
             self.seek(consumer)
         else:
             self.lose(self.position, self.offsets.end, f"{problem.str()}: the partition does not exist any more")
@@ -279,6 +279,6 @@ def headers_of(record: Message) -> list[dict[str, object]] | None:
     except SystemError as problem:  # How the binding gives out a UnicodeDecodeError.
         if not isinstance(problem.__cause__, UnicodeDecodeError):
             raise
-        told = ", which librdkafka cannot tell: set the option fetcher to direct, or includeHeaders to false"
+        told = ", which librdkafka cannot return: set the option fetcher to direct, or includeHeaders to false"
         raise malformed_header_name(str(record.topic()), record.partition() or 0, offset_of(record), told) from problem
     return [dict(zip(("key", "value"), header, strict=True)) for header in headers] if headers else None

@@ -33,7 +33,7 @@ class PendingOffsets:
         elif is_offset_answer(offset, self.specs[partition]):
             self.found[partition] = offset
         else:
-            self.problems[partition] = f"offset of {partition}: a broker answered {offset}, which is no offset"
+            self.problems[partition] = f"offset of {partition}: a broker returned the invalid offset {offset}"
 
     def unanswered(self, partitions: Iterable[TopicPartition], why: str) -> None:
         """Record why partitions could not be asked for: their leader is unknown or unreachable."""
@@ -44,4 +44,4 @@ class PendingOffsets:
         """Describe the problem of the first partition without an offset, and count the others."""
         left = self.left
         others = f" (and {len(left) - 1} more partitions)" if len(left) > 1 else ""
-        return self.problems.get(left[0], f"offset of {left[0]}: there is no answer") + others
+        return self.problems.get(left[0], f"offset of {left[0]}: no broker answered") + others

@@ -32,7 +32,7 @@ def require_right(bootstrap: str, security: WireSecurity, topics: Sequence[str],
     try:
         answer = cluster.any_call(request)
     except OSError as problem:
-        log.warning("rights on %s are not known: %s", ", ".join(topics), problem)
+        log.warning("the permissions on %s are unknown: %s", ", ".join(topics), problem)
         return
     finally:
         cluster.close()

@@ -165,8 +165,8 @@ class WireLookUps:
         return SeenTopic(told.name, partitions, told.is_internal, topic_id if any(topic_id) else None)
 
     def ask_leaders(self, pending: PendingOffsets, committed: bool, deadline: float) -> None:
-        """Ask the leaders of all partitions without an offset once, in parallel. Raises LookUpFailed without metadata,
-        and WireError for an error that cannot be retried."""
+        """Send one request to the leader of each partition whose offset is still unknown, in parallel. Raises
+        LookUpFailed without metadata, and WireError for an error that cannot be retried."""
         self.learn_leaders(pending, deadline)
         sent: list[tuple[WireConnection, int, tuple[str, int], list[TopicPartition]]] = []
         for address, partitions in self.by_leader(pending).items():
@@ -200,7 +200,7 @@ class WireLookUps:
         for each in pending.left:
             leader = view.leader(each.topic, each.partition)
             if leader is None:
-                pending.unanswered([each], "no broker has told of this partition")
+                pending.unanswered([each], "no broker has reported this partition")
             elif leader.node not in view.nodes:
                 pending.unanswered([each], "its leader is not available")
             else:

@@ -151,7 +151,7 @@ class Cleaning:
         """
         if any(segment.suffix for segment in self._log.segments):
             raise StorageError(
-                f"{self._directory}: an earlier cleaning was decided and did not finish; a start finishes it"
+                f"{self._directory}: an earlier cleaning has not finished: restart the node to finish it"
             )
         try:
             work = CleaningWork(self._files, (yield from self._order()))
@@ -192,7 +192,9 @@ class Cleaning:
             there = {segment.base_offset: segment for segment in log.segments}
             if all(there.get(base_offset) is source for base_offset, source in self._sources.items()):
                 return
-        raise CleaningAborted(f"{log.topic_partition}: the log was truncated, deleted or retained away")
+        raise CleaningAborted(
+            f"{log.topic_partition}: the log was truncated or deleted, or retention deleted its segments"
+        )
 
     def _remove_copies(self) -> None:
         """Remove the copies of groups that were not swapped in. Nothing writes to them any more."""
@@ -211,7 +213,7 @@ class Cleaning:
         sources = []
         for segment, end_offset in zip(segments, ends, strict=True):
             if not segment.has_transaction_index_file:
-                raise CorruptData(f"{segment} has lost its transaction index")
+                raise CorruptData(f"the transaction index of {segment} is missing")
             sources.append(
                 SourceSegment(
                     base_offset=segment.base_offset,
@@ -283,7 +285,7 @@ class Cleaning:
         except OSError as problem:
             if isinstance(problem, FileNotFoundError):
                 self._check()
-            raise StorageError(f"{self._directory}: cannot finish what a cleaning has decided: {problem}") from problem
+            raise StorageError(f"{self._directory}: cannot swap in the cleaned segments: {problem}") from problem
         self._check()
 
     def _decide(self, group: list[LogSegment], copy: LogSegment) -> None:

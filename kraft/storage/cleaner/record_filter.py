@@ -26,7 +26,8 @@ KEYS_AT_ONCE = 20_000
 
 
 class Verdict(NamedTuple):
-    """The result of filtering a batch: `kept` counts the records that are left. `batch` is what to write if any are."""
+    """The result of filtering a batch: `kept` counts the records that are left. `batch` is the batch to write if `kept`
+    is not 0."""
 
     kept: int
     batch: RecordBatch

@@ -90,7 +90,7 @@ class FutureLogs:
         topic_partition = log.topic_partition
         name = marked_directory_name(topic_partition, self._new_uuid(), FUTURE_DIRECTORY_SUFFIX)
         if not name.startswith(f"{directory_name(topic_partition)}."):
-            raise StorageError(f"{topic_partition}: the name is too long for a replica that moves")
+            raise StorageError(f"{topic_partition}: the topic name is too long for a move between log directories")
         prepare_new_log(directory, topic_partition, self._directories)
         future = UnifiedLog(
             self._cache,

@@ -314,9 +314,9 @@ class LogDirectory:
     def no_recovery_point_beyond(
         self, topic_partition: TopicPartition, offset: int, *, start_falls: bool = False
     ) -> None:
-        """Ensure that no checkpoint on disk has a recovery point or clean offset of this log beyond `offset`, now or
-        through a job in progress, while the log's own is lower. Blocks for some syncs if one might. With `start_falls`
-        the log start offset is written too. Raises StorageError."""
+        """Ensure that no checkpoint has a recovery point or clean offset of this log beyond `offset`. This covers
+        checkpoints on disk and those a job in progress will write. Blocks for a few syncs if a checkpoint must be
+        written. With `start_falls` the log start offset is written too. Raises StorageError."""
         if start_falls or self._points.get(topic_partition, offset + 1) > offset:
             # A job under way has promised what is not on the disk yet, and may be about to write what is too old.
             self.checkpoint_missed()

@@ -32,7 +32,7 @@ class OffsetTable:
             self._content = None
 
     def content(self) -> bytes:
-        """The file; the same object until something changes."""
+        """The content to write. The same object is returned until an entry changes."""
         if self._content is None:
             self._content = checkpoint_text(self._lines.values()).encode()
         return self._content

@@ -39,7 +39,7 @@ class IndexFile:
         if stored_bytes is None:
             stored_bytes = cache.files.status(path).size if cache.files.exists(path) else 0
         if stored_bytes % size:
-            raise CorruptData(f"{path}: {stored_bytes} bytes are no whole number of entries of {size}")
+            raise CorruptData(f"{path}: {stored_bytes} bytes are not a multiple of the entry size, {size}")
         self._stored = stored_bytes // size
         self._pending = bytearray()
         self._last: tuple[int, ...] | None = None

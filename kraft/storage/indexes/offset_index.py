@@ -65,6 +65,5 @@ class OffsetIndex(IndexFile):
                 or (self.count > 1 and self.raw(self.count - 2)[0] >= relative)
             ):
                 raise CorruptData(
-                    f"{self.path}: the last entry ({relative}, {position}) cannot be right for a log of "
-                    f"{log_size} bytes"
+                    f"{self.path}: the last entry ({relative}, {position}) is impossible for a log of {log_size} bytes"
                 )

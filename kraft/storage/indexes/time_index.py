@@ -52,5 +52,5 @@ class TimeIndex(IndexFile):
             timestamp, relative = self.raw(self.count - 1)
             if timestamp < 0 or relative < 0 or (self.count > 1 and self.raw(self.count - 2)[0] >= timestamp):
                 raise CorruptData(
-                    f"{self.path}: the last entry (timestamp {timestamp}, relative offset {relative}) cannot be right"
+                    f"{self.path}: the last entry (timestamp {timestamp}, relative offset {relative}) is invalid"
                 )

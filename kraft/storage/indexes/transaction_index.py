@@ -73,7 +73,7 @@ class TransactionIndex(IndexFile):
         """Raises CorruptData if an entry is impossible."""
         for transaction in self:
             if transaction.last_offset < self.base_offset or transaction.first_offset > transaction.last_offset:
-                raise CorruptData(f"{self.path}: {transaction} cannot be right in the segment at {self.base_offset}")
+                raise CorruptData(f"{self.path}: {transaction} is impossible in the segment at {self.base_offset}")
 
 
 def encode_transactions(transactions: Iterable[AbortedTransaction]) -> bytes:

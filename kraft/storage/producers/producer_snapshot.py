@@ -60,7 +60,7 @@ def encode_snapshot(entries: Iterable[ProducerStateEntry]) -> bytes:
 def decode_snapshot(path: str, content: bytes) -> list[ProducerStateEntry]:
     """Decode a snapshot written by `encode_snapshot`. Raises CorruptData."""
     if len(content) < _CRC_FROM + _COUNT.size:
-        raise CorruptData(f"{path}: {len(content)} bytes are no producer snapshot")
+        raise CorruptData(f"{path}: not a producer snapshot ({len(content)} bytes)")
     version, crc = _HEAD.unpack_from(content)
     if version != VERSION:
         raise CorruptData(f"{path}: unknown version {version}")
@@ -68,7 +68,7 @@ def decode_snapshot(path: str, content: bytes) -> list[ProducerStateEntry]:
         raise CorruptData(f"{path}: the CRC is wrong")
     (count,) = _COUNT.unpack_from(content, _CRC_FROM)
     if len(content) != _CRC_FROM + _COUNT.size + count * _ENTRY.size:
-        raise CorruptData(f"{path}: {len(content)} bytes do not hold {count} entries")
+        raise CorruptData(f"{path}: {len(content)} bytes are too few or too many for {count} entries")
     producers: dict[int, ProducerStateEntry] = {}
     for fields in _ENTRY.iter_unpack(content[_CRC_FROM + _COUNT.size :]):
         entry = _entry(*fields)

@@ -139,7 +139,7 @@ class ProducerStateManager:
             raise ApiError(
                 ErrorCode.INVALID_TXN_STATE,
                 f"producer {batch.producer_id} has had a transaction open since offset "
-                f"{entry.current_transaction_first_offset}, and sent a batch that is not transactional",
+                f"{entry.current_transaction_first_offset}, but sent a batch that is not transactional",
             )
         return None
 

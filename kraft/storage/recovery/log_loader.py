@@ -311,7 +311,7 @@ class LogLoader:
         try:
             return parse_leader_epochs(path, read_text(self._files, path) or "")
         except CorruptData as problem:
-            self._report.events.append(f"leader epochs are read back from the log: {problem}")
+            self._report.events.append(f"leader epochs are rebuilt from the log: {problem}")
             return LeaderEpochCache()
 
     def _complete_epochs(self) -> Steps[None]:
@@ -456,7 +456,7 @@ class LogLoader:
             segment = self._segments.pop()
             self._report.bytes_cut += segment.size
             self._report.events.append(
-                f"dropped segment {segment.base_offset} ({segment.size} bytes), which lies behind the cut"
+                f"dropped segment {segment.base_offset} ({segment.size} bytes), which follows the cut"
             )
             segment.delete_files()
             yield self._sync_names
@@ -465,7 +465,7 @@ class LogLoader:
         """Create an empty segment at the log start if no usable segment exists."""
         if self._segments and end_offset < self._log_start_offset:
             self._report.events.append(
-                f"the log ends at {end_offset}, before its start {self._log_start_offset}: emptied"
+                f"the log ends at {end_offset}, before its start {self._log_start_offset}: the log was emptied"
             )
         yield from self._drop_from(0)
         self._segments.append(

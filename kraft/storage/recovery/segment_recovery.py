@@ -131,7 +131,7 @@ class _Reading:
         batch = RecordBatch(self._chunk, position - self._start)
         size = batch.size
         if size < HEADER_SIZE or position + size > self._end:
-            raise CorruptBatch(f"a batch of {size} bytes where the file has {self._end - position} left")
+            raise CorruptBatch(f"a batch of {size} bytes, but the file has {self._end - position} left")
         if position + size > self._start + len(self._chunk):
             self._read(position, max(size, READ_BYTES))
             batch = RecordBatch(self._chunk)

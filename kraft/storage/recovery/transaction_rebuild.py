@@ -64,7 +64,7 @@ def complete_transaction_indexes(
         try:
             yield from _read_transactions(segment, opened, found)
         except (CorruptData, ProtocolError) as problem:
-            tell(f"which transactions were aborted from segment {segment.base_offset} on is unknown: {problem}")
+            tell(f"aborted transactions from segment {segment.base_offset} on are unknown: {problem}")
             for unknown in segments[segments.index(segment) :]:
                 if unknown.base_offset in doubted:
                     unknown.transaction_index_is_whole = False

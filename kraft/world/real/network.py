@@ -248,7 +248,7 @@ class RealListener:
     __slots__ = ("_socket", "_stream_of", "_streams_of", "host", "port")
 
     def __init__(self, listening: socket.socket, streams_of: StreamsOf, tls: Tls | None) -> None:
-        """`streams_of` tells what makes streams of accepted sockets. Raises ValueError for keys that cannot be
+        """`streams_of` returns the factory for streams of accepted sockets. Raises ValueError for keys that cannot be
         used."""
         self._socket = listening
         self._streams_of = streams_of

@@ -165,12 +165,12 @@ def _translated(function: Callable[[], T]) -> T:
 
 
 def _first_line(problem: Exception) -> str:
-    """What the library's errors say before they show their insides."""
+    """The first line of a library error's text; the lines after it are internal details."""
     return (str(problem).strip().splitlines() or [type(problem).__name__])[0]
 
 
 class _Source:
-    """The parts of a content as they are asked for, and what they were."""
+    """Yields a content in parts as the library asks for them, and keeps their total size and CRC."""
 
     def __init__(self, content: Buffer | FilePart) -> None:
         self._content = content

@@ -1,4 +1,4 @@
-"""What this process uses, from Linux's /proc."""
+"""The resources that this process uses, from Linux's /proc."""
 
 from __future__ import annotations
 

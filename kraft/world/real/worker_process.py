@@ -78,7 +78,7 @@ def _receive(requests: BinaryIO, into: queue.SimpleQueue[Any]) -> None:
 
 
 def advance(work: Iterator[Any], answers: BinaryIO, alive_seconds: float) -> None:
-    """Write the next result of `work`, or its failure, and each `alive_seconds` until then that it goes on."""
+    """Write the next result of `work`, or its failure. Until then, write a sign of life every `alive_seconds`."""
     told = time.monotonic()
 
     def tell(what: str, value: object) -> None:
@@ -116,6 +116,6 @@ def _next_result(work: Iterator[Any], step_ended: Callable[[float, float], None]
 
 
 def frame(message: object) -> bytes:
-    """One message as it goes through a pipe."""
+    """A message in the form that is sent through a pipe."""
     body = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
     return LENGTH.pack(len(body)) + body

@@ -80,7 +80,7 @@ def test_an_unreachable_store_is_reported_with_the_time_until_the_disk_is_full()
     away.tiering_put_off_count, away.tiering_put_off_error, away.tiering_put_off_bytes_in = 3, "no answer", 1000.0
     (reason,) = judge(FINE, nodes=[away]).reasons
     assert reason.code == "tiering_put_off"
-    assert "for 3 partition(s): no answer. At the rate of now its disk lasts 2.0 h." in reason.summary
+    assert "for 3 partition(s): no answer. At the current rate its disk lasts 2.0 h." in reason.summary
     away.tiering_put_off_bytes_in = 0.0
     (reason,) = judge(FINE, nodes=[away]).reasons
     assert reason.summary.endswith("no answer.")
@@ -122,7 +122,7 @@ def test_a_waiting_election_is_reported_with_replicas_times_and_the_remedy() -> 
 def test_a_broker_that_runs_unregistered_is_reported_with_the_remedy() -> None:
     [reason] = judge(FINE, elections=WaitingElections(refused_brokers=[3])).reasons
     assert reason.code == "broker_not_registered"
-    assert reason.summary.startswith("Broker 3 runs, but its registration is no more")
+    assert reason.summary.startswith("Broker 3 runs without a valid registration")
     assert reason.remedy.startswith("Restart it")
 
 
@@ -249,8 +249,8 @@ def test_nodes_with_differing_authorization_settings_are_named() -> None:
     [reason] = judge(FINE, nodes=[*alike, NodeStatus(node_id=3, authorizer="none")]).reasons
     assert reason.code == "authorizers_differ"
     assert reason.summary == (
-        "Nodes judge differently who may do what: StandardAuthorizer on node 1; none on node 3. Without an authorizer "
-        "everybody may do everything there."
+        "Nodes differ in how they authorize requests: StandardAuthorizer on node 1; none on node 3. A node "
+        "without an authorizer allows every request."
     )
     open_one = NodeStatus(node_id=3, authorizer="StandardAuthorizer with allow.everyone.if.no.acl.found")
     [reason] = judge(FINE, nodes=[*alike, open_one]).reasons

@@ -74,7 +74,7 @@ def test_an_idempotency_key_belongs_to_its_caller_and_one_body() -> None:
         change.may_end.set()
         assert await keys.of("User:a", "k", b"body", change.make) == 1
         assert await keys.of("User:b", "k", b"other", change.make) == 2
-        with pytest.raises(ApiProblem, match="came with another body") as refused:
+        with pytest.raises(ApiProblem, match="already used with another body") as refused:
             await keys.of("User:a", "k", b"other", change.make)
         assert (refused.value.status, change.made) == (422, 2)
 
@@ -105,7 +105,7 @@ def test_the_oldest_responses_are_evicted_but_no_change_in_progress() -> None:
         assert await keys.of("User:a", "quick-0", b"", quick.make) == KEYS_MAX + 1
         waiting += [asyncio.create_task(keys.of("User:a", f"slow-{n}", b"", change.make)) for n in range(KEYS_MAX - 1)]
         await asyncio.sleep(0)
-        with pytest.raises(ApiProblem, match="are under way") as refused:
+        with pytest.raises(ApiProblem, match="are in progress") as refused:
             await keys.of("User:a", "more", b"", change.make)
         assert refused.value.status == 503
         change.may_end.set()

@@ -62,7 +62,7 @@ def test_unusable_tls_files_fail_the_start_with_one_sentence(tmp_path: Path, set
 
 
 @pytest.mark.parametrize(
-    ("days", "event"), [(-1, "a certificate has ended"), (3, "a certificate ends soon"), (15, None)]
+    ("days", "event"), [(-1, "a certificate has expired"), (3, "a certificate expires soon"), (15, None)]
 )
 def test_an_expiring_certificate_is_logged_at_start(tmp_path: Path, days: int, event: str | None) -> None:
     lines: list[Any] = []
@@ -106,6 +106,6 @@ def test_changed_certificate_files_are_used_and_broken_ones_ignored(
     trio.run(main)
     # A file may be seen between its content and its time, and is then looked at twice.
     assert list(dict.fromkeys(line["event"] for line in lines)) == [
-        "changed keys of TLS are not taken: those from before stay in force",
-        "keys of TLS renewed",
+        "changed TLS keys are invalid: the previous keys stay in force",
+        "TLS keys reloaded",
     ]

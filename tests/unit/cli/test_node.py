@@ -211,7 +211,7 @@ def test_an_admin_port_in_use_is_reported_with_its_option() -> None:
         )
     assert done.returncode == 2
     assert (
-        f"--admin: 127.0.0.1:{port} is taken by another process; choose another port, or 0 to have one picked"
+        f"--admin: 127.0.0.1:{port} is in use by another process; choose another port, or 0 to have one picked"
         in done.stderr
     )
 
@@ -232,4 +232,4 @@ def test_windows_is_rejected_with_one_sentence(
     assert admin_main(["topics", "list"]) == UNUSABLE
     said = capsys.readouterr().err.splitlines()
     assert [line.partition(":")[0] for line in said] == ["kraft-node", "kraft"]
-    assert all("Windows is not served" in line and "Subsystem for Linux" in line for line in said)
+    assert all("Windows is not supported" in line and "Subsystem for Linux" in line for line in said)

@@ -74,5 +74,5 @@ def test_reading_existing_records_is_timed_from_the_first_request() -> None:
 
 @pytest.mark.parametrize("is_from_end", [False, True])
 def test_perf_consume_ends_when_no_record_arrives_in_time(is_from_end: bool) -> None:
-    with pytest.raises(KraftError, match="0 records came, and no more within 2 s: topic t has no 5"):
+    with pytest.raises(KraftError, match="0 records arrived, and no more within 2 s: topic t has fewer than 5"):
         reading(Readable(before=20), 5, 2, is_from_end=is_from_end)

@@ -129,7 +129,7 @@ def test_static_voters_and_brokers_are_formatted_without_a_quorum_flag(tmp_path:
         ),
         ({"standalone": False}, "you must specify one of the following: --standalone"),
         ({"is_controller": False}, "You can only use --standalone on a controller"),
-        ({"no_initial_controllers": True}, "exclude one another"),
+        ({"no_initial_controllers": True}, "exclude each other"),
         ({"controller_endpoints": ()}, "no controller listener"),
         ({"standalone": False, "initial_controllers": voters_of(2, 3)}, "this node, 1, is not one of the controllers"),
         ({"release_version": "9.9"}, "Unknown metadata.version '9.9'"),

@@ -143,7 +143,7 @@ def test_a_lasting_refusal_of_an_isr_proposal_is_logged_rarely() -> None:
             await universe.sleep(180)
             assert len(made.controller.asked) > 1_000
             lines = [event for event in made.events if "in-sync set" in str(event.get("event"))]
-            refused = [event for event in lines if event["event"] == "in-sync sets not decided"]
+            refused = [event for event in lines if event["event"] == "in-sync set changes not accepted"]
             assert len(lines) - len(refused) == 1, "what is proposed again is not told again"
             assert 5 < len(refused) < 12
             assert sum(event.get("left_out", 0) for event in refused) > 1_000

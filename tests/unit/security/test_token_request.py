@@ -83,7 +83,7 @@ def test_a_token_in_a_file_needs_no_credentials() -> None:
         ("", {"sasl__login__callback__handler__class": "a.B"}, f"only {LOGIN_HANDLER} is known"),
         ('clientId="a" clientSecret="b" extension_auth="x"', {}, "extension_auth cannot be sent"),
         ('clientId="a" clientSecret="b" extension_a1="x"', {}, "extension_a1 cannot be sent"),
-        ('clientId="a" clientSecret="b"', {"sasl__login__read__timeout__ms": "soon"}, "soon is no number"),
+        ('clientId="a" clientSecret="b"', {"sasl__login__read__timeout__ms": "soon"}, "soon is not a number"),
         ('clientId="a" clientSecret="b"', {"sasl__login__refresh__window__factor": "3"}, "not within 0.5 and 1"),
     ],
 )

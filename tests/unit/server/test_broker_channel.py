@@ -76,7 +76,7 @@ def test_a_request_without_a_response_times_out_and_its_connection_is_not_reused
 
 def test_a_request_to_an_unknown_broker_is_refused() -> None:
     async def body(_: Universe, channel: BrokerChannel) -> None:
-        with pytest.raises(ApiError, match=f"no address of broker {NODE + 1}") as refused:
+        with pytest.raises(ApiError, match=f"the address of broker {NODE + 1} is unknown") as refused:
             await channel.send(NODE + 1, MetadataRequest(topics=[]))
         assert refused.value.code == ErrorCode.BROKER_NOT_AVAILABLE
 

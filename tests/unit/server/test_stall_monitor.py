@@ -67,7 +67,7 @@ def test_long_stalls_are_logged_once_per_period_with_the_number_left_out() -> No
 
     _, lines = watched(body)
     told = [(line["event"], line["task"], line["ms"], line.get("left_out")) for line in lines]
-    assert told == [("event loop held up", "serve", 51, None), ("event loop held up", "load", 2000, 4)]
+    assert told == [("event loop blocked", "serve", 51, None), ("event loop blocked", "load", 2000, 4)]
     assert lines[0]["last_request"] == "Fetch of x"
 
 

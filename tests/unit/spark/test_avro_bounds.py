@@ -62,7 +62,7 @@ def test_a_recursive_record_is_skipped_to_a_limited_depth() -> None:
     writer = record(c=CHAIN, i="int")
     assert of_registry(writer, varints(*[1] * (LEVELS_MAX // 2 - 2), 0, 5)).rows.to_pylist() == [{"i": 5}]
     found = of_registry(writer, varints(*[1] * 1_000_000, 0, 5))
-    assert found.bad == {0: f"more than {LEVELS_MAX} types within one another"}
+    assert found.bad == {0: f"types are nested more than {LEVELS_MAX} levels deep"}
 
 
 def test_skipped_complete_arrays_are_accepted() -> None:

@@ -205,7 +205,7 @@ def test_a_damaged_file_is_reported(tmp_path: Path) -> None:
     (told,) = files.end().to_pylist()
     path = Path(layout.place.removeprefix("file://")) / told["name"]
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(JobFailed, match=r"has \d+ bytes, and the task that wrote it had written"):
+    with pytest.raises(JobFailed, match=r"has \d+ bytes, but its task wrote"):
         data_files(table, layout, [told])
     path.unlink()
     with pytest.raises(JobFailed, match="is not there"):
@@ -257,10 +257,12 @@ def test_partitions_are_parsed_and_others_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(JobFailed, match="cannot be partitioned by"):
             partition_parts((wrong,))
-    with pytest.raises(JobFailed, match="twice by the same"):
+    with pytest.raises(JobFailed, match="the same partition field twice"):
         partition_parts(("day(timestamp)", "day(timestamp)"))
     table = table_in(tmp_path)
-    with pytest.raises(JobFailed, match=r"partitioned by day\(timestamp\), identity\(partition\), and here it is hour"):
+    with pytest.raises(
+        JobFailed, match=r"partitioned by day\(timestamp\), identity\(partition\), but this run has hour"
+    ):
         check_table(name_in(tmp_path), table, COLUMNS, partition_parts(("hour(timestamp)",)))
 
 
@@ -343,7 +345,7 @@ def test_merging_keeps_concurrent_appends_and_stops_at_concurrent_deletes(
 
     commit_batch(table, "q", 2, written(table, rows(range(2, 3)), run="2"))
     fail_at(monkeypatch, table, [deleted])
-    with pytest.raises(JobFailed, match="was changed by others while its files were merged"):
+    with pytest.raises(JobFailed, match="was changed by another writer while its files were merged"):
         merged_once(table)
     assert offsets_of(tmp_path) == [0, 1, 2]
 
@@ -353,7 +355,7 @@ def test_a_merged_file_has_as_many_records_as_its_sources(tmp_path: Path) -> Non
     for number in range(2):
         commit_batch(table, "q", number, written(table, rows(range(number, number + 1)), run=str(number)))
     groups = merge_groups(table, 1 << 30)
-    with pytest.raises(JobFailed, match="a merged file has 1 records, and those that it is made of have 2"):
+    with pytest.raises(JobFailed, match="a merged file has 1 records, but its sources have 2"):
         check_counts(groups, [{"merge": 0, "records": 1}])
 
 

@@ -74,7 +74,7 @@ def test_the_transaction_timeout_grows_only_for_larger_files() -> None:
 
 
 def test_a_file_that_exceeds_the_brokers_transaction_timeout_is_refused_by_name() -> None:
-    with pytest.raises(JobFailed, match=r"huge\.json has 20,000,000,000 bytes.*1,250 s; brokers grant 900 s"):
+    with pytest.raises(JobFailed, match=r"huge\.json has 20,000,000,000 bytes.*1,250 s; the brokers allow 900 s"):
         transaction_ms([file_of(1), file_of(20_000_000_000, "huge.json")], 64 * MB, 900_000)
 
 

@@ -87,14 +87,14 @@ def test_a_run_waits_for_the_jvm_of_a_killed_run(tmp_path: Path, monkeypatch: py
         left_behind(tmp_path, java=java.pid, java_began=began(java.pid))
         with sole_run(tmp_path, None, said.append):
             assert len(waits) == 3
-        assert [f"process {java.pid}, the JVM of a run that was cut off" in each.text for each in said] == [True]
+        assert [f"process {java.pid}, the JVM of an interrupted run" in each.text for each in said] == [True]
 
 
 def test_a_jvm_that_does_not_exit_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock, "JAVA_SECONDS_MAX", -1.0)
     left_behind(tmp_path, java=os.getpid(), java_began=began(os.getpid()))
     with (
-        pytest.raises(JobFailed, match=f"process {os.getpid()}, the JVM of a run that was cut off .*: stop it"),
+        pytest.raises(JobFailed, match=f"process {os.getpid()}, the JVM of an interrupted run .*: stop it"),
         sole_run(tmp_path, None, print),
     ):
         pass

@@ -37,7 +37,7 @@ def test_log_start_offsets_are_requested_from_the_leaders(monkeypatch: pytest.Mo
     cluster = FakeCluster(monkeypatch, t=3)
     cluster.topics["t"][1].low = 9
     assert log_starts(AT, "t") == {0: 0, 1: 9, 2: 0}
-    with pytest.raises(JobFailed, match=r"where topic u at h:1 begins: .*UNKNOWN_TOPIC_OR_PARTITION"):
+    with pytest.raises(JobFailed, match=r"the first offsets of topic u at h:1: .*UNKNOWN_TOPIC_OR_PARTITION"):
         log_starts(AT, "u")
 
 
@@ -56,7 +56,7 @@ def test_the_isolation_level_stays_the_same_between_runs() -> None:
     check_same(AS_IT_IS.remembered, AS_IT_IS.remembered, "here")
     check_same({}, AS_IT_IS.remembered, "here")
     with pytest.raises(
-        JobFailed, match="here belongs to a run with reads all records, and here it is committed records"
+        JobFailed, match="here belongs to a run with reads all records, but this run has committed records"
     ):
         check_same(AS_IT_IS.remembered, Reading(committed=True).remembered, "here")
     with pytest.raises(JobFailed, match="reads all records"):

@@ -54,15 +54,15 @@ def test_the_arguments_and_topics_of_a_job_must_not_change_between_runs() -> Non
         JobFailed, match=r"topic t was deleted and recreated since here began \(its id was 1, and is 2\)"
     ):
         check_same(known, {**known, "id of topic t": "2"}, "here")
-    with pytest.raises(JobFailed, match="key none, and here it is carrier"):
+    with pytest.raises(JobFailed, match="key none, but this run has carrier"):
         check_same(known, {**known, "key": "carrier"}, "here")
 
 
 def test_an_unreadable_file_is_named_with_its_causes() -> None:
     told = reason(RuntimeError(UNREADABLE))
-    assert (
-        told
-        == '/tmp/2 x.csv does not fit: CSV header does not conform to the schema.; Header: b, a; For input string: "x"'
+    assert told == (
+        "/tmp/2 x.csv does not have the expected columns: CSV header does not conform to the schema.; Header: b, a; "
+        'For input string: "x"'
     )
     assert reason(RuntimeError("first\nValueError: ours\nlast")) == "ValueError: ours"
     assert reason(RuntimeError("first\nlast")) == "first"
@@ -113,7 +113,7 @@ def test_a_data_loss_error_names_the_option_to_continue() -> None:
     told = reason(RuntimeError(FAILED_TASK.format(f"RuntimeError: {loss}")))
     assert "set the source option" not in told
     assert told.endswith(
-        "`kraft spark archive` and `mirror` go on behind what is gone with --skip-lost. Reason: Could not "
+        "With --skip-lost, `kraft spark archive` and `mirror` continue after the lost records. Reason: Could not "
         "read records in offset [3, 5)."
     )
 

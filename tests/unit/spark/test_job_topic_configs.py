@@ -189,7 +189,7 @@ def test_a_config_refused_by_the_target_is_named_with_the_remedy(monkeypatch: py
     preparing.refusal = JobFailed("topic t cannot be created with odd=1: Unknown topic config name: odd")
     with pytest.raises(
         JobFailed,
-        match=r"Unknown topic config name: odd \(those are of s at the source; --no-configs leaves them out\)",
+        match=r"Unknown topic config name: odd \(they are copied from s at the source; --no-configs leaves them out\)",
     ):
         preparing.run(ABSENT)
     with pytest.raises(JobFailed, match=r"config name: odd$"):

@@ -154,7 +154,7 @@ def test_a_non_string_value_in_a_string_column_becomes_json_text_as_in_from_json
 def test_maps_and_binary_values_are_decoded() -> None:
     assert decoded("a MAP<STRING, INT>", '{"a": {"x": 1, "y": null}}') == {"a": [("x", 1), ("y", None)]}
     assert decoded("a BINARY", json.dumps({"a": base64.b64encode(b"\xff").decode()})) == {"a": b"\xff"}
-    assert json_problem(parse_fields("a ARRAY<MAP<INT, INT>>")) == "keys of a map in JSON are strings, not int32"
+    assert json_problem(parse_fields("a ARRAY<MAP<INT, INT>>")) == "map keys in JSON must be strings, not int32"
     found = JsonDecoder(parse_fields("a MAP<STRING, INT>")).decode(pa.array([b'{"a":{"x":1}}'], pa.binary()))
     assert found.rows.to_pylist() == [{"a": [("x", 1)]}]
 

@@ -54,14 +54,14 @@ def test_a_granted_or_unknown_permission_refuses_nothing(guarded: GuardedCluster
 def test_a_missing_permission_is_named_with_topic_user_and_remedy(guarded: GuardedCluster) -> None:
     guarded.operations = 1 << Operation.DESCRIBE
     told = refusal(Operation.WRITE)
-    assert told.startswith("[KAFKA_NOT_AUTHORIZED] User:alice lacks the right Write on topic t")
+    assert told.startswith("[KAFKA_NOT_AUTHORIZED] User:alice lacks the permission Write on topic t")
     assert told.endswith("kraft acls add --allow-principal 'User:alice' --operation write --topic t")
     assert "secret" not in told
 
 
 def test_a_hidden_topic_counts_as_one_without_read_permission(guarded: GuardedCluster) -> None:
     guarded.code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    assert "User:alice lacks the right Read on topic t" in refusal(Operation.READ)
+    assert "User:alice lacks the permission Read on topic t" in refusal(Operation.READ)
 
 
 def test_unreachable_nodes_leave_the_permission_check_to_the_next_request(
@@ -72,4 +72,4 @@ def test_unreachable_nodes_leave_the_permission_check_to_the_next_request(
 
     monkeypatch.setattr(WireCluster, "any_call", unreachable)
     require_right("h:1", ALICE, ("t",), Operation.READ)
-    assert "rights on t are not known: nobody is there" in caplog.text
+    assert "permissions on t are unknown: nobody is there" in caplog.text

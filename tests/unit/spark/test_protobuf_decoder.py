@@ -265,14 +265,14 @@ def test_unreadable_schemas_are_refused(monkeypatch: pytest.MonkeyPatch) -> None
     loop.message_type.add(name="A").field.add(name="b", number=1, type=MESSAGE, label=1, type_name=".loop.B")
     loop.message_type.add(name="B").field.add(name="a", number=1, type=MESSAGE, label=1, type_name=".loop.A")
     empty = loop.message_type.add(name="Empty")
-    assert "holds itself" in refused(schema_of(loop, message="loop.A"))
+    assert "contains itself" in refused(schema_of(loop, message="loop.A"))
     assert "at least one field" in refused(schema_of(loop, message=f"loop.{empty.name}"))
-    assert "no message shop.Boat, but" in refused(schema_of(file_of(), message="shop.Boat"))
-    assert "no descriptor file" in refused(ProtobufSchema(message="a", descriptors=b"\xff"))
+    assert "no message shop.Boat; it has" in refused(schema_of(file_of(), message="shop.Boat"))
+    assert "not a descriptor file" in refused(ProtobufSchema(message="a", descriptors=b"\xff"))
     alone = descriptor_pb2.FileDescriptorSet(file=[file_of()])
     assert "--include_imports" in refused(ProtobufSchema(message="shop.Flight", descriptors=alone.SerializeToString()))
     monkeypatch.setattr(protobuf_schema, "FIELDS_MAX", 10)
-    assert "10 fields in all" in refused(SCHEMA)
+    assert "10 fields in total" in refused(SCHEMA)
 
 
 def test_the_protobuf_option_names_a_file_and_a_message(tmp_path: Path) -> None:

@@ -55,13 +55,13 @@ def test_a_subject_name_may_contain_any_characters(registry: dict[str, Any]) -> 
 @pytest.mark.parametrize(
     ("url", "problem"),
     [
-        ("http://me:secret@registry:8081", "must not hold a password"),
+        ("http://me:secret@registry:8081", "must not contain a password"),
         (HOST, f"must name a subject \\({HOST}/subjects/<subject>\\)"),
-        (f"{HOST}/subjects/t/versions/1", "which version is not asked"),
+        (f"{HOST}/subjects/t/versions/1", "leave out the version"),
         (f"{HOST}/subjects/none", f"answered 404 Not Found for {HOST}/subjects/none/versions"),
-        (f"{HOST}/subjects/empty", "has no versions"),
+        (f"{HOST}/subjects/empty", "returned no versions"),
         (f"{HOST}/subjects/proto", "version 1 of the subject proto is not Avro alone"),
-        (f"{HOST}/subjects/down", "cannot be asked for .*: .*refused"),
+        (f"{HOST}/subjects/down", "could not be fetched from the schema registry: .*refused"),
     ],
 )
 def test_the_reason_for_a_missing_schema_is_reported_without_the_secret(

@@ -141,7 +141,7 @@ def test_the_first_bad_record_fails_the_read_with_its_offset(records: list[Any])
         assert [row["value"] for row in shaped(BOTH, *records)] == [value for _, (value, _) in models(records)]
         return
     index, side = bad[0]
-    told = f"KAFKA_BAD_RECORD.*The {side} of the record at topic t partition 3 offset {10 + index} is not what"
+    told = f"KAFKA_BAD_RECORD.*The {side} of the record at topic t partition 3 offset {10 + index} does not match"
     with pytest.raises(SourceError, match=told):
         shaped(BOTH, *records)
 
@@ -152,16 +152,16 @@ def test_the_first_bad_record_fails_the_read_with_its_offset(records: list[Any])
         ({"valueFormat": "xml", "valueSchema": "a INT"}, "valueFormat must be one of json, avro, protobuf, got 'xml'"),
         ({"valueFormat": "json"}, "Option 'valueFormat' needs 'valueSchema'"),
         ({"keySchema": "a INT"}, "Option 'keySchema' needs 'keyFormat'"),
-        ({"valueFormat": "json", "valueSchema": "a INTT"}, "Option 'valueSchema': 'INTT' is no type"),
-        ({"valueFormat": "json", "valueSchema": "a MAP<INT, INT>"}, "Option 'valueSchema': keys of a map"),
+        ({"valueFormat": "json", "valueSchema": "a INTT"}, "Option 'valueSchema': 'INTT' is not a supported type"),
+        ({"valueFormat": "json", "valueSchema": "a MAP<INT, INT>"}, "Option 'valueSchema': map keys in JSON"),
         ({"badRecords": "null"}, "Option 'badRecords' needs 'valueFormat' or 'keyFormat'"),
         ({**JSON, "badRecords": "skip"}, "badRecords must be one of fail, null, column, got 'skip'"),
         ({**JSON, "badRecords": "deadLetterTopic"}, "Option 'badRecords' cannot be deadLetterTopic: "),
-        ({**JSON, "columns": "value.c"}, "Option 'columns': valueSchema has no field c, but a, b"),
+        ({**JSON, "columns": "value.c"}, "Option 'columns': valueSchema has no field c; it has a, b"),
         ({**JSON, "columns": "key.id"}, "Option 'columns': key.id needs 'keyFormat'"),
-        ({**JSON, "columns": "a"}, "Option 'columns' has no column a; there are key, value, topic"),
+        ({**JSON, "columns": "a"}, "Option 'columns' has no column a; known are key, value, topic"),
         ({**JSON, "columns": "_bad"}, "Option 'columns' has no column _bad"),
-        ({"columns": "offset,,topic"}, "Option 'columns' must be names with a comma between them"),
+        ({"columns": "offset,,topic"}, "Option 'columns' must be column names separated by commas"),
         ({"columns": "offset,offset"}, "Option 'columns' has the column offset twice"),
         ({"columns": "headers"}, "Option 'columns': headers needs includeHeaders=true"),
     ],

@@ -99,7 +99,7 @@ def test_the_metadata_of_every_node_is_returned_and_the_newest_is_kept(monkeypat
 
 def test_an_invalid_offset_value_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(OLD, high=-1))
-    with pytest.raises(WireError, match="t-0: -1 is no offset") as refused:
+    with pytest.raises(WireError, match="t-0: the leader returned the invalid offset -1") as refused:
         nodes.cluster().offset("t", 0, -1, nodes.now + 1)
     assert refused.value.code == ErrorCode.OFFSET_NOT_AVAILABLE
     assert nodes.cluster().offset("t", 0, 5, nodes.now) == -1  # No record is as late.

@@ -85,7 +85,7 @@ def test_a_partition_without_a_leader_is_retried_until_the_deadline(
     monkeypatch: pytest.MonkeyPatch, leader: Leader
 ) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(leader))
-    with pytest.raises(LookUpFailed, match=r"offset of t-0: its leader is not available\. It was tried for 5 s"):
+    with pytest.raises(LookUpFailed, match=r"its leader is not available\. The look-up was retried for 5 s"):
         look_ups(nodes, 5).list_offsets({T0: LATEST}, committed=False)
     assert 1004 <= nodes.now <= 1005
 
@@ -139,7 +139,7 @@ def test_only_partitions_with_a_retriable_error_are_looked_up_again() -> None:
     pending.answered(T1, ErrorCode.NONE, -1001)
     assert (pending.left, pending.show()) == (
         [T1],
-        "offset of t-1: a broker answered -1001, which is no offset",
+        "offset of t-1: a broker returned the invalid offset -1001",
     )
 
 

@@ -43,7 +43,7 @@ def test_tls_with_a_login_uses_the_systems_trusted_authorities() -> None:
         ({"sasl.mechanism": "GSSAPI"}, "kafka.sasl.mechanism must be one of"),
         ({"sasl.jaas.config": PLAIN}, "kafka.sasl.jaas.config: "),
         ({"sasl.jaas.config": "secret"}, "kafka.sasl.jaas.config: it is not of the form"),
-        ({"sasl.mechanism": "SCRAM-SHA-256"}, "ScramLoginModule required .* is wanted for SCRAM-SHA-256"),
+        ({"sasl.mechanism": "SCRAM-SHA-256"}, "the value for SCRAM-SHA-256 must be .*ScramLoginModule required"),
     ],
 )
 def test_unusable_security_settings_are_reported_without_the_secret(given: dict[str, str], told: str) -> None:

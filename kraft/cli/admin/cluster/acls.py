@@ -83,12 +83,12 @@ def _word(name: str) -> str:
 
 
 def _one_of(text: str, names: dict[int, str], option: str, *, but: Sequence[int] = (UNKNOWN,)) -> int:
-    """The id of a word. Raises typer.BadParameter (exit 2)."""
+    """The id of the operation, pattern type or other value that `text` names. Raises typer.BadParameter (exit 2)."""
     found = {_word(name).lower(): value for value, name in names.items() if value not in but}
     value = found.get(text.replace("_", "").lower())
     if value is None:
         known = ", ".join(_word(name) for each, name in names.items() if each not in but)
-        raise typer.BadParameter(f"{text!r} is none of {known}", param_hint=option)
+        raise typer.BadParameter(f"{text!r} is not one of {known}", param_hint=option)
     return value
 
 
@@ -110,7 +110,7 @@ def _resources(
 def _principals(names: Names) -> list[str]:
     for name in names or ():
         if ":" not in name:
-            raise typer.BadParameter(f"{name!r} is no principal; write User:{name}")
+            raise typer.BadParameter(f"{name!r} is not a principal; write User:{name}")
     return list(names or ())
 
 
@@ -125,7 +125,7 @@ def _needed(kind: int, producer: bool, consumer: bool, operations: Names) -> lis
     if not producer and not consumer:
         return [_one_of(text, OPERATION_NAMES, "--operation", but=(UNKNOWN, ANY)) for text in operations or ("All",)]
     if operations:
-        raise typer.BadParameter("--producer and --consumer say which operations; leave out --operation")
+        raise typer.BadParameter("--producer and --consumer choose the operations; leave out --operation")
     found: list[int] = []
     if producer and kind == ResourceKind.TOPIC:
         found += [Operation.WRITE, Operation.DESCRIBE, Operation.CREATE]
@@ -232,9 +232,9 @@ def add_acls(
         resources, pattern, by_kind, (_principals(allowed), allowed_hosts), (_principals(denied), denied_hosts)
     )
     if not resources:
-        raise typer.BadParameter(f"on what? Give {RESOURCE_OPTIONS}")
+        raise typer.BadParameter(f"no resource is given: give {RESOURCE_OPTIONS}")
     if not allowed and not denied:
-        raise typer.BadParameter("to whom? Give --allow-principal or --deny-principal")
+        raise typer.BadParameter("no principal is given: give --allow-principal or --deny-principal")
     if not entries:
         raise typer.BadParameter("a producer needs --topic or --transactional-id, a consumer --topic and --group")
     ask(bootstrap, timeout, lambda cluster: acls.create_acls(cluster, entries))
@@ -266,7 +266,7 @@ def remove_acls(
     resources = _resources(topics, groups, transactional_ids, on_cluster, tokens, users)
     pattern = _one_of(pattern_type, PATTERN_NAMES, "--resource-pattern-type")
     if not resources:
-        raise typer.BadParameter(f"of what? Give {RESOURCE_OPTIONS}")
+        raise typer.BadParameter(f"no resource is given: give {RESOURCE_OPTIONS}")
     filters: list[AclFilter]
     if allowed or denied:
         by_kind = {kind: _needed(kind, producer, consumer, operations) for kind, _ in resources}
@@ -275,7 +275,9 @@ def remove_acls(
         if not filters:
             raise typer.BadParameter("a producer needs --topic or --transactional-id, a consumer --topic and --group")
     elif allowed_hosts or denied_hosts or operations or producer or consumer:
-        raise typer.BadParameter("whose? Give --allow-principal or --deny-principal, or the resources alone")
+        raise typer.BadParameter(
+            "no principal is given: give --allow-principal or --deny-principal, or the resources alone"
+        )
     else:
         filters = [AclFilter(kind, name, pattern, None, None, ANY, ANY) for kind, name in resources]
     confirm(f"Remove {'the entries' if allowed or denied else 'all entries'} of {_told_resources(resources)}?", yes)

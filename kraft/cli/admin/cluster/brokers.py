@@ -211,7 +211,7 @@ def fence(
     """Keep a broker fenced although it runs: it is no leader, in no in-sync set, and serves no clients. Partitions that
     no other in-sync replica can lead have no leader meanwhile."""
     if not end:
-        confirm(f"Partitions that only broker {node_id} can lead will have no leader. Go on?", yes)
+        confirm(f"Partitions that only broker {node_id} can lead will have no leader. Continue?", yes)
     ask(bootstrap, timeout, lambda cluster: _want(cluster, node_id, None if end else FENCED))
     say(
         {"node_id": node_id, "fenced": not end},
@@ -309,7 +309,7 @@ def _show_plan(node_admin: str, node_id: int, throttle: int | None, output: Outp
             f"{', '.join(plan['blocked'][:BLOCKED_NAMED_MAX])}"
         )
     if plan["unsized_count"]:
-        warn(f"kraft: the size of {plan['unsized_count']} replicas is not known: the bytes lack them")
+        warn(f"kraft: the size of {plan['unsized_count']} replicas is unknown and not part of the bytes")
 
 
 def _text_of_left(found: dict[str, Any]) -> str:
@@ -367,6 +367,6 @@ async def _unregister(cluster: Cluster, node_id: int, force: bool) -> None:
         raise Refused(
             ErrorCode.INVALID_REQUEST,
             f"broker {node_id}",
-            "it runs. Stop it first, or `kraft brokers decommission` it; --force forgets it all the same",
+            "it is running. Stop it first, or `kraft brokers decommission` it; --force unregisters it anyway",
         )
     await members.unregister_broker(cluster, node_id)

@@ -86,7 +86,7 @@ def bundle(
     except OSError as problem:
         raise typer.Exit(complain(KraftError(f"{target} cannot be written: {problem}"))) from problem
     document = {"file": str(target), "contents": sorted(contents), "errors": errors}
-    without = f"; {len(errors)} questions were not answered: see errors.txt in it" if errors else ""
+    without = f"; {len(errors)} requests failed: see errors.txt in it" if errors else ""
     say(document, f"{target} has {len(contents)} files{without}", output)
     if contents.keys() <= OURS:
         raise typer.Exit(FAILED)

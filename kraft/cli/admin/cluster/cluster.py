@@ -171,7 +171,7 @@ def start(
         _run(directory or Path("kraft-cluster"), nodes, port, sets, as_json=as_json)
         return
     if directory is not None:
-        raise typer.BadParameter("a cluster that is ephemeral has no directory that lasts", param_hint="--dir")
+        raise typer.BadParameter("--ephemeral uses a temporary directory: leave out --dir", param_hint="--dir")
     with tempfile.TemporaryDirectory(prefix="kraft-cluster-", ignore_cleanup_errors=True) as place:
         _run(Path(place), nodes, port or 0, sets, as_json=as_json, ephemeral=True)
 

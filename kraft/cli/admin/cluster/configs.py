@@ -41,11 +41,11 @@ def split_words(words: list[str]) -> tuple[Resource, list[str]]:
     """Split `KIND [NAME] REST...`; only the cluster has no name. Raises typer.BadParameter (exit 2)."""
     kind = KINDS.get(words[0].lower())
     if kind is None:
-        raise typer.BadParameter(f"{words[0]!r} is none of {WHAT}")
+        raise typer.BadParameter(f"{words[0]!r} is not one of {WHAT}")
     if words[0].lower() == "cluster":
         return Resource(kind, ""), words[1:]
     if len(words) < 2 or not words[1]:
-        raise typer.BadParameter(f"which {words[0]}? It needs a name")
+        raise typer.BadParameter(f"{words[0]} needs a name")
     if kind == configs.BROKER and not words[1].isdigit():
         raise typer.BadParameter(f"{words[1]!r} is not the id of a broker")
     return Resource(kind, words[1]), words[2:]
@@ -65,7 +65,7 @@ def describe(
     """Show configuration: values that differ from the defaults, all values, or some keys."""
     resource, rest = split_words(words)
     if rest:
-        raise typer.BadParameter(f"{rest[0]!r} is too much; --key KEY chooses keys")
+        raise typer.BadParameter(f"{rest[0]!r} is not expected here; --key KEY chooses keys")
 
     async def question(cluster: Cluster) -> list[Setting]:
         await _expect(cluster, resource)

@@ -144,7 +144,7 @@ def _remedy(problem: Exception, world: World, host: str, told_by: int | None) ->
     if cause == REFUSED:
         return f"is broker {told_by} running? If it is, set its advertised.listeners to an address where it listens"
     if cause in (NAME, SILENT, OTHER_NAME):
-        return f"{remedy}; or broker {told_by} tells clients a wrong address: set its advertised.listeners"
+        return f"{remedy}; or broker {told_by} advertises a wrong address: set its advertised.listeners"
     return remedy
 
 
@@ -174,7 +174,8 @@ async def _addresses_told(cluster: Cluster, tried: Tried, timeout: float) -> lis
         if finding.result == OK and _is_loopback(broker.host) and not all(_is_loopback(host) for host, _ in reached):
             finding = finding._replace(
                 result=FAULT,
-                summary=f"broker {broker.node_id} tells clients {broker.host}: on other machines that is themselves",
+                summary=f"broker {broker.node_id} advertises {broker.host}, which on another machine is that machine "
+                "itself",
                 remedy="set its advertised.listeners to its name in the network",
             )
         findings.append(finding)
@@ -199,7 +200,7 @@ async def _health(cluster: Cluster, tried: Tried, timeout: float) -> list[Findin
 
 
 async def _releases(cluster: Cluster, tried: Tried, timeout: float) -> list[Finding]:
-    """Check that all brokers serve the same requests: otherwise they are of different releases."""
+    """Check that all brokers serve the same requests: otherwise they run different releases."""
     served: dict[str, list[int]] = {}
     for node_id in await cluster.broker_ids():
         versions = await cluster.versions(node_id)
@@ -209,14 +210,19 @@ async def _releases(cluster: Cluster, tried: Tried, timeout: float) -> list[Find
     if len(served) > 1:
         sets = " and ".join(", ".join(map(str, nodes)) for nodes in served.values())
         findings = [
-            Finding("releases", NOTE, f"brokers {sets} are of different releases", "finish the upgrade, then features")
+            Finding(
+                "releases",
+                NOTE,
+                f"brokers {sets} run different releases",
+                "finish the upgrade, then raise the features",
+            )
         ]
     findings += [
         Finding(
             "features",
             NOTE,
             f"{each.name} is at level {each.level}; every broker runs {each.max_level}",
-            f"kraft features upgrade {each.name}={each.max_level}, once no older release is to come back",
+            f"kraft features upgrade {each.name}={each.max_level}, once you will not downgrade",
         )
         for each in raised
     ]
@@ -229,7 +235,14 @@ async def _copies(cluster: Cluster, tried: Tried, timeout: float) -> list[Findin
 
     held = [topic for topic in await topics.list_topics(cluster) if topic.partitions]
     if len(await cluster.broker_ids()) == 1:
-        return [Finding("copies", NOTE, "there is one broker: no record has a copy", "three are the fewest that go on")]
+        return [
+            Finding(
+                "copies",
+                NOTE,
+                "there is one broker: no record has a copy",
+                "three brokers are needed to survive the loss of one",
+            )
+        ]
     single = [topic.name for topic in held if _copies_of(topic) == 1]
     minima = await minima_of(cluster, [topic.name for topic in held if _copies_of(topic) > 1])
     strict = [topic.name for topic in held if _copies_of(topic) > 1 and minima.get(topic.name, 1) >= _copies_of(topic)]
@@ -251,7 +264,7 @@ async def _copies(cluster: Cluster, tried: Tried, timeout: float) -> list[Findin
         )
         if names
     ]
-    return findings or [Finding("copies", OK, "every topic outlives the loss of a broker")]
+    return findings or [Finding("copies", OK, "every topic survives the loss of a broker")]
 
 
 def _copies_of(topic: Topic) -> int:

@@ -79,7 +79,11 @@ def unclean(
             confirm("Records may be lost (--dry-run shows which). Elect?", yes)
         for each in ask(bootstrap, timeout, lambda cluster: plan_unclean(cluster, wanted)):
             warn("  ".join(map(str, plan_row(each))))
-        confirm("The records named as lost are gone for good, and those of awaited replicas as well. Go on?", yes)
+        confirm(
+            "The records listed as lost are lost permanently, as are records that only awaited replicas have. "
+            "Continue?",
+            yes,
+        )
     show_outcomes(ask(bootstrap, timeout, lambda cluster: moves.elect_leaders(cluster, moves.UNCLEAN, wanted)), output)
 
 
@@ -94,7 +98,7 @@ async def plan_unclean(cluster: Cluster, wanted: Sequence[TopicPartition] | None
     chosen = [place for place, leader in leaders.items() if leader < 0] if wanted is None else list(wanted)
     for place in chosen:
         if place not in leaders:
-            raise NotFound(f"{place}: there is no such partition", "`kraft partitions list` shows those there are")
+            raise NotFound(f"{place}: there is no such partition", "`kraft partitions list` shows the partitions")
     led = {place for place in chosen if leaders[place] >= 0}
     told = await status.waiting_elections(cluster, sorted({place.topic for place in chosen if place not in led}))
     waiting = {TopicPartition(each["topic"], each["partition"]): each for each in told or ()}

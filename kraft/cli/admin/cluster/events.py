@@ -122,7 +122,7 @@ def _read_event(event: Any) -> dict[str, Any]:
     """Check one event. Raises ValueError, KeyError, TypeError if it is invalid."""
     kinds = {"id": int, "time": str, "kind": str, "fields": dict}
     if not all(isinstance(event[name], kind) for name, kind in kinds.items()):
-        raise ValueError(f"{event} is no event")
+        raise ValueError(f"{event} is not an event")
     found: dict[str, Any] = event
     return found
 

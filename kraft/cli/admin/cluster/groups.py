@@ -317,7 +317,7 @@ def reset_offsets(
         now_ms=time.time_ns() // 1_000_000,
     )
     if execute and dry_run:
-        raise typer.BadParameter("--execute and --dry-run exclude one another")
+        raise typer.BadParameter("--execute and --dry-run exclude each other")
     wanted = [offset_reset.parse_topic(text) for text in topic]
 
     async def question(cluster: Cluster) -> list[Move]:
@@ -433,7 +433,7 @@ def delete_offsets(
 ) -> None:
     """Delete a group's committed offsets of topics that it does not read."""
     wanted = [offset_reset.parse_topic(text) for text in topic]
-    confirm(f"Forget what {name} committed for {', '.join(topic)}?", yes)
+    confirm(f"Delete the offsets that {name} committed for {', '.join(topic)}?", yes)
 
     async def question(cluster: Cluster) -> list[TopicPartition]:
         committed = await groups.committed_offsets(cluster, name)

@@ -41,7 +41,7 @@ def open_admin(admin: str, path: str, headers: dict[str, str]) -> http.client.HT
     except ValueError as problem:
         raise KraftError(f"--admin {admin} is not a URL as {DEFAULT_ADMIN}: {problem}") from problem
     if "@" in address.netloc:
-        raise KraftError(f"--admin has a name or password, which others could see: {OPTION} FILE is the place for them")
+        raise KraftError(f"--admin has a name or password, which other users could see: put them into {OPTION} FILE")
     if not host or address.scheme not in ("", "http", "https"):
         raise KraftError(f"--admin {admin} is not a URL as {DEFAULT_ADMIN}")
     security = security_of_command()
@@ -57,7 +57,7 @@ def open_admin(admin: str, path: str, headers: dict[str, str]) -> http.client.HT
     except (OSError, http.client.HTTPException) as problem:
         raise KraftError(f"no HTTP admin answers at {admin}: {problem}") from problem
     if response.status == 401:
-        raise KraftError(f"{admin} asks for a name and password: {OPTION} FILE with a sasl.jaas.config that it takes")
+        raise KraftError(f"{admin} requires a name and password: give {OPTION} FILE with a valid sasl.jaas.config")
     if response.status != 200:
         raise KraftError(f"{admin} answers {response.status}: {_beginning(response)}")
     return response
@@ -94,7 +94,10 @@ def _credentials(admin: str, host: str, security: ClientSecurity, *, is_encrypte
     if security.login is None:
         return {}
     if security.tls is not None and not is_encrypted and not is_loopback(host):
-        raise KraftError(f"--admin {admin} would send the password of {OPTION} unencrypted, which is for SASL_SSL")
+        raise KraftError(
+            f"--admin {admin} would send the password of {OPTION} unencrypted, but its security.protocol is "
+            "SASL_SSL: use an https URL"
+        )
     if security.login.tokens is not None:
         return {"Authorization": f"Bearer {_token(security.login.tokens)}"}
     pair = f"{security.login.username}:{security.login.password}".encode()
@@ -116,7 +119,7 @@ def ask_admin(admin: str, path: str, read: Callable[[Any], T]) -> T:
         try:
             return read(json.load(response))
         except (OSError, http.client.HTTPException) as problem:
-            raise KraftError(f"{admin} broke off its answer: {problem}") from problem
+            raise KraftError(f"{admin} interrupted its response: {problem}") from problem
         except (ValueError, KeyError, TypeError, AttributeError) as problem:
             raise senseless(admin, problem) from problem
 
@@ -124,5 +127,6 @@ def ask_admin(admin: str, path: str, read: Callable[[Any], T]) -> T:
 def senseless(admin: str, problem: Exception) -> KraftError:
     """The error for a response in which `problem` was found."""
     return KraftError(
-        f"{admin} answers what no node does: {type(problem).__name__}: {problem}; is --admin the HTTP admin of a node?"
+        f"{admin} sent an unexpected response: {type(problem).__name__}: {problem}; is --admin the HTTP admin "
+        "of a node?"
     )

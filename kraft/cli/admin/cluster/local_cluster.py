@@ -286,7 +286,7 @@ class LocalNodes:
                 ready = selector.select(max(0.0, deadline - time.monotonic()))
                 if not ready:
                     self._say(
-                        f"no node may serve yet after {READY_SECONDS_MAX:g} s; their logs are in "
+                        f"the nodes are not ready after {READY_SECONDS_MAX:g} s; their logs are in "
                         f"{self._directory}/node-*/kraft-node.log"
                     )
                     return False
@@ -357,7 +357,7 @@ class LocalNodes:
             try:
                 clean = process.wait(max(0.1, deadline - time.monotonic())) == 0 and clean
             except subprocess.TimeoutExpired:
-                self._say(f"node {node_id} does not stop: killed")
+                self._say(f"node {node_id} did not stop and was killed")
                 process.kill()
                 clean = False
         return clean

@@ -52,7 +52,7 @@ def read_exported(path: Path) -> dict[str, Offsets]:
     except OSError as problem:
         raise KraftError(f"{path}: {problem.strerror}") from problem
     except ValueError as problem:
-        raise KraftError(f"{path} is no JSON: {problem}") from problem
+        raise KraftError(f"{path} is not JSON: {problem}") from problem
     version = _field(path, document, "version", int)
     if version != VERSION:
         raise KraftError(f"{path} has version {version}; this command reads version {VERSION}")
@@ -60,7 +60,7 @@ def read_exported(path: Path) -> dict[str, Offsets]:
     for group in _field(path, document, "groups", list):
         group_id = _field(path, group, "group_id", str)
         if group_id in groups:
-            raise KraftError(f"{path}: group {group_id} stands there twice")
+            raise KraftError(f"{path}: group {group_id} appears twice")
         groups[group_id] = {
             _partition(path, each): _number(path, each, "offset", OFFSET_MAX)
             for each in _field(path, group, "offsets", list)
@@ -71,10 +71,10 @@ def read_exported(path: Path) -> dict[str, Offsets]:
 def _field(path: Path, entry: object, name: str, kind: type[T]) -> T:
     """Return a field of an entry. Raises KraftError."""
     if not isinstance(entry, dict) or name not in entry:
-        raise KraftError(f'{path} is no file of `kraft groups export`: {_quoted(entry)} has no "{name}"')
+        raise KraftError(f'{path} is not a file of `kraft groups export`: {_quoted(entry)} has no "{name}"')
     found = entry[name]
     if type(found) is not kind:
-        raise KraftError(f'{path}: "{name}" of {_quoted(entry)} is no {kind.__name__}')
+        raise KraftError(f'{path}: "{name}" of {_quoted(entry)} is not of type {kind.__name__}')
     return found
 
 

@@ -61,7 +61,7 @@ def set_profile(
     given = parse_pairs(settings, "KEY=VALUE")
     for key in given:
         if key not in VARIABLES:
-            raise typer.BadParameter(f"{key} is none of {', '.join(VARIABLES)}", param_hint="KEY=VALUE")
+            raise typer.BadParameter(f"{key} is not one of {', '.join(VARIABLES)}", param_hint="KEY=VALUE")
     if given.get("bootstrap-server"):
         parse_bootstrap(given["bootstrap-server"])
     if given.get("command-config"):

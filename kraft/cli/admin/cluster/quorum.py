@@ -118,7 +118,7 @@ def add_voter(
         return directory
 
     directory = ask(bootstrap, timeout, question)
-    say({"node_id": node_id, "directory_id": uuid_to_text(directory)}, f"node {node_id} votes now", output)
+    say({"node_id": node_id, "directory_id": uuid_to_text(directory)}, f"node {node_id} is now a voter", output)
 
 
 @app.command("remove-voter")
@@ -132,7 +132,7 @@ def remove_voter(
 ) -> None:
     """Remove a voter from the quorum, as before it is replaced. Needs kraft.version 1."""
     named = _parse_directory(directory_id)
-    confirm(f"Take the vote of node {node_id} away?", yes)
+    confirm(f"Remove node {node_id} from the voters?", yes)
 
     async def question(cluster: Cluster) -> bytes:
         directory = named or await _directory_of(cluster, node_id, "voter")
@@ -140,7 +140,7 @@ def remove_voter(
         return directory
 
     directory = ask(bootstrap, timeout, question)
-    say({"node_id": node_id, "directory_id": uuid_to_text(directory)}, f"node {node_id} votes no more", output)
+    say({"node_id": node_id, "directory_id": uuid_to_text(directory)}, f"node {node_id} is no longer a voter", output)
 
 
 def parse_endpoint(text: str) -> tuple[str, str, int]:

@@ -136,7 +136,9 @@ def _alter(
     entity: Entity, changes: dict[str, float | None], dry_run: bool, bootstrap: str, output: Output, timeout: float
 ) -> None:
     if not entity:
-        raise typer.BadParameter("whose? Give --user, --client-id or --ip, or one of --user-default and the like")
+        raise typer.BadParameter(
+            "no entity is given: give --user, --client-id or --ip, or one of --user-default and the like"
+        )
     if not changes:
         raise typer.BadParameter(f"nothing to change; the keys are {KEYS}")
     _check_keys(entity, changes)
@@ -152,4 +154,4 @@ def _check_keys(entity: Entity, keys: Iterable[str]) -> None:
     known = ADDRESS_KEYS if IP in entity else CLIENT_KEYS
     for key in keys:
         if key not in known:
-            raise typer.BadParameter(f"{key!r} is no quota of {told(entity)}; there are {', '.join(known)}")
+            raise typer.BadParameter(f"{key!r} is not a quota of {told(entity)}; its quotas are {', '.join(known)}")

@@ -89,12 +89,12 @@ def list_all(
         output,
     )
     for node_id, detail in silent.items():
-        warn(f"kraft: broker {node_id} did not answer, and this is without what it knows: {detail}")
+        warn(f"kraft: broker {node_id} did not answer, so its data is missing here: {detail}")
     for each in found:
         for trouble in each["troubles"]:
             warn(f"kraft: {each['topic']}-{each['partition']}: {trouble}")
     if not found and throttle is not None and throttle.is_set and not throttle.leaving:
-        warn("kraft: finished, and a throttle is still set: kraft reassignments throttle --remove")
+        warn("kraft: finished, but a throttle is still set: remove it with kraft reassignments throttle --remove")
 
 
 def _throttle_document(throttle: Throttle | None) -> dict[str, Any] | None:
@@ -312,7 +312,7 @@ def throttle(
         say({"bytes_per_second": None}, "the throttle is removed", output)
     elif rate is not None:
         ask(bootstrap, timeout, lambda cluster: throttle_moves(cluster, rate))
-        say({"bytes_per_second": rate}, f"what moves is held to {size(rate)}/s by each broker", output)
+        say({"bytes_per_second": rate}, f"each broker limits moves to {size(rate)}/s", output)
     else:
         found = ask(bootstrap, timeout, describe_throttle)
         rows = [(node_id, f"{size(bytes_per_second)}/s") for node_id, bytes_per_second in found.rates.items()]
@@ -347,11 +347,11 @@ def read_file(path: Path) -> dict[TopicPartition, list[int] | None]:
         ]
         for partition, replicas in entries:
             if replicas is not None and not _are_brokers(replicas):
-                raise ValueError(f"{json.dumps(replicas)} are no replicas for {partition}")
+                raise ValueError(f"{json.dumps(replicas)} are not valid replicas for {partition}")
     except OSError as problem:
         raise typer.BadParameter(f"{path}: {problem.strerror}", param_hint="FILE") from problem
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
-        raise typer.BadParameter(f"{path} is no file of partitions: {problem}", param_hint="FILE") from problem
+        raise typer.BadParameter(f"{path} is not a file of partitions: {problem}", param_hint="FILE") from problem
     found = dict(entries)
     if len(found) != len(entries):
         raise typer.BadParameter(f"{path} names a partition twice", param_hint="FILE")

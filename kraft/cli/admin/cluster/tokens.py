@@ -56,7 +56,7 @@ def create(
 
 def _principal(name: str, option: str) -> str:
     if ":" not in name:
-        raise typer.BadParameter(f"{name!r} is no principal; write User:{name}", param_hint=option)
+        raise typer.BadParameter(f"{name!r} is not a principal; write User:{name}", param_hint=option)
     return name
 
 

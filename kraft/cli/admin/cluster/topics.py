@@ -300,7 +300,9 @@ def alter(
     if partitions is None and copies is None and not changes:
         raise typer.BadParameter("nothing to do: give --partitions, --replication-factor, --config or --delete-config")
     if partitions is not None and copies is not None:
-        raise typer.BadParameter("--partitions and --replication-factor go one after the other; give one of them")
+        raise typer.BadParameter(
+            "--partitions and --replication-factor cannot be changed together: give one of them, then the other"
+        )
 
     ask(bootstrap, timeout, lambda cluster: _alter(cluster, name, partitions, copies, changes, dry_run))
     parts = [] if partitions is None else [f"{partitions} partitions"]
@@ -362,9 +364,7 @@ async def _finish_moves(cluster: Cluster, topic: str) -> None:
             if moving:
                 await clock.sleep(FINISHED_LOOK_SECONDS)
     if moving:
-        raise DeadlinePassed(
-            f"{moving} partitions of {topic} are still on their way after {cluster.operation_seconds:g} s"
-        )
+        raise DeadlinePassed(f"{moving} partitions of {topic} are still moving after {cluster.operation_seconds:g} s")
 
 
 @app.command()

@@ -275,8 +275,9 @@ def abort(
             raise Refused(
                 ErrorCode.INVALID_TXN_STATE,
                 f"transactional id {current.transactional_id}",
-                f"its outcome is decided ({current.coordinated.state}), and the coordinator goes on having it written "
-                f"to {partition}: see why the leader does not take it. --only-here aborts it in this partition alone",
+                f"its outcome is decided ({current.coordinated.state}), and the coordinator keeps sending its "
+                f"marker to {partition}: find out why the leader rejects the marker. "
+                "--only-here aborts it in this partition alone",
             )
 
     ask(bootstrap, timeout, act)
@@ -302,8 +303,8 @@ def _question_of(found: OpenTransaction, known: Transaction | None) -> str:
             f"there, in {_partitions(known)}, and fence its producer?"
         )
     return (
-        f"Abort the transaction of producer {found.producer.producer_id} in {found.place}? If its coordinator commits "
-        "it elsewhere, it is torn apart."
+        f"Abort the transaction of producer {found.producer.producer_id} in {found.place}? If its coordinator "
+        "commits it in other partitions, the transaction is no longer atomic."
     )
 
 
@@ -317,5 +318,5 @@ async def _opened_at(cluster: Cluster, partition: TopicPartition, start_offset: 
             return found
     raise NotFound(
         f"{partition}: no transaction begins at offset {start_offset} and is open",
-        f"`kraft transactions producers {partition}` shows those there are",
+        f"`kraft transactions producers {partition}` shows the open transactions",
     )

@@ -44,19 +44,19 @@ def add(
     standard input. There is no option for it: every user of this machine can read command lines."""
     wanted = _mechanisms(mechanisms) or [MECHANISMS["SCRAM-SHA-512"]]
     if not name or name.startswith("User:"):
-        raise typer.BadParameter(f"{name!r} is not a name to log in by; leave out User:", param_hint="NAME")
+        raise typer.BadParameter(f"{name!r} is not a user name; leave out User:", param_hint="NAME")
     password = _password(name, variable)
     ask(bootstrap, timeout, lambda cluster: users.put_user(cluster, name, password, wanted, iterations))
     names = [each.name for each in wanted]
     document = {"user": name, "mechanisms": names, "iterations": iterations}
-    say(document, f"user {name} logs in by {' or '.join(names)} now", output)
+    say(document, f"user {name} can now log in with {' or '.join(names)}", output)
 
 
 def _mechanisms(names: list[str] | None) -> list[ScramMechanism]:
     """The mechanisms of the names. Raises typer.BadParameter (exit 2)."""
     for name in names or ():
         if name.upper() not in MECHANISMS:
-            raise typer.BadParameter(f"{name!r} is none of {', '.join(MECHANISMS)}", param_hint="--mechanism")
+            raise typer.BadParameter(f"{name!r} is not one of {', '.join(MECHANISMS)}", param_hint="--mechanism")
     return [MECHANISMS[name] for name in dict.fromkeys(each.upper() for each in names or ())]
 
 
@@ -114,4 +114,4 @@ def remove(
         return [each.name for each in wanted]
 
     taken = ask(bootstrap, timeout, take)
-    say({"user": name, "mechanisms": taken}, f"user {name} no longer logs in by {' or '.join(taken)}", output)
+    say({"user": name, "mechanisms": taken}, f"user {name} can no longer log in with {' or '.join(taken)}", output)

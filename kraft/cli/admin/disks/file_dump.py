@@ -74,7 +74,7 @@ def things_of(path: str, *, with_records: bool, with_data: bool) -> Iterator[Thi
     entries = _ENTRIES.get(kind)
     if entries is None:
         known = ", ".join(f".{known}" for known in ("log", "checkpoint", *_ENTRIES))
-        raise KraftError(f"{path}: what it holds is told by its name, which ends with none of {known}")
+        raise KraftError(f"{path}: the kind of content follows from the file name, which must end with one of {known}")
     with open(path, "rb") as file:
         content = file.read(INDEX_BYTES_MAX)
     try:
@@ -114,7 +114,7 @@ def batches_of(path: str) -> Iterator[tuple[RecordBatch, int]]:
         while position < size:
             head = os.pread(file.fileno(), HEADER_SIZE, position)
             if not any(head):
-                raise Damaged(path, position, f"zeros up to byte {size}: space that was made ready, or lost")
+                raise Damaged(path, position, f"zeros up to byte {size}: preallocated or lost space")
             try:
                 length = RecordBatch(head).size
                 if not HEADER_SIZE <= length <= BATCH_BYTES_MAX:

@@ -63,7 +63,7 @@ def metadata(
 
 
 def _brief(value: Any) -> object:
-    """A value, or the number of entries below a name."""
+    """The text of a node of the tree: its value, or the number of its entries."""
     if not isinstance(value, dict):
         return value
     if below := sum(isinstance(each, dict) for each in value.values()):

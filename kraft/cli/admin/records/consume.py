@@ -119,7 +119,7 @@ def parse_start(text: str) -> tuple[str, int]:
     place = _parse_place(text)
     if place is None:
         raise typer.BadParameter(
-            f"{text!r} is none of beginning, end, N, -N, @MS and 2026-01-31T08:00:00Z", param_hint="--offset"
+            f"{text!r} is not one of beginning, end, N, -N, @MS and 2026-01-31T08:00:00Z", param_hint="--offset"
         )
     return place
 
@@ -132,7 +132,7 @@ def _choose_end(exit_at_end: bool, until: str | None, group: str | None) -> tupl
         raise typer.BadParameter("excludes --exit and --group", param_hint="--until")
     place = _parse_place(until)
     if place is None:
-        raise typer.BadParameter(f"{until!r} is none of end, N, @MS and 2026-01-31T08:00:00Z", param_hint="--until")
+        raise typer.BadParameter(f"{until!r} is not one of end, N, @MS and 2026-01-31T08:00:00Z", param_hint="--until")
     return place
 
 
@@ -180,8 +180,8 @@ def _within(partition: TopicPartition, offset: int, begin: int, end: int) -> int
     if begin <= offset <= end:
         return offset
     sys.stderr.write(
-        f"kraft: offset {offset} is out of range for {partition}, which has {begin} to {end}: beginning at "
-        f"its end, {end}\n"
+        f"kraft: offset {offset} is out of range for {partition}, which has {begin} to {end}: starting at its "
+        f"end, {end}\n"
     )
     return end
 

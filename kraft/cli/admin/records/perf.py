@@ -90,7 +90,7 @@ def _ms(seconds: float) -> float:
 def acks_of(text: str) -> int:
     """The acks of a request for `all`, `-1`, `1` or `0`. Raises typer.BadParameter (exit 2)."""
     if text not in ("all", "-1", "0", "1"):
-        raise typer.BadParameter(f"{text!r} is none of all, 1, 0", param_hint="--acks")
+        raise typer.BadParameter(f"{text!r} is not one of all, 1, 0", param_hint="--acks")
     return ALL if text in ("all", "-1") else int(text)
 
 
@@ -234,7 +234,9 @@ async def read_records(
         if found:
             heard = clock.now()
         elif clock.now() - heard > timeout:
-            raise KraftError(f"{count} records came, and no more within {timeout:g} s: topic {topic} has no {records}")
+            raise KraftError(
+                f"{count} records arrived, and no more within {timeout:g} s: topic {topic} has fewer than {records}"
+            )
         del found[records - count :]
         count += len(found)
         size += sum(len(each.record.key or b"") + len(each.record.value or b"") for each in found)
@@ -277,7 +279,7 @@ def end_to_end(
                 await producer.send(topic, value)
                 while not any(each.record.value == value for each in await consumer.poll(POLL_SECONDS)):
                     if clock.now() - asked > patience:
-                        raise KraftError(f"record {number + 1} did not come back within {patience:g} s")
+                        raise KraftError(f"record {number + 1} was not read back within {patience:g} s")
                 latencies.add(clock.now() - asked)
             return clock.now() - began, time.process_time() - cpu
 

@@ -83,9 +83,11 @@ def produce(
 ) -> None:
     """Send each line of standard input as a record, and print the partitions and offsets."""
     if acks not in ("all", "-1", "0", "1"):
-        raise typer.BadParameter(f"{acks!r} is none of all, 1, 0", param_hint="--acks")
+        raise typer.BadParameter(f"{acks!r} is not one of all, 1, 0", param_hint="--acks")
     if separator == "" or (separator is not None and key is not None):
-        raise typer.BadParameter("give a text that ends the key, and no --key", param_hint="--key-separator")
+        raise typer.BadParameter(
+            "give a separator that is not empty, and leave out --key", param_hint="--key-separator"
+        )
     level = ALL if acks in ("all", "-1") else int(acks)
     headers = tuple((name, value.encode()) for name, value in parse_pairs(header, "--header").items())
     shape = Shape(
@@ -230,7 +232,7 @@ class _Report:
         told = f"acknowledged: {self.record_count} record{'s' if self.record_count != 1 else ''}" + (
             f" ({each})" if each else ""
         )
-        return f"{told}; not acknowledged: {left}" + (", which may be stored all the same" if left else "")
+        return f"{told}; not acknowledged: {left}" + (", but possibly stored" if left else "")
 
     def document(self, topic: str, error: str | None = None) -> dict[str, Any]:
         return {

@@ -45,7 +45,7 @@ def parse_format(text: str) -> Write:
         if part is None:
             known = ", ".join("%" + verb for verb in _VERBS)
             raise typer.BadParameter(
-                f"{pair!r} means nothing; there are {known} and \\n \\t \\r \\0 \\\\", param_hint="--format"
+                f"{pair!r} is not a known format; known are {known} and \\n \\t \\r \\0 \\\\", param_hint="--format"
             )
         parts.append(part)
         position += 2

@@ -200,7 +200,7 @@ def table_of(table: str | None, catalog: str | None, properties: list[str]) -> T
             raise typer.BadParameter("--catalog and --catalog-property need --table")
         return None
     if not all(table.split(".")) or "." not in table:
-        raise typer.BadParameter(f"{table} is no table of a namespace: NAMESPACE.NAME", param_hint="--table")
+        raise typer.BadParameter(f"{table} is not of the form NAMESPACE.NAME", param_hint="--table")
     return TableName(table=table, catalog=catalog, properties=parse_pairs(properties, "--catalog-property"))
 
 

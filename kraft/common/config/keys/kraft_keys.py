@@ -245,6 +245,6 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         READ_ONLY,
         ENFORCED,
         at_least(0),
-        "How long a stopping node may take to hand over and flush before it exits all the same.",
+        "How long a stopping node may take to hand over and flush before it exits anyway.",
     ),
 )

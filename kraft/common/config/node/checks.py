@@ -138,7 +138,7 @@ def _check_authorizer(config: NodeConfig) -> list[str]:
         )
     name = "super.users"
     problems += [
-        f"{_origin(config, name)}: {name}: {user!r} is no principal; write User:{user}, and a semicolon between two"
+        f"{_origin(config, name)}: {name}: {user!r} is not a principal; write User:{user}, and a semicolon between two"
         for user in sorted(super_users(config.text(name)))
         if ":" not in user
     ]

@@ -61,7 +61,7 @@ def test_an_invalid_http_response_is_reported(
     assert main([*words.split(), "--admin", url]) == 1
     told = capsys.readouterr()
     assert told.out == ""
-    assert told.err.startswith(f"kraft: {url} answers what no node does: ")
+    assert told.err.startswith(f"kraft: {url} sent an unexpected response: ")
 
 
 @pytest.mark.parametrize("words", ["events", "elections losses"])
@@ -90,7 +90,7 @@ def test_an_invalid_http_stream_is_reported(
     monkeypatch.setattr(_Damaged, "body", body)
     monkeypatch.setattr("kraft.cli.admin.cluster.events.RECONNECT_SECONDS", 0.0)
     assert main(["events", "-f", "--admin", url]) == 1
-    assert capsys.readouterr().err.startswith(f"kraft: {url} answers what no node does: ")
+    assert capsys.readouterr().err.startswith(f"kraft: {url} sent an unexpected response: ")
 
 
 def test_a_bundle_is_written_although_a_response_is_truncated(

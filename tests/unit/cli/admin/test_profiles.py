@@ -69,7 +69,7 @@ def test_an_unknown_profile_sends_no_request(file: Path, capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a = 1", "a stands outside of a profile"),
+        ("a = 1", "a is outside of a profile"),
         ("[p]\nport = '1'", "[p] port: unknown"),
         ("[p]\nadmin = 1", "[p] admin: not a text"),
         ("[p", "profiles.toml"),

@@ -1,4 +1,4 @@
-"""What `kraft spark` refuses before Spark starts, which takes seconds: inputs that cannot be right."""
+"""What `kraft spark` refuses before Spark starts, which takes seconds: inputs that are invalid."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_a_topic_that_cannot_be_created_is_reported(broker: GuardedCluster, refu
     broker.create_code = ErrorCode.INVALID_REPLICATION_FACTOR
     assert "topic new cannot be created at h:1" in refused(1, "ingest", lines, "--topic", "new")
     broker.create_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    assert "lacks the right Create on topic new" in refused(1, "ingest", lines, "--topic", "new")
+    assert "lacks the permission Create on topic new" in refused(1, "ingest", lines, "--topic", "new")
     assert not broker.created
 
 
@@ -151,12 +151,12 @@ def test_a_missing_permission_is_reported_by_topic(
 ) -> None:
     broker.operations["t"] = 1 << Operation.DESCRIBE
     ingest, *others = jobs(lines, tmp_path / "archive")
-    assert "lacks the right Write on topic t" in refused(1, *ingest)
+    assert "lacks the permission Write on topic t" in refused(1, *ingest)
     for each in (others[0], others[1], others[3]):
-        assert "lacks the right Read on topic t" in refused(1, *each)
+        assert "lacks the permission Read on topic t" in refused(1, *each)
     broker.operations.clear()
     broker.coordinator_code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    assert "Write on transactional ids that begin with kraft-spark/" in refused(1, *ingest)
+    assert "Write on transactional ids that start with kraft-spark/" in refused(1, *ingest)
 
 
 GZIPPED = gzip.compress(b'{"id": 1}\n', mtime=0)
@@ -165,8 +165,8 @@ GZIPPED = gzip.compress(b'{"id": 1}\n', mtime=0)
 @pytest.mark.parametrize(
     ("name", "content", "options", "told"),
     [
-        ("a.csv", b"id,name\n1,x\n", ("--format", "csv"), "there is no column key; there are id, name"),
-        ("a.txt", b"a line\n", (), "there is no column key; there are value"),
+        ("a.csv", b"id,name\n1,x\n", ("--format", "csv"), "there is no column key; the columns are id, name"),
+        ("a.txt", b"a line\n", (), "there is no column key; the columns are value"),
         ("a.json", b'{"id": 1}\n\n{"id": 2}\n', ("--format", "json"), "there is no field key in any line"),
         ("a.json", b'{"id": 1}\n' * 2000, ("--format", "json"), "there is no field key in the first 1,000 lines"),
         (
@@ -176,9 +176,9 @@ GZIPPED = gzip.compress(b'{"id": 1}\n', mtime=0)
             "there is no field key in any line",
         ),
         ("a.json", b'[{"key": 1}]\n', ("--format", "json"), "a line is not a JSON object: [{"),
-        ("a.csv", b"key\n1\n", ("--format", "parquet"), "a.csv is no parquet file that can be read"),
-        ("a.csv", b"key\n1\n", ("--format", "orc"), "a.csv is no orc file that can be read"),
-        ("a.csv", b"key\n1\n", ("--format", "avro"), "a.csv is no Avro file that can be read"),
+        ("a.csv", b"key\n1\n", ("--format", "parquet"), "a.csv is not a readable parquet file"),
+        ("a.csv", b"key\n1\n", ("--format", "orc"), "a.csv is not a readable orc file"),
+        ("a.csv", b"key\n1\n", ("--format", "avro"), "a.csv is not a readable Avro file"),
     ],
 )
 def test_a_key_or_format_that_does_not_fit_the_first_records_is_reported(
@@ -203,7 +203,7 @@ def test_columns_come_from_the_first_files_and_their_directories(
         (tmp_path / f"in/day={day}").mkdir(parents=True)
         parquet.write_table(pa.table({f"c{day}": [1]}), tmp_path / f"in/day={day}/a.parquet")
     told = refused(1, "ingest", str(tmp_path / "in"), "--topic", "t", "--key", "key", "--format", "parquet")
-    assert "there is no column key; there are c1, c2, day" in told
+    assert "there is no column key; the columns are c1, c2, day" in told
 
 
 def test_checks_that_only_spark_can_make_are_left_to_spark(broker: GuardedCluster, tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_a_checkpoint_of_another_job_or_in_use_is_reported(
     state.mkdir()
     ingest = ("ingest", lines, "--topic", "t", "--checkpoint", str(state))
     (state / "kraft-job.json").write_text(json.dumps({"job": "mirror"}))
-    assert f"{state} belongs to a run with job mirror, and here it is ingest" in refused(1, *ingest)
+    assert f"{state} belongs to a run with job mirror, but this run has ingest" in refused(1, *ingest)
     (state / "kraft-job.json").write_text("{")
     assert "is damaged" in refused(1, *ingest)
     (state / "kraft-job.json").unlink()

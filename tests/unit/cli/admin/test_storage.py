@@ -120,7 +120,7 @@ def test_invalid_directories_are_reported(properties: Path, tmp_path: Path, caps
     ("arguments", "code", "sentence"),
     [
         ((), 1, "you must specify one of the following: --standalone"),
-        (("-s", "-N"), 1, "exclude one another"),
+        (("-s", "-N"), 1, "exclude each other"),
         (("-s", "-r", "3.9"), 1, "Unknown metadata.version '3.9'"),
         (("-s", "-f", "streams.version=1"), 1, "Unsupported feature: streams.version"),
         (("-s", "-f", "nonsense"), 1, "is not name=level"),

@@ -26,7 +26,7 @@ class Terminal(io.StringIO):
         (["add", "alice", "--password-variable", "NOT_SET"], "secret\n", "the variable NOT_SET is empty"),
         (["add", "alice"], "x" * 5000, "has more than 4096 characters"),
         (["add", "alice", "--iterations", "1"], "secret\n", "4096"),
-        (["remove", "alice"], "", "nobody is there to be asked"),
+        (["remove", "alice"], "", "cannot ask without a terminal"),
     ],
 )
 def test_invalid_users_are_rejected_without_showing_a_password(

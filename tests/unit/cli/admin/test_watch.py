@@ -29,7 +29,7 @@ def test_the_watch_option_is_recognized_before_the_command_group(line: str, seco
 @pytest.mark.parametrize("seconds", ["", "soon", "0", "0.1", "nan", "inf", "-1"])
 def test_an_invalid_watch_interval_is_wrong_usage(seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--watch", seconds, "topics", "list"]) == 2
-    assert "how many seconds" in capsys.readouterr().err
+    assert "the seconds between two runs" in capsys.readouterr().err
 
 
 def test_watch_continues_after_failures_and_ends_on_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:

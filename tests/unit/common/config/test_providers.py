@@ -99,7 +99,7 @@ def test_allowed_files_and_environment_variables_are_read() -> None:
 @pytest.mark.parametrize(
     ("kind", "parameters", "sentence"),
     [
-        ("Other", {}, "class is none of"),
+        ("Other", {}, "class is not one of"),
         ("FileConfigProvider", {"allowed_paths": "s"}, "path s is not absolute"),
         ("FileConfigProvider", {"allowed_paths": "/nowhere"}, "path /nowhere does not exist"),
         ("EnvVarConfigProvider", {"allowlist_pattern": "["}, "no regular expression"),

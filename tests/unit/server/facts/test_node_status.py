@@ -90,7 +90,7 @@ def test_a_node_with_an_unreadable_status_is_shown_as_unknown(
         (2, True, ["/d"]),
         (3, False, []),
     ]
-    assert "What node 3 told cannot be read here" in next(
+    assert "What node 3 reported cannot be decoded here" in next(
         each.summary for each in health.reasons if each.code == "node_status_unknown"
     )
     assert not health.waiting_elections.partitions

@@ -298,7 +298,7 @@ def test_a_certificate_gives_the_principal_by_the_mapping_rules() -> None:
 def test_a_missing_certificate_and_one_without_a_matching_rule_are_refused() -> None:
     async def main() -> None:
         logins, told = certificate_logins("RULE:^nobody$/x/")
-        for certificate, sentence in ((None, "Show a certificate"), (der(), "This certificate's name")):
+        for certificate, sentence in ((None, "Present a certificate"), (der(), "The certificate's name")):
             with pytest.raises(LoginRefused, match=sentence) as refused:
                 await logins.log_in(HERE, Caller(host=HERE, certificate=certificate))
             assert refused.value.status == 403

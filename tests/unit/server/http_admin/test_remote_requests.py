@@ -156,7 +156,7 @@ def test_a_read_request_is_retried_and_a_change_is_not(monkeypatch: pytest.Monke
         brokers.closes_after = "a"
         assert await requests.call(1, question("a"), 3) == "a"
         brokers.closes_after = "b"
-        with pytest.raises(ApiError, match="Whether it carried out what was asked is not known") as told:
+        with pytest.raises(ApiError, match="It is unknown whether it executed the request") as told:
             await requests.call(1, produce("b"), 3)
         assert (told.value.code, brokers.carried_out) == (ErrorCode.NETWORK_EXCEPTION, ["a", "a", "b"])
 

@@ -51,10 +51,10 @@ def test_plain_users_are_reloaded_when_the_key_changes_and_kept_when_the_new_val
 
     assert set_to(f'{PLAIN_MODULE} required user_n="n" user_bob="secret";') == {"n": "n", "bob": "secret"}
     assert set_to(f'{PLAIN_MODULE} required user_eve="e";', node="2") == {"n": "n", "bob": "secret"}
-    assert log.events == [("users of PLAIN changed", {"listener": "CLIENTS", "users": 2})]
+    assert log.events == [("PLAIN users reloaded", {"listener": "CLIENTS", "users": 2})]
     assert set_to(f"{PLAIN_MODULE} required secret") == {"n": "n", "bob": "secret"}
     event, fields = log.events[-1]
-    assert event == "changed users of PLAIN are not taken: those from before stay"
+    assert event == "changed PLAIN users are invalid: the previous users stay in force"
     assert "secret" not in fields["reason"]
     assert set_to(f"{PLAIN_MODULE} required;") == {}
     assert set_to(None) == {"n": "n"}

@@ -242,16 +242,16 @@ def refused_as(sentence: str) -> Iterator[None]:
 
 
 def test_settings_that_would_accept_unsigned_tokens_are_refused() -> None:
-    with refused_as("Without it Kafka takes unsigned tokens (OAuthBearerUnsecured)"):
+    with refused_as("Without it Kafka accepts unsigned tokens (OAuthBearerUnsecured)"):
         logins(**{HANDLER: None})
-    with refused_as("unsigned ones (OAuthBearerUnsecured) are refused"):
+    with refused_as("unsigned ones (OAuthBearerUnsecured) are rejected"):
         logins(**{HANDLER: UNSECURED})
     with refused_as("options have no effect"):
         module = f'{OAUTHBEARER_MODULE} required unsecuredLoginStringClaim_sub="a";'
         logins(listener__name__clients__oauthbearer__sasl__jaas__config=module)
-    with refused_as("has to name the authority's keys"):
+    with refused_as("must be the URL of the authority's keys"):
         logins(sasl__oauthbearer__jwks__endpoint__url=None)
-    with refused_as("has to name the authority's keys"):
+    with refused_as("must be the URL of the authority's keys"):
         logins(sasl__oauthbearer__jwks__endpoint__url="ftp://issuer/keys")
     with refused_as("listener.name.controller.oauthbearer.sasl.server.callback.handler.class="):
         logins(listener__security__protocol__map="CLIENTS:SASL_PLAINTEXT,INNER:PLAINTEXT,CONTROLLER:SASL_PLAINTEXT")
@@ -290,7 +290,7 @@ def test_nodes_log_in_to_each_other_with_tokens_of_one_endpoint() -> None:
 
 
 def test_an_unusable_token_login_configuration_is_refused() -> None:
-    with refused_as("listener INNER, by which this node logs in at others: sasl.oauthbearer.token.endpoint.url has to"):
+    with refused_as("with which this node logs in to other nodes: sasl.oauthbearer.token.endpoint.url has to"):
         logins(**{**BY_TOKENS, "sasl__oauthbearer__token__endpoint__url": None})
     with refused_as("client.id and .secret are missing"):
         logins(**{**BY_TOKENS, "sasl__oauthbearer__client__credentials__client__id": None})

@@ -58,7 +58,7 @@ def test_a_remote_log_metadata_topic_with_retention_is_not_used(configs: dict[st
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic(REMOTE_LOG_METADATA_TOPIC, **configs)
-            with pytest.raises(MetadataNotWritten, match=r"must not forget anything: set its cleanup\.policy=delete"):
+            with pytest.raises(MetadataNotWritten, match=r"must keep all its records: set its cleanup\.policy=delete"):
                 await topic_of(made).make_sure()
 
     simulate(play)
@@ -72,7 +72,7 @@ def test_an_unreachable_leader_of_remote_metadata_is_named_in_the_error() -> Non
                 await topic.end_offset(0)
             made.topic(REMOTE_LOG_METADATA_TOPIC, **FOR_EVER)
             for ask in (topic.end_offset(0), topic.read(0, 0), topic.append(0, b"x")):
-                with pytest.raises(MetadataNotWritten, match="no address of broker 1 is known"):
+                with pytest.raises(MetadataNotWritten, match="the address of broker 1 is unknown"):
                     await ask
 
     simulate(play)

@@ -216,7 +216,7 @@ def test_the_environment_is_read_as_by_kafkas_image() -> None:
         ("listener.name.plaintext.nonsense=1", "unknown key listener.name.plaintext.nonsense"),
         ("authorizer.class.name=kafka.security.authorizer.AclAuthorizer", "cannot be loaded; built in is org.apache"),
         ("kraft.admin.principal=admin", "kraft.admin.principal must be a principal, as User:http-admin"),
-        ("super.users=User:a;b", "super.users: 'b' is no principal; write User:b"),
+        ("super.users=User:a;b", "super.users: 'b' is not a principal; write User:b"),
         ("super.users=User:a", "super.users has no effect without an authorizer"),
         ("allow.everyone.if.no.acl.found=true", "has no effect without an authorizer"),
     ],
