@@ -71,8 +71,12 @@ VERSIONS: Final[Mapping[int, int]] = {
     ApiKey.LIST_TRANSACTIONS: 1,
     ApiKey.CONSUMER_GROUP_DESCRIBE: 1,
     ApiKey.LIST_CONFIG_RESOURCES: 1,
+    ApiKey.SHARE_GROUP_DESCRIBE: 1,
     ApiKey.ADD_RAFT_VOTER: 1,
     ApiKey.REMOVE_RAFT_VOTER: 0,
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: 1,
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: 0,
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: 0,
 }
 """In which version each API is asked: of this node, and of others of this release or one before."""
 

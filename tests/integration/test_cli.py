@@ -606,10 +606,10 @@ def test_cli_quotas_are_set_listed_and_removed(kraft: Kraft) -> None:
     for arguments, why in (
         (("set", "producer_byte_rate=1"), "whose?"),
         (("set", "producer_byte_rate=much", "--user", "alice"), "'much' is not a number"),
-        (("set", "producer_byte_rate=1", "--ip", "10.0.0.1"), "no quota of address 10.0.0.1"),
+        (("set", "producer_byte_rate=1", "--ip", "10.0.0.1"), "is not a quota of address 10.0.0.1"),
         (("set", "producer_byte_rate=1", "--user", "alice", "--user-default"), "give one of them"),
         (("set", "connection_creation_rate=1", "--ip", "10.0.0.1", "--user", "alice"), "quotas of their own"),
-        (("delete", "no_such_key", "--user", "alice"), "'no_such_key' is no quota of user alice"),
+        (("delete", "no_such_key", "--user", "alice"), "'no_such_key' is not a quota of user alice"),
     ):
         outcome = kraft("quotas", *arguments)
         assert (outcome.code, " ".join(why.split()) in " ".join(outcome.err.replace("│", " ").split())) == (2, True), (

@@ -177,7 +177,7 @@ def test_commands_log_in_with_a_token_from_a_file(guarded: Guarded, capsys: pyte
     assert guarded.kraft("topics", "list", file=file) == 0
     path.write_text("nonsense")
     assert guarded.kraft("topics", "list", "--timeout", "5", file=file) != 0
-    assert "no JSON Web Token" in capsys.readouterr().err
+    assert "is not a JSON Web Token" in capsys.readouterr().err
     now = time.time()
     path.write_text(stranger().sign(now, sub="admin", iss="https://issuer", aud="kafka"))
     assert guarded.kraft("topics", "list", "--timeout", "5", file=file) != 0

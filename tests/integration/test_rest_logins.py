@@ -350,7 +350,7 @@ def test_commands_over_http_log_in_with_the_same_properties_as_over_the_kafka_pr
 ) -> None:
     ask = ["events", "--admin", guarded.urls[0], "--output", "json"]
     assert main(ask) != 0
-    assert "asks for a name and password: --command-config FILE" in capsys.readouterr().err
+    assert "requires a name and password: give --command-config FILE" in capsys.readouterr().err
     assert main([*ask, "--command-config", str(guarded.properties)]) == 0
     assert json.loads(capsys.readouterr().out)["events"]
 

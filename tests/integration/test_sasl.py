@@ -282,7 +282,7 @@ def test_the_kraft_cli_adds_lists_and_removes_users_without_passwords_in_options
 
     monkeypatch.setattr("sys.stdin", io.StringIO("d;secret\n"))
     code, said = kraft("add", "dora")
-    assert (code, said) == (0, "user dora logs in by SCRAM-SHA-512 now\n")
+    assert (code, said) == (0, "user dora can now log in with SCRAM-SHA-512\n")
     wait_until(lambda: dora("d;secret", "SCRAM-SHA-512") == 3)
     monkeypatch.setenv("DORAS", "e;secret")
     both = ("--mechanism", "SCRAM-SHA-256", "--mechanism", "scram-sha-512", "--iterations", "8192")

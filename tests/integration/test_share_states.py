@@ -41,6 +41,11 @@ def states_of(cluster: LocalCluster, node_id: int) -> ShareStates:
 async def turn_on(cluster: LocalCluster) -> None:
     world = RealWorld(log_sink=lambda event: None)
     addresses = [address.rpartition(":") for address in cluster.bootstrap.split(",")]
+    nodes = {*cluster.node_ids}
+    with trio.fail_after(SECONDS_MAX):  # The feature needs every controller, and controllers register by themselves.
+        await broker_of(cluster, 1).metadata.wait_until(
+            lambda image: nodes <= {*image.cluster.controllers}, SECONDS_MAX
+        )
     async with Cluster(world, [(host, int(port)) for host, _, port in addresses]) as client:
         await features.update_features(client, {SHARE_VERSION: 1}, features.UPGRADE)
     with trio.fail_after(SECONDS_MAX):

@@ -300,7 +300,7 @@ def test_recreated_topics_are_distinguished(cluster: Cluster, kraft: Kraft, tmp_
     for each, topic in ((ingest, "topic target"), (mirror, "source topic first"), (archive, "topic first")):
         refused(kraft(*each), topic, "recreated")
     shutil.rmtree(tmp_path / "archive/_checkpoint")
-    refused(kraft(*archive), "_checkpoint is gone")
+    refused(kraft(*archive), "_checkpoint is missing")
 
 
 def test_an_archive_in_a_directory_named_like_a_glob_pattern_is_compared(

@@ -84,7 +84,7 @@ def test_topics_that_share_no_record_any_more_are_not_reported_as_equal(
     let_begin(cluster, "emptied", 4)
     unknown = kraft("verify", "emptied", "--with-topic", "emptied-copy", "-o", "json")
     assert (unknown.code, unknown.document["agree"], unknown.document["differences"]) == (1, False, []), unknown
-    assert "is not known" in unknown.document["note"]
+    assert "it is unknown" in unknown.document["note"]
     archived = kraft("verify", "emptied", "--with-archive", str(tmp_path / "archive"), "-o", "json")
     assert (archived.code, archived.document["compared"], archived.document["left_out_count"]) == (0, 0, 4), archived
 

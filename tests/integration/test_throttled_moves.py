@@ -121,7 +121,7 @@ def test_the_command_line_starts_shows_and_cancels_throttled_moves(
     until(lambda: run("reassignments", "list")["reassignments"] == [], "the move goes on")
     capsys.readouterr()
     assert main(["reassignments", "list", "--bootstrap-server", four.bootstrap]) == 0
-    assert "a throttle is still set: kraft reassignments throttle --remove" in capsys.readouterr().err
+    assert "a throttle is still set: remove it with kraft reassignments throttle --remove" in capsys.readouterr().err
     assert run("reassignments", "throttle", "--remove") == {"bytes_per_second": None}
     until(lambda: run("reassignments", "throttle")["throttle"] is None, "the throttle stays")
     assert four.replicas(four.asked) == before

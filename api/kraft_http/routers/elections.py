@@ -60,7 +60,7 @@ async def get_unclean_elections(
 @router.get(
     "/v1/elections/waiting",
     summary="Partitions without a leader: who is waited for, and what an election now would lose",
-    responses=documented(400, 503, 504),
+    responses=documented(400, 404, 503, 504),
 )
 async def get_waiting_elections(
     port: Port, topic: Annotated[str | None, Query(max_length=249, description="Of this topic only.")] = None

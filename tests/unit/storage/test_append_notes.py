@@ -40,7 +40,7 @@ def test_a_log_goes_offline_when_the_disk_of_its_index_fails() -> None:
     machine = Machine()
     log = machine.log(EVERY_BATCH)
     machine.disk.faults.append(Fault("append", errno.EIO, ".index"))
-    with pytest.raises(StorageError, match="could not be noted"):
+    with pytest.raises(StorageError, match="could not be recorded"):
         for number in range(SPILLED_AFTER):
             append(log, b"%d" % number)
 
@@ -68,5 +68,5 @@ def test_no_record_is_appended_behind_unknown_bytes() -> None:
     log = machine.log()
     append(log, b"a")
     log.active_segment.open_log().file.append((b"somebody else's",))
-    with pytest.raises(StorageError, match="where its log ends at"):
+    with pytest.raises(StorageError, match="but its log ends at"):
         append(log, b"b")

@@ -105,10 +105,10 @@ def acquired() -> tuple[Step, ...]:
 
 
 CASES: tuple[Case, ...] = (
-    case("described", DESCRIBE, on(describe(), describe("nobody"))),
+    case("share-described", DESCRIBE, on(describe(), describe("nobody"))),
     case("session-epochs", FETCH, on(fetch(3), acknowledge(0, 0, 0, ACCEPT), fetch(0), fetch(7, version=None))),
     case(
-        "acknowledged",
+        "share-acknowledged",
         ACKNOWLEDGE,
         on(
             *acquired(),
@@ -121,7 +121,7 @@ CASES: tuple[Case, ...] = (
     ),
     case("offsets-of-nobody", OFFSETS, on(offsets(None, "nobody"))),
     case("altered-with-members", ALTER, on(alter(1))),
-    case("altered", ALTER, on(leave(), alter(1), offsets(), alter(1, topic="no-such-topic"))),
+    case("share-altered", ALTER, on(leave(), alter(1), offsets(), alter(1, topic="no-such-topic"))),
     case("deleted-with-members", FORGET, on(forget())),
-    case("deleted", FORGET, on(leave(), forget(), forget(), forget("no-such-topic"))),
+    case("share-offsets-deleted", FORGET, on(leave(), forget(), forget(), forget("no-such-topic"))),
 )

@@ -153,7 +153,7 @@ def test_a_failure_after_a_cleaning_started_its_swap_fails_the_disk_and_loses_no
     assert not failing.left
     assert not isinstance(raised.value, OutOfResources), "another cleaning would be tried"
     if any(segment.suffix for segment in log.segments):
-        with pytest.raises(StorageError, match="did not finish"):  # Should somebody try all the same.
+        with pytest.raises(StorageError, match="has not finished"):  # Should somebody try all the same.
             at_once(Cleaning(candidate, now_ms=NOW_MS).run())
     manager.directory_failed("/data", str(raised.value))
     manager.release()
