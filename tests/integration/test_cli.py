@@ -604,7 +604,7 @@ def test_cli_quotas_are_set_listed_and_removed(kraft: Kraft) -> None:
     assert kraft("quotas", "delete", "producer_byte_rate", "request_percentage", *who).code == 0
     until_equal(lambda: told("--user", "alice"), [])
     for arguments, why in (
-        (("set", "producer_byte_rate=1"), "whose?"),
+        (("set", "producer_byte_rate=1"), "no entity is given"),
         (("set", "producer_byte_rate=much", "--user", "alice"), "'much' is not a number"),
         (("set", "producer_byte_rate=1", "--ip", "10.0.0.1"), "is not a quota of address 10.0.0.1"),
         (("set", "producer_byte_rate=1", "--user", "alice", "--user-default"), "give one of them"),
