@@ -10,6 +10,7 @@ import trio
 from kraft.common.errors import ApiError
 from kraft.handlers.errors import EXPECTED
 from kraft.handlers.registry import RequestContext
+from kraft.handlers.share.share_state import require_share_groups
 from kraft.protocol.error_codes import ErrorCode
 from kraft.security.acls import Operation, ResourceKind
 from kraft.share.share_partition import RENEW, Acknowledgement
@@ -26,8 +27,7 @@ ACKNOWLEDGED_AT_ONCE_MAX: Final = 20_000
 def check_request(request: Any, context: RequestContext, broker: BrokerServices) -> None:
     """Check the fields of a request outside of its partitions. Raises ApiError UNSUPPORTED_VERSION while share groups
     are disabled, INVALID_REQUEST, GROUP_AUTHORIZATION_FAILED."""
-    if not broker.serves_share_groups:
-        raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "Share groups are off (feature share.version).")
+    require_share_groups(broker)
     if request.group_id is None:
         raise ApiError(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
     authorizer = broker.authorizer

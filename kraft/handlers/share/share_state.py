@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from kraft.common.errors import ApiError
 from kraft.handlers.registry import Handler, RequestContext, between
@@ -82,20 +83,30 @@ def require_share_groups(broker: BrokerServices) -> None:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "Share groups are off (feature share.version).")
 
 
+def _failed(
+    request: Any,
+    response: Any,
+    topic_class: Callable[..., Any],
+    result_class: Callable[..., Any],
+    code: int,
+    message: str | None,
+) -> Steps[Any]:
+    """The response with `code` for every partition of the request. Yields after each partition."""
+    for topic in request.topics:
+        results = []
+        for each in topic.partitions:
+            results.append(result_class(partition=each.partition, error_code=code, error_message=message))
+            yield None
+        response.results.append(topic_class(topic_id=topic.topic_id, partitions=results))
+    return response
+
+
 @INITIALIZE.error
 def _initialize_failed(
     request: InitializeShareGroupStateRequest, code: int, message: str | None
 ) -> Steps[initialized.InitializeShareGroupStateResponse]:
     response = initialized.InitializeShareGroupStateResponse()
-    for topic in request.topics:
-        results = []
-        for each in topic.partitions:
-            results.append(
-                initialized.PartitionResult(partition=each.partition, error_code=code, error_message=message)
-            )
-            yield None
-        response.results.append(initialized.InitializeStateResult(topic_id=topic.topic_id, partitions=results))
-    return response
+    return _failed(request, response, initialized.InitializeStateResult, initialized.PartitionResult, code, message)
 
 
 @READ.error
@@ -103,13 +114,7 @@ def _read_failed(
     request: ReadShareGroupStateRequest, code: int, message: str | None
 ) -> Steps[read.ReadShareGroupStateResponse]:
     response = read.ReadShareGroupStateResponse()
-    for topic in request.topics:
-        results = []
-        for each in topic.partitions:
-            results.append(read.PartitionResult(partition=each.partition, error_code=code, error_message=message))
-            yield None
-        response.results.append(read.ReadStateResult(topic_id=topic.topic_id, partitions=results))
-    return response
+    return _failed(request, response, read.ReadStateResult, read.PartitionResult, code, message)
 
 
 @WRITE.error
@@ -117,13 +122,7 @@ def _write_failed(
     request: WriteShareGroupStateRequest, code: int, message: str | None
 ) -> Steps[written.WriteShareGroupStateResponse]:
     response = written.WriteShareGroupStateResponse()
-    for topic in request.topics:
-        results = []
-        for each in topic.partitions:
-            results.append(written.PartitionResult(partition=each.partition, error_code=code, error_message=message))
-            yield None
-        response.results.append(written.WriteStateResult(topic_id=topic.topic_id, partitions=results))
-    return response
+    return _failed(request, response, written.WriteStateResult, written.PartitionResult, code, message)
 
 
 @DELETE.error
@@ -131,13 +130,7 @@ def _delete_failed(
     request: DeleteShareGroupStateRequest, code: int, message: str | None
 ) -> Steps[deleted.DeleteShareGroupStateResponse]:
     response = deleted.DeleteShareGroupStateResponse()
-    for topic in request.topics:
-        results = []
-        for each in topic.partitions:
-            results.append(deleted.PartitionResult(partition=each.partition, error_code=code, error_message=message))
-            yield None
-        response.results.append(deleted.DeleteStateResult(topic_id=topic.topic_id, partitions=results))
-    return response
+    return _failed(request, response, deleted.DeleteStateResult, deleted.PartitionResult, code, message)
 
 
 @READ_SUMMARY.error
@@ -145,10 +138,4 @@ def _read_summary_failed(
     request: ReadShareGroupStateSummaryRequest, code: int, message: str | None
 ) -> Steps[summarized.ReadShareGroupStateSummaryResponse]:
     response = summarized.ReadShareGroupStateSummaryResponse()
-    for topic in request.topics:
-        results = []
-        for each in topic.partitions:
-            results.append(summarized.PartitionResult(partition=each.partition, error_code=code, error_message=message))
-            yield None
-        response.results.append(summarized.ReadStateSummaryResult(topic_id=topic.topic_id, partitions=results))
-    return response
+    return _failed(request, response, summarized.ReadStateSummaryResult, summarized.PartitionResult, code, message)
