@@ -44,7 +44,7 @@ from kraft.server.broker_replication import BrokerReplication
 from kraft.server.connection_limits import DynamicConnectionLimits, socket_servers
 from kraft.server.events.audit import AuditLog, follow_metadata, make_authorizer
 from kraft.server.events.event_journal import EventJournal
-from kraft.server.group_configs import DynamicGroupConfigs, consumer_settings
+from kraft.server.group_configs import DynamicGroupConfigs, consumer_settings, share_membership_settings
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.server.partition_log import PartitionLog
 from kraft.server.security.live_plain_users import LivePlainUsers
@@ -245,6 +245,7 @@ class BrokerServer(ReplicaListener):
             topics=TopicLookup(self.metadata),
             transactions=self.transactions.partitions,
             consumer_configs=DynamicGroupConfigs(self.metadata, self.configs, consumer_settings),
+            share_configs=DynamicGroupConfigs(self.metadata, self.configs, share_membership_settings),
             partition_count=self._offsets_partitions,
             share_states=self.shares.states,
             end_offsets=self.shares.end_offsets,
@@ -394,8 +395,6 @@ def _group_config(config: NodeConfig) -> GroupCoordinatorConfig:
         offsets_retention_check_interval_ms=config.integer("offsets.retention.check.interval.ms"),
         offsets_commit_timeout_ms=config.integer("offsets.commit.timeout.ms"),
         group_share_max_size=config.integer("group.share.max.size"),
-        group_share_session_timeout_ms=config.integer("group.share.session.timeout.ms"),
-        group_share_heartbeat_interval_ms=config.integer("group.share.heartbeat.interval.ms"),
     )
 
 

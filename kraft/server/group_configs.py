@@ -11,6 +11,7 @@ from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.config.types import Value
 from kraft.coordinator.group.consumer.settings import ConsumerGroupSettings
+from kraft.coordinator.group.share.settings import ShareMembershipSettings
 from kraft.metadata.image.configs_image import ConfigResource, ConfigsImage
 from kraft.metadata.metadata_cache import MetadataCache
 from kraft.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
@@ -84,6 +85,27 @@ def consumer_settings(values: GroupValues) -> ConsumerGroupSettings:
             "consumer.assignment.interval.ms",
             "group.consumer.min.assignment.interval.ms",
             "group.consumer.max.assignment.interval.ms",
+        ),
+    )
+
+
+def share_membership_settings(values: GroupValues) -> ShareMembershipSettings:
+    """The settings of a share group (KIP-932), for its coordinator."""
+    return ShareMembershipSettings(
+        session_timeout_ms=values.bounded(
+            "share.session.timeout.ms",
+            "group.share.min.session.timeout.ms",
+            "group.share.max.session.timeout.ms",
+        ),
+        heartbeat_interval_ms=values.bounded(
+            "share.heartbeat.interval.ms",
+            "group.share.min.heartbeat.interval.ms",
+            "group.share.max.heartbeat.interval.ms",
+        ),
+        assignment_interval_ms=values.bounded(
+            "share.assignment.interval.ms",
+            "group.share.min.assignment.interval.ms",
+            "group.share.max.assignment.interval.ms",
         ),
     )
 

@@ -42,7 +42,7 @@ from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
 from kraft.protocol.records.control_record import ControlRecordType, control_key
 from kraft.world.steps import at_once
 from tests.properties.seeds import run_seeds
-from tests.unit.coordinator.fakes import MemoryBatch, MemoryLog, PlainConsumerConfigs, Topics
+from tests.unit.coordinator.fakes import MemoryBatch, MemoryLog, PlainConsumerConfigs, PlainShareConfigs, Topics
 
 LOGS_A_SEED = 60
 PARTITION = TopicPartition("__consumer_offsets", 0)
@@ -167,7 +167,7 @@ def disagreement(draw: random.Random) -> str:
     """Where the loaded state of one log differs from that of every record; empty where it does not."""
 
     async def body() -> str:
-        log, shard = await write_log(draw), GroupShard(GroupCoordinatorConfig(), Topics(), PlainConsumerConfigs())
+        log, shard = await write_log(draw), GroupShard(GroupCoordinatorConfig(), Topics(), PlainConsumerConfigs(), PlainShareConfigs())
         end = log.end_offset(PARTITION)
         start = log.log_start_offset(PARTITION)
         log.watermarks[PARTITION] = draw.choice([start, *(batch.next_offset for batch in held(log, end))])

@@ -35,8 +35,6 @@ class GroupCoordinatorConfig:
     """The first is taken where no member asks for one."""
     group_consumer_migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     group_share_max_size: int = 200
-    group_share_session_timeout_ms: int = 45_000
-    group_share_heartbeat_interval_ms: int = 5_000
     group_consumer_regex_refresh_interval_ms: int = 600_000
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_minutes: int = 10_080

@@ -28,6 +28,7 @@ from kraft.coordinator.group.shard_state import NO_OFFSETS, GroupOffsets, GroupS
 from kraft.coordinator.group.share.records import ShareRecord
 from kraft.coordinator.group.share.records import group_tombstones as share_group_tombstones
 from kraft.coordinator.group.share.records import replay as replay_share
+from kraft.coordinator.group.share.settings import ShareMembershipConfigs
 from kraft.coordinator.group.share.share_group import SHARE_SESSION, ShareGroup
 from kraft.coordinator.group.topic_directory import TopicDirectory
 from kraft.coordinator.records.group_metadata_value import GroupMetadataValue
@@ -53,6 +54,7 @@ class GroupDraft:
         "now_ms",
         "producer",
         "records",
+        "share_configs",
         "timers",
         "token",
         "topics",
@@ -69,11 +71,13 @@ class GroupDraft:
         *,
         topics: TopicDirectory,
         consumer_configs: ConsumerGroupConfigs,
+        share_configs: ShareMembershipConfigs,
     ) -> None:
         self.producer = producer
         self.config = config
         self.topics = topics
         self.consumer_configs = consumer_configs
+        self.share_configs = share_configs
         self.token = token
         self.effects: list[Any] = []
         self.now_ms = moment.now_ms
@@ -192,7 +196,7 @@ class GroupDraft:
     def start_share_session(self, group_id: str, member_id: str) -> None:
         """Restart the session of a share group member."""
         group = self._share_groups[group_id]
-        deadline_ms = self.now_ms + self.config.group_share_session_timeout_ms
+        deadline_ms = self.now_ms + self.share_configs.settings_of(group_id).session_timeout_ms
         self.keep_share(replace(group, sessions=group.sessions.set(member_id, deadline_ms)))
         self.timers.append((SHARE_SESSION, group_id, member_id))
 

@@ -20,6 +20,7 @@ from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.group.replay import replay_bytes, replay_marker
 from kraft.coordinator.group.shard_state import GroupShardState
 from kraft.coordinator.group.share.heartbeat import expire_session
+from kraft.coordinator.group.share.settings import ShareMembershipConfigs
 from kraft.coordinator.group.share.share_group import SHARE_SESSION
 from kraft.coordinator.group.topic_directory import TopicDirectory
 from kraft.coordinator.shard import Marker, Moment, Producer, TimerKey, Token
@@ -33,11 +34,16 @@ class GroupShard:
     "rejoin" and "resync". Of share groups: ("share session", group, member id)."""
 
     def __init__(
-        self, config: GroupCoordinatorConfig, topics: TopicDirectory, consumer_configs: ConsumerGroupConfigs
+        self,
+        config: GroupCoordinatorConfig,
+        topics: TopicDirectory,
+        consumer_configs: ConsumerGroupConfigs,
+        share_configs: ShareMembershipConfigs,
     ) -> None:
         self.config = config
         self._topics = topics
         self._consumer_configs = consumer_configs
+        self._share_configs = share_configs
 
     is_compacted: Final = True
 
@@ -68,6 +74,7 @@ class GroupShard:
             producer,
             topics=self._topics,
             consumer_configs=self._consumer_configs,
+            share_configs=self._share_configs,
         )
 
     def loaded(self, draft: GroupDraft) -> None:

@@ -16,6 +16,7 @@ import trio
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.group.consumer.settings import ConsumerGroupSettings
+from kraft.coordinator.group.share.settings import ShareMembershipSettings
 from kraft.coordinator.group.topic_directory import TopicNames
 from kraft.coordinator.shard import LogRecord, Marker, Producer
 from kraft.protocol.error_codes import ErrorCode
@@ -307,4 +308,15 @@ class PlainConsumerConfigs:
         self.settings = settings or ConsumerGroupSettings()
 
     def settings_of(self, group_id: str) -> ConsumerGroupSettings:
+        return self.settings
+
+
+class PlainShareConfigs:
+    """`ShareMembershipConfigs` with the same settings for all groups, which a test may change. Assignments do not wait
+    for each other."""
+
+    def __init__(self, settings: ShareMembershipSettings | None = None) -> None:
+        self.settings = settings or ShareMembershipSettings(assignment_interval_ms=0)
+
+    def settings_of(self, group_id: str) -> ShareMembershipSettings:
         return self.settings

@@ -29,7 +29,7 @@ from kraft.protocol.messages.offset_commit_request import (
 )
 from kraft.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from kraft.world.steps import Steps, at_once
-from tests.unit.coordinator.fakes import PlainConsumerConfigs, Topics
+from tests.unit.coordinator.fakes import PlainConsumerConfigs, PlainShareConfigs, Topics
 
 T = TypeVar("T")
 
@@ -62,7 +62,10 @@ class GroupHost:
     def __init__(self, config: GroupCoordinatorConfig | None = None, topics: Topics | None = None) -> None:
         self.topics = topics or Topics("t", "u")
         self.consumer_configs = PlainConsumerConfigs()
-        self.shard = GroupShard(config or GroupCoordinatorConfig(), self.topics, self.consumer_configs)
+        self.share_configs = PlainShareConfigs()
+        self.shard = GroupShard(
+            config or GroupCoordinatorConfig(), self.topics, self.consumer_configs, self.share_configs
+        )
         self.state: GroupShardState = self.shard.empty()
         self.log: list[LogRecord] = []
         self.now_ms = 0

@@ -22,7 +22,7 @@ from kraft.protocol.messages.offset_fetch_request import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from tests.unit.coordinator.fakes import MemoryLog, MemoryWorld, PlainConsumerConfigs, Topics
+from tests.unit.coordinator.fakes import MemoryLog, MemoryWorld, PlainConsumerConfigs, PlainShareConfigs, Topics
 from tests.unit.coordinator.group_host import TestCaller, commit_request
 
 PARTITIONS = 4
@@ -111,6 +111,7 @@ class Service:
         self.topics = Topics("t", "u")
         self.transactions = AllVerified()
         self.consumer_configs = PlainConsumerConfigs()
+        self.share_configs = PlainShareConfigs()
         self.share_states = KnownShareStates()
         self.coordinator = GroupCoordinator(
             config=config or GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0),
@@ -118,6 +119,7 @@ class Service:
             topics=self.topics,
             transactions=self.transactions,
             consumer_configs=self.consumer_configs,
+            share_configs=self.share_configs,
             partition_count=lambda: PARTITIONS,
             share_states=self.share_states,
             end_offsets=self.share_states.end_offsets,

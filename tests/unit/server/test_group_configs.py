@@ -1,10 +1,11 @@
-"""The configuration of consumer groups is that of the moment."""
+"""The configuration of consumer groups and share groups is that of the moment."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from kraft.common.config.resource_type import ResourceType
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kraft.protocol.messages.incremental_alter_configs_request import (
@@ -15,6 +16,7 @@ from kraft.protocol.messages.incremental_alter_configs_request import (
 from kraft.world.simulated import Universe
 from tests.unit.server.brokers import simulate
 from tests.unit.server.nodes import Running, configuration, create, running
+from tests.unit.server.share.members import Member, configure, turn_on
 
 
 async def alter(run: Running, name: str, value: str) -> None:
@@ -48,5 +50,46 @@ def test_the_next_assignment_is_computed_after_the_interval() -> None:
             assert (await beat(run, "m", first)).member_epoch == first
             await alter(run, "group.consumer.assignment.interval.ms", "5000")
             assert (await beat(run, "m", first)).assignment.topic_partitions[0].partitions == [0]
+
+    simulate(play)
+
+
+def test_the_next_assignment_of_a_share_group_is_computed_after_its_interval() -> None:
+    async def play(universe: Universe) -> None:
+        async with running(universe, configuration("share.coordinator.state.topic.num.partitions=1")) as run:
+            await turn_on(run.client)
+            await create(run.client, "t", 2)
+            await alter(run, "group.share.assignment.interval.ms", "15000")
+            member = Member(run.client, "m")
+            await member.beat()
+            await universe.sleep(5)
+            assert ((await member.beat()).error_code, member.partitions) == (0, [])
+            await alter(run, "group.share.assignment.interval.ms", "5000")
+            await member.beat()
+            assert member.partitions == [0, 1]
+
+    simulate(play)
+
+
+def test_a_share_group_has_its_own_heartbeat_interval_and_session_timeout() -> None:
+    async def play(universe: Universe) -> None:
+        settings = ("group.share.session.timeout.ms=45000", "share.coordinator.state.topic.num.partitions=1")
+        async with running(universe, configuration(*settings)) as run:
+            await turn_on(run.client)
+            await create(run.client, "t", 1)
+            own = {"share.heartbeat.interval.ms": "9000", "share.session.timeout.ms": "60000"}
+            await configure(run.client, "g", own)
+            for group_id, interval_ms in (("g", 9_000), ("h", 5_000)):
+                member = Member(run.client, "m", group_id)
+                await member.join(universe)
+                assert (await member.beat()).heartbeat_interval_ms == interval_ms
+            await universe.sleep(50)
+            still = Member(run.client, "m", "g")
+            still.epoch = 1
+            code = (await still.beat()).error_code
+            assert code != ErrorCode.UNKNOWN_MEMBER_ID
+            gone = Member(run.client, "m", "h")
+            gone.epoch = 1
+            assert (await gone.beat()).error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
     simulate(play)

@@ -28,6 +28,8 @@ _IN_ORDER: Final = (
     ("group.share.heartbeat.interval.ms", "group.share.max.heartbeat.interval.ms"),
     ("group.share.min.session.timeout.ms", "group.share.session.timeout.ms"),
     ("group.share.session.timeout.ms", "group.share.max.session.timeout.ms"),
+    ("group.share.min.assignment.interval.ms", "group.share.assignment.interval.ms"),
+    ("group.share.assignment.interval.ms", "group.share.max.assignment.interval.ms"),
     ("group.share.min.record.lock.duration.ms", "group.share.record.lock.duration.ms"),
     ("group.share.record.lock.duration.ms", "group.share.max.record.lock.duration.ms"),
     ("group.share.min.delivery.count.limit", "group.share.delivery.count.limit"),

@@ -45,6 +45,7 @@ from kraft.coordinator.group.service.deleting_groups import delete_requested_gro
 from kraft.coordinator.group.service.share_group_service import EndOffsets, ShareGroupService
 from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
 from kraft.coordinator.group.share.heartbeat import InitializeStates
+from kraft.coordinator.group.share.settings import ShareMembershipConfigs
 from kraft.coordinator.group.share.state_changes import forgetting as forgetting_states
 from kraft.coordinator.group.topic_directory import TopicDirectory
 from kraft.coordinator.partitioner import partition_for
@@ -111,6 +112,7 @@ class GroupCoordinator:
         topics: TopicDirectory,
         transactions: TransactionPartitions,
         consumer_configs: ConsumerGroupConfigs,
+        share_configs: ShareMembershipConfigs,
         partition_count: Callable[[], int],
         share_states: ShareStates,
         end_offsets: EndOffsets,
@@ -130,7 +132,7 @@ class GroupCoordinator:
         )
         self.runtime: CoordinatorRuntime[GroupShardState] = CoordinatorRuntime(
             OFFSETS_TOPIC,
-            GroupShard(config, topics, consumer_configs),
+            GroupShard(config, topics, consumer_configs, share_configs),
             log=log,
             world=world,
             write_timeout_ms=config.offsets_commit_timeout_ms,

@@ -12,6 +12,7 @@ from typing import Final
 
 from kraft.common.errors import ApiError
 from kraft.coordinator.group.caller import Caller
+from kraft.coordinator.group.consumer.consumer_group import NEVER_ASSIGNED_MS
 from kraft.coordinator.group.consumer.member import Partitions
 from kraft.coordinator.group.consumer.target import metadata_hash
 from kraft.coordinator.group.draft import GroupDraft
@@ -31,8 +32,9 @@ from kraft.protocol.messages.share_group_heartbeat_response import ShareGroupHea
 INITIALIZE_RETRY_MS: Final = 60_000
 """The time after which a request to initialize states is repeated."""
 
-INITIALIZING_INTERVAL_MS: Final = 500
-"""The heartbeat interval of members that wait for share states. Kafka lets them wait for a whole interval."""
+WAITING_INTERVAL_MS: Final = 500
+"""The heartbeat interval of members that wait for share states or for the next assignment. Kafka lets them wait for a
+whole interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +85,11 @@ def share_heartbeat(draft: GroupDraft, request: Request, caller: Caller) -> Resp
 
 def _interval_ms(draft: GroupDraft, group_id: str) -> int:
     """The interval until the member's next heartbeat. It is short while partitions that the member may get are being
-    initialized."""
-    interval_ms = draft.config.group_share_heartbeat_interval_ms
-    return (
-        min(interval_ms, INITIALIZING_INTERVAL_MS) if draft.require_share_group(group_id).initializing else interval_ms
-    )
+    initialized, or while the next assignment waits for its interval."""
+    interval_ms = draft.share_configs.settings_of(group_id).heartbeat_interval_ms
+    group = draft.require_share_group(group_id)
+    is_waiting = bool(group.initializing) or group.group_epoch > group.assignment_epoch
+    return min(interval_ms, WAITING_INTERVAL_MS) if is_waiting else interval_ms
 
 
 def remove_member(draft: GroupDraft, member: ShareMember, group_id: str) -> None:
@@ -216,8 +218,9 @@ def _target_lags(group: ShareGroup) -> bool:
 
 
 def _assign(draft: GroupDraft, group: ShareGroup) -> ShareGroup:
-    """Compute a new target assignment if the group has changed since the last one."""
-    if group.group_epoch <= group.assignment_epoch or not group.members:
+    """Compute a new target assignment if the group has changed since the last one and the assignment interval is
+    over."""
+    if group.group_epoch <= group.assignment_epoch or not group.members or not _may_assign(draft, group):
         return group
     by_name = {each.name: topic_id for topic_id, each in sorted(group.initialized.items())}
     # Of a topic that was recreated, the present id holds.
@@ -233,6 +236,13 @@ def _assign(draft: GroupDraft, group: ShareGroup) -> ShareGroup:
         if targets[member_id] != group.target_of(member_id):
             group = draft.write_share(group_id, records.target_member(group_id, member_id, targets[member_id]))
     return draft.write_share(group_id, records.target_metadata(group_id, group.group_epoch, draft.wall_ms))
+
+
+def _may_assign(draft: GroupDraft, group: ShareGroup) -> bool:
+    """Whether the assignment interval is over. A timestamp in the future means that the clock was set back."""
+    interval_ms = draft.share_configs.settings_of(group.group_id).assignment_interval_ms
+    since_ms = draft.wall_ms - group.assignment_timestamp_ms
+    return group.assignment_timestamp_ms == NEVER_ASSIGNED_MS or since_ms >= interval_ms or since_ms < 0
 
 
 def _reconcile(draft: GroupDraft, group: ShareGroup, member: ShareMember, *, subscription_changed: bool) -> ShareMember:

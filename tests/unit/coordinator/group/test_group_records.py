@@ -16,7 +16,7 @@ from kraft.coordinator.group.consumer.records import group_metadata, target_meta
 from kraft.coordinator.group.group_shard import GroupShard
 from kraft.coordinator.group.shard_state import OffsetAndMetadata
 from kraft.coordinator.shard import Moment
-from tests.unit.coordinator.fakes import PlainConsumerConfigs, Topics
+from tests.unit.coordinator.fakes import PlainConsumerConfigs, PlainShareConfigs, Topics
 
 GROUP_KEY = b"\x00\x02\x00\x0dg20-341027904"
 GROUP_VALUE = (
@@ -38,7 +38,7 @@ EXPIRING_VALUE = (
 
 @pytest.fixture
 def shard() -> GroupShard:
-    return GroupShard(GroupCoordinatorConfig(), Topics(), PlainConsumerConfigs())
+    return GroupShard(GroupCoordinatorConfig(), Topics(), PlainConsumerConfigs(), PlainShareConfigs())
 
 
 def test_an_offset_commit_record_is_encoded_as_in_kafka():

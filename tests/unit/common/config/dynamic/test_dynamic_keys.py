@@ -23,7 +23,6 @@ REFUSED = {
     "errors.deadletterqueue.auto.create.topics.enable": ("true", NO_EFFECT),
     "errors.deadletterqueue.topic.name.prefix": ("d", NO_EFFECT),
     "group.coordinator.cached.buffer.max.bytes": ("2000000", NO_EFFECT),
-    "group.share.assignment.interval.ms": ("7", NO_EFFECT),
     "group.streams.assignment.interval.ms": ("7", NO_EFFECT),
     "listener.security.protocol.map": ("A:PLAINTEXT", READ_AT_START),
     "listeners": ("PLAINTEXT://127.0.0.1:1", READ_AT_START),
@@ -67,6 +66,7 @@ TAKEN = {
     "compression.zstd.level": "5",
     "follower.replication.throttled.rate": "1000",
     "group.consumer.assignment.interval.ms": "7",
+    "group.share.assignment.interval.ms": "7",
     "kraft.broker.desired.state": "maintenance",
     "kraft.internal.topics.growth.enable": "true",
     "kraft.unclean.recovery.strategy": "aggressive",
@@ -131,6 +131,9 @@ EFFECTS = {
     ),
     "group.consumer.assignment.interval.ms": (
         "tests/unit/server/test_group_configs.py::test_the_next_assignment_is_computed_after_the_interval"
+    ),
+    "group.share.assignment.interval.ms": (
+        "tests/unit/server/test_group_configs.py::test_the_next_assignment_of_a_share_group_is_computed_after_its_interval"
     ),
     "kraft.broker.desired.state": (
         "tests/unit/controller/test_broker_states.py"

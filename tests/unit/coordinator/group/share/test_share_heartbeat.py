@@ -10,11 +10,13 @@ from kraft.common.errors import ApiError
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.share.heartbeat import (
     INITIALIZE_RETRY_MS,
+    WAITING_INTERVAL_MS,
     InitializeStates,
     check_request,
     share_heartbeat,
     states_initialized,
 )
+from kraft.coordinator.group.share.settings import ShareMembershipSettings
 from kraft.coordinator.group.share.share_group import ShareGroup
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
@@ -127,6 +129,35 @@ def test_a_member_silent_for_a_session_timeout_is_removed_and_its_partitions_are
     assert set(it.group.members) == {"b"}
     it.beat("b", it.group.members["b"].member_epoch)
     assert it.assigned("b") == {"t": {0, 1}}
+
+
+def test_members_get_the_session_timeout_and_heartbeat_interval_of_their_group() -> None:
+    it = Members()
+    it.host.share_configs.settings = ShareMembershipSettings(
+        session_timeout_ms=50_000, heartbeat_interval_ms=7_000, assignment_interval_ms=0
+    )
+    it.beat("a", 0, "t")
+    it.initialize()
+    assert it.beat("a", 1).heartbeat_interval_ms == 7_000
+    it.host.advance(SESSION_MS + 1)
+    assert set(it.group.members) == {"a"}
+    it.host.advance(5_000)
+    assert set(it.group.members) == set()
+
+
+def test_an_assignment_waits_for_the_interval_since_the_last_one() -> None:
+    it = Members()
+    it.host.share_configs.settings = ShareMembershipSettings(assignment_interval_ms=1_000)
+    it.beat("a", 0, "t")
+    it.initialize()
+    waiting = it.beat("a", 1)
+    assert (waiting.member_epoch, waiting.heartbeat_interval_ms) == (1, WAITING_INTERVAL_MS)
+    assert (it.group.group_epoch, it.assigned("a")) == (2, {})
+    it.host.advance(999)
+    assert it.beat("a", 1).member_epoch == 1
+    it.host.advance(1)
+    assert it.beat("a", 1).member_epoch == 2
+    assert it.assigned("a") == {"t": {0, 1}}
 
 
 def test_a_leaving_member_is_removed_and_the_empty_group_is_kept() -> None:
