@@ -38,6 +38,7 @@ from kraft_http.routers import (
     records,
     replicas,
     searches,
+    share_groups,
     tokens,
     topics,
     transactions,
@@ -79,6 +80,7 @@ ROUTERS = (
     lags.router,
     lags.progress_router,
     groups.router,
+    share_groups.router,
     pages.router,
 )
 """Ordered: routes with a `-` segment or more segments precede routes with a parameter in that place."""

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 from kraft.admin.errors import UNKNOWN_TOPIC, Refused
 from kraft.admin.groups import Committed, Group, Member, committed_offsets_of, describe_groups
 from kraft.admin.offsets import LATEST, offsets_at_leaders
+from kraft.admin.share_groups import ShareGroup, ShareOffsets, describe_share_groups, share_group_offsets_of
 from kraft.admin.topics import describe_topic
 from kraft.admin.transport import AdminTransport
 from kraft.common.ids import TopicPartition
@@ -57,9 +58,10 @@ class GroupPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLag:
-    """A group and its lag. `total` is None if no lag is known."""
+    """A group and its lag. `total` is None if no lag is known. The topics of a share group are those for which it has
+    a start offset."""
 
-    group: Group
+    group: Group | ShareGroup
     topics: tuple[str, ...]
     total: int | None
     worst: tuple[TopicPartition, int] | None
@@ -145,6 +147,30 @@ async def group_lags(port: AdminTransport, coordinators: Mapping[str, int]) -> l
             await port.give_way()
         lags.append(_group_lag(group, committed, ends))
     return lags
+
+
+async def share_group_lags(port: AdminTransport, coordinators: Mapping[str, int]) -> list[GroupLag]:
+    """The lag of each share group, given the coordinator that lists it: one request of each kind to every coordinator.
+    Groups are left out as in `group_lags`. Raises Refused."""
+
+    async def ask(coordinator: int) -> list[GroupLag]:
+        ids = [group_id for group_id, at in coordinators.items() if at == coordinator]
+        groups = await describe_share_groups(port, ids, coordinator)
+        offsets = await share_group_offsets_of(port, [group.group_id for group in groups], coordinator)
+        return [_share_group_lag(group, offsets.get(group.group_id, {})) for group in groups]
+
+    told = await port.ask_brokers(ask, sorted(set(coordinators.values())))
+    return sorted((each for of_one in told for each in of_one), key=lambda each: each.group.group_id)
+
+
+def _share_group_lag(group: ShareGroup, offsets: Mapping[TopicPartition, ShareOffsets]) -> GroupLag:
+    behind = [(partition, each.lag) for partition, each in offsets.items() if each.lag is not None]
+    return GroupLag(
+        group=group,
+        topics=tuple(sorted({partition.topic for partition in offsets})),
+        total=sum(lag for _, lag in behind) if behind else None,
+        worst=max(behind, key=lambda each: each[1]) if behind else None,
+    )
 
 
 async def groups_of_topic(port: AdminTransport, topic: str, coordinators: Mapping[str, int]) -> list[TopicGroup]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from kraft.admin.errors import UNKNOWN_TOPIC, Refused, check
-from kraft.admin.groups import ListedGroup, is_share_group, list_groups
+from kraft.admin.groups import SHARE, ListedGroup, delete_group, is_share_group, list_groups
 from kraft.admin.transport import AdminTransport
+from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.alter_share_group_offsets_request import (
@@ -49,6 +51,8 @@ class ShareGroup:
     """A share group. `epoch` rises with each change of members, subscriptions or partitions; `assignment_epoch` is the
     epoch of the assignment."""
 
+    type: ClassVar[str] = SHARE
+
     group_id: str
     state: str
     """In Kafka's words: Stable or Empty."""
@@ -72,9 +76,10 @@ class ShareOffsets:
     does not answer, or the node is older than Kafka 4.2."""
 
 
-async def list_share_groups(port: AdminTransport) -> list[ListedGroup]:
-    """The share groups of every live broker, in order of id. Raises Refused."""
-    return [each for each in await list_groups(port) if is_share_group(each)]
+async def list_share_groups(port: AdminTransport, *, partial: bool = False) -> list[ListedGroup]:
+    """The share groups of every live broker, in order of id. With `partial`, brokers that do not answer are left out.
+    Raises Refused."""
+    return [each for each in await list_groups(port, partial=partial) if is_share_group(each)]
 
 
 async def describe_share_group(port: AdminTransport, group_id: str) -> ShareGroup:
@@ -92,14 +97,27 @@ async def describe_share_group(port: AdminTransport, group_id: str) -> ShareGrou
     return await port.retrying(attempt)
 
 
+async def describe_share_groups(port: AdminTransport, group_ids: Sequence[str], coordinator: int) -> list[ShareGroup]:
+    """Share groups of one coordinator, in one request without retries. Groups that do not exist, or that the node does
+    not serve because share groups are off, are left out. Raises Refused."""
+    response = await port.ask(
+        ShareGroupDescribeRequest(group_ids=list(group_ids)), ShareGroupDescribeResponse, node_id=coordinator
+    )
+    found = []
+    for described in response.groups:
+        if described.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+            continue
+        _check(described.error_code, f"group {described.group_id}", described.error_message)
+        found.append(_share_group(described, coordinator))
+    return found
+
+
 async def share_group_offsets(port: AdminTransport, group_id: str) -> dict[TopicPartition, ShareOffsets]:
     """The start offset and the lag of every partition that the group has a state for, in order of partition. Raises
     Refused, as `describe_share_group`."""
 
     async def attempt() -> dict[TopicPartition, ShareOffsets]:
-        request = DescribeShareGroupOffsetsRequest(groups=[DescribeShareGroupOffsetsRequestGroup(group_id=group_id)])
-        request.groups[0].topics = None
-        response = await port.ask(request, DescribeShareGroupOffsetsResponse, node_id=await port.coordinator(group_id))
+        response = await _ask_offsets(port, [group_id], await port.coordinator(group_id))
         [group] = response.groups
         _check(group.error_code, f"group {group_id}", group.error_message)
         found = {}
@@ -111,6 +129,66 @@ async def share_group_offsets(port: AdminTransport, group_id: str) -> dict[Topic
         return dict(sorted(found.items()))
 
     return await port.retrying(attempt)
+
+
+async def share_group_offsets_of(
+    port: AdminTransport, group_ids: Sequence[str], coordinator: int
+) -> dict[str, dict[TopicPartition, ShareOffsets]]:
+    """The start offsets and lags of several share groups of one coordinator, in one request without retries. Groups and
+    partitions that fail are left out. Raises Refused."""
+    response = await _ask_offsets(port, group_ids, coordinator)
+    return {
+        group.group_id: {
+            TopicPartition(topic.topic_name, each.partition_index): ShareOffsets(
+                _known(each.start_offset), _known(each.lag)
+            )
+            for topic in group.topics
+            for each in topic.partitions
+            if each.error_code == ErrorCode.NONE
+        }
+        for group in response.groups
+        if group.error_code == ErrorCode.NONE
+    }
+
+
+async def _ask_offsets(
+    port: AdminTransport, group_ids: Sequence[str], coordinator: int
+) -> DescribeShareGroupOffsetsResponse:
+    """Ask for the offsets in all partitions. Raises Refused."""
+    groups = []
+    for group_id in group_ids:
+        group = DescribeShareGroupOffsetsRequestGroup(group_id=group_id)
+        group.topics = None
+        groups.append(group)
+    request = DescribeShareGroupOffsetsRequest(groups=groups)
+    return await port.ask(request, DescribeShareGroupOffsetsResponse, node_id=coordinator)
+
+
+async def present_start_offsets(
+    port: AdminTransport, group_id: str, *, may_be_new: bool
+) -> dict[TopicPartition, int | None]:
+    """The group's start offsets, as a reset needs them. With `may_be_new` they are empty for a group that does not
+    exist, which a reset creates. Raises Refused."""
+    try:
+        found = await share_group_offsets(port, group_id)
+    except ApiError as problem:
+        is_new = problem.code == ErrorCode.GROUP_ID_NOT_FOUND and not await _exists(port, group_id)
+        if not (may_be_new and is_new):
+            raise
+        return {}
+    return {partition: each.start_offset for partition, each in found.items()}
+
+
+async def _exists(port: AdminTransport, group_id: str) -> bool:
+    """Whether there is a group of that name, of any type. Raises Refused."""
+    return any(each.group_id == group_id for each in await list_groups(port))
+
+
+async def delete_share_group(port: AdminTransport, group_id: str) -> None:
+    """Delete a share group with its start offsets. Raises Refused: NON_EMPTY_GROUP while it has members,
+    GROUP_ID_NOT_FOUND also for a group of another type."""
+    await describe_share_group(port, group_id)
+    await delete_group(port, group_id)
 
 
 async def alter_share_group_offsets(port: AdminTransport, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:

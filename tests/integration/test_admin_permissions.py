@@ -38,7 +38,8 @@ COUNTED = "/metrics"
 """Open unless kraft.admin.metrics.authorize is set."""
 HIDING = (
     f"{CLUSTER}/topics", f"{CLUSTER}/topics/-/configs", f"{CLUSTER}/brokers/{{broker_id}}/partition-replicas",
-    f"{CLUSTER}/consumer-groups", f"{CLUSTER}/consumer-groups/-/lag-summary", "/v1/transactions",
+    f"{CLUSTER}/consumer-groups", f"{CLUSTER}/consumer-groups/-/lag-summary", f"{CLUSTER}/share-groups",
+    "/v1/transactions",
 )  # fmt: skip
 """Lists without what may not be seen."""
 

@@ -29,13 +29,13 @@ from tests.unit.api.socket_port import SocketPort
 
 EXAMPLES = 200 if os.environ.get("KRAFT_SOAK") else 8
 CHECKS = (not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance)
-TOPIC, GROUP = "fuzzed", "fuzzers"
+TOPIC, GROUP, SHARE_GROUP = "fuzzed", "fuzzers", "fuzzers-of-a-queue"
 EVEN = "02468acegikmoqsuwyACEGIKMOQSUWY"
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningNode]:
-    with running_node(tmp_path_factory.mktemp("fuzz")) as started:
+    with running_node(tmp_path_factory.mktemp("fuzz"), "--feature", "share.version=1") as started:
         base = f"{started.admin}/v3/clusters/{started.cluster_id}"
         assert (
             httpx.post(f"{base}/topics", json={"topic_name": TOPIC, "partitions_count": 2}, timeout=30).status_code
@@ -53,6 +53,9 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningNode]:
         consumer = Consumer({"bootstrap.servers": started.kafka, "group.id": GROUP})
         consumer.commit(offsets=[TopicPartition(TOPIC, 0, 2)], asynchronous=False)
         consumer.close()
+        reset = {"to": "earliest", "topics": [{"topic_name": TOPIC}], "validate_only": False}
+        shares = f"{base}/share-groups/{SHARE_GROUP}"
+        assert httpx.post(f"{shares}/offsets:reset", json=reset, timeout=30).status_code == 200
         yield started
 
 
@@ -85,7 +88,13 @@ def test_every_operation_responds_as_documented(
     path = case.path_parameters
     known = {"cluster_id": node.cluster_id, "broker_id": 1}
     if len(case.id) and case.id[-1] in EVEN and (case.method != "DELETE" or "configs" in case.path):
-        known |= {"topic_name": TOPIC, "consumer_group_id": GROUP, "partition_id": 0, "name": "retention.ms"}
+        known |= {
+            "topic_name": TOPIC,
+            "consumer_group_id": GROUP,
+            "group_id": SHARE_GROUP,
+            "partition_id": 0,
+            "name": "retention.ms",
+        }
     path.update({name: value for name, value in known.items() if name in path})
     if "timeout_ms" in case.query:
         case.query["timeout_ms"] = 0

@@ -16,6 +16,7 @@ class ClusterData(Resource):
     brokers: Relationship
     broker_configs: Relationship
     consumer_groups: Relationship
+    share_groups: Relationship
     topics: Relationship
     partition_reassignments: Relationship
     authorized_operations: AuthorizedOperations = Field(default_factory=list)

@@ -49,6 +49,7 @@ async def _cluster_data(kafka: Kafka, links: Links, *, tells: bool) -> ClusterDa
         brokers=Relationship(related=links.to("brokers")),
         broker_configs=Relationship(related=links.to("broker-configs")),
         consumer_groups=Relationship(related=links.to("consumer-groups")),
+        share_groups=Relationship(related=links.to("share-groups")),
         topics=Relationship(related=links.to("topics")),
         partition_reassignments=Relationship(related=links.to("topics", "-", "partitions", "-", "reassignment")),
         authorized_operations=list(await cluster_operations(kafka)) if tells else [],

@@ -8,8 +8,16 @@ from typing import Annotated, Final, Literal
 from fastapi import APIRouter, Query, Request, Response
 
 from kraft.admin.errors import Refused
-from kraft.admin.group_lags import GroupLag, group_lags, groups_of_topic
-from kraft.admin.groups import Member, commit_offsets, committed_offsets, describe_group
+from kraft.admin.group_lags import GroupLag, group_lags, groups_of_topic, share_group_lags
+from kraft.admin.groups import (
+    ListedGroup,
+    Member,
+    commit_offsets,
+    committed_offsets,
+    describe_group,
+    is_share_group,
+    list_groups,
+)
 from kraft.admin.offsets import EARLIEST, LATEST, offsets_at_leaders
 from kraft.admin.topics import describe_topic
 from kraft.common.ids import TopicPartition
@@ -40,7 +48,7 @@ from kraft_http.requests.deps import (
 )
 from kraft_http.requests.errors import ApiProblem, documented, not_found
 from kraft_http.requests.response_cache import ResponseCache
-from kraft_http.routers.groups import STATES, list_consumers_groups
+from kraft_http.routers.groups import STATES, is_of_consumers
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/consumer-groups", tags=["Consumer groups"])
 
@@ -102,6 +110,10 @@ async def list_group_lags(
     sort: Annotated[
         GroupOrder, Query(description="What to sort by; a minus turns the order round.")
     ] = "consumer_group_id",
+    include_share_groups: Annotated[
+        bool,
+        Query(description="Whether share groups are listed too. Their type is SHARE, and their id is here as well."),
+    ] = False,
 ) -> GroupLagList:
     """List groups with their lag, always in pages (page_size 100 by default). The header X-Total-Count has the number
     of groups on all pages. Sorting by anything but the id is limited to 2,000 groups (narrow them with `q`): their lags
@@ -109,22 +121,22 @@ async def list_group_lags(
     page = page.or_of(PAGE_SIZE_DEFAULT)
     listed = [
         group
-        for group in await list_consumers_groups(cluster.kafka)
-        if (q is None or q in group.group_id) and (state is None or state.upper() == STATES.get(group.state, "UNKNOWN"))
+        for group in await list_groups(cluster.kafka, partial=True)
+        if (is_of_consumers(group) or (include_share_groups and is_share_group(group)))
+        and (q is None or q in group.group_id)
+        and (state is None or state.upper() == STATES.get(group.state, "UNKNOWN"))
     ]
     order, descending = sort.removeprefix("-"), sort.startswith("-")
     total_lag: int | None = None
-    coordinators = {group.group_id: group.coordinator for group in listed}
+    known = {group.group_id: group for group in listed}
     if order == "consumer_group_id":
         listed.sort(key=lambda group: group.group_id, reverse=descending)
         shown, metadata = page.cut(listed, lambda group: group.group_id, cluster.url, descending=descending)
-        lags = {
-            each.group.group_id: each for each in await _lags(cluster, [each.group_id for each in shown], coordinators)
-        }
+        lags = {each.group.group_id: each for each in await _lags(cluster, [each.group_id for each in shown], known)}
         found = [lags[each.group_id] for each in shown if each.group_id in lags]
         found = [lag for lag in found if topic is None or topic in lag.topics]
     else:
-        every = await _every_lag(port, recent, cluster, coordinators)
+        every = await _every_lag(port, recent, cluster, known)
         every = [lag for lag in every if topic is None or topic in lag.topics]
         total_lag = sum(lag.total or 0 for lag in every)
         key = _GROUP_KEYS[order]
@@ -140,23 +152,28 @@ async def list_group_lags(
     )
 
 
-async def _lags(cluster: ClusterContext, ids: Sequence[str], coordinators: Mapping[str, int]) -> list[GroupLag]:
-    return await group_lags(cluster.kafka, {group_id: coordinators[group_id] for group_id in ids})
+async def _lags(cluster: ClusterContext, ids: Sequence[str], known: Mapping[str, ListedGroup]) -> list[GroupLag]:
+    """The lags of the groups, which are among the known ones. Raises Refused."""
+    found: list[GroupLag] = []
+    for ask, is_share in ((group_lags, False), (share_group_lags, True)):
+        if wanted := {id_: known[id_].coordinator for id_ in ids if is_share_group(known[id_]) == is_share}:
+            found += await ask(cluster.kafka, wanted)
+    return found
 
 
 async def _every_lag(
-    port: AdminPort, recent: ResponseCache, cluster: ClusterContext, coordinators: Mapping[str, int]
+    port: AdminPort, recent: ResponseCache, cluster: ClusterContext, known: Mapping[str, ListedGroup]
 ) -> list[GroupLag]:
     """The lag of every group. Raises ApiProblem for too many groups."""
-    if len(coordinators) > LOOKED_AT_MAX:
-        detail = f"{len(coordinators)} groups are too many to compare; {LOOKED_AT_MAX} are allowed."
+    if len(known) > LOOKED_AT_MAX:
+        detail = f"{len(known)} groups are too many to compare; {LOOKED_AT_MAX} are allowed."
         raise ApiProblem(400, detail, hint="Narrow them by q.")
-    ids = tuple(sorted(coordinators))
+    ids = tuple(sorted(known))
 
     async def ask() -> tuple[list[GroupLag], dict[int, str]]:
         found: list[GroupLag] = []
         for first in range(0, len(ids), GROUPS_A_STEP):
-            found += await _lags(cluster, ids[first : first + GROUPS_A_STEP], coordinators)
+            found += await _lags(cluster, ids[first : first + GROUPS_A_STEP], known)
         return found, dict(cluster.kafka.silent)
 
     found, silent = await recent.of(("lags", port.permissions(), ids), ask)
@@ -235,31 +252,39 @@ async def reset_offsets(cluster: Cluster, group_id: GroupIdPath, body: ResetOffs
         )
     committed = await committed_offsets(cluster.kafka, group_id)
     commits = {partition: at.offset for partition, at in committed.items()}
-    leaders = await _wanted(cluster.kafka, body.topics, commits)
-    if not leaders:
+    moves = await plan_reset(cluster.kafka, body, commits)
+    if not moves:
         raise not_found(f"A commit of group {group_id} that could be moved")
-    starts = await offsets_at_leaders(cluster.kafka, leaders, EARLIEST)
-    ends = await offsets_at_leaders(cluster.kafka, leaders, LATEST)
+    if not body.validate_only:
+        offsets = {TopicPartition(move.topic_name, move.partition_id): move.new_offset for move in moves}
+        await _commit(cluster.kafka, group_id, offsets)
+    return OffsetResetList(consumer_group_id=group_id, validate_only=body.validate_only, data=moves)
+
+
+async def plan_reset(
+    kafka: Kafka, body: ResetOffsetsBody, present: Mapping[TopicPartition, int | None]
+) -> list[OffsetResetData]:
+    """The change of each partition, in order, given the group's present offsets. Raises Refused for a topic or
+    partition that does not exist."""
+    leaders = await _wanted(kafka, body.topics, present)
+    starts = await offsets_at_leaders(kafka, leaders, EARLIEST)
+    ends = await offsets_at_leaders(kafka, leaders, LATEST)
     at_time = (
-        await offsets_at_leaders(cluster.kafka, leaders, body.value)
+        await offsets_at_leaders(kafka, leaders, body.value)
         if body.to == "timestamp" and body.value is not None
         else {}
     )
-    moves = [
+    return [
         OffsetResetData(
             topic_name=place[0],
             partition_id=place[1],
-            current_offset=commits.get(place),
-            new_offset=new_offset(body, commits.get(place), starts[place], ends[place], at_time.get(place, -1)),
+            current_offset=present.get(place),
+            new_offset=new_offset(body, present.get(place), starts[place], ends[place], at_time.get(place, -1)),
             log_start_offset=starts[place],
             log_end_offset=ends[place],
         )
         for place in sorted(leaders)
     ]
-    if not body.validate_only:
-        offsets = {TopicPartition(move.topic_name, move.partition_id): move.new_offset for move in moves}
-        await _commit(cluster.kafka, group_id, offsets)
-    return OffsetResetList(consumer_group_id=group_id, validate_only=body.validate_only, data=moves)
 
 
 def new_offset(body: ResetOffsetsBody, current: int | None, start: int, end: int, at_time: int) -> int:
@@ -297,19 +322,19 @@ async def _commit(kafka: Kafka, group_id: str, offsets: Mapping[TopicPartition, 
 
 
 async def _wanted(
-    kafka: Kafka, topics: Sequence[ResetTopic] | None, commits: Mapping[TopicPartition, int]
+    kafka: Kafka, topics: Sequence[ResetTopic] | None, present: Mapping[TopicPartition, int | None]
 ) -> dict[TopicPartition, int]:
     """The partitions to reset, with their leaders. Raises Refused for a topic or partition that does not exist."""
     leaders: dict[TopicPartition, int] = {}
     if topics is None:
-        for name in sorted({topic for topic, _ in commits}):
+        for name in sorted({topic for topic, _ in present}):
             try:
                 of_topic = (await describe_topic(kafka, name)).leaders()
             except Refused as problem:
                 if problem.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                     raise
                 continue  # It was deleted; nobody can go on there.
-            leaders.update({place: leader for place, leader in of_topic.items() if place in commits})
+            leaders.update({place: leader for place, leader in of_topic.items() if place in present})
         return leaders
     for wanted in topics:
         described = await describe_topic(kafka, wanted.topic_name)

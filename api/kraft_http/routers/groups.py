@@ -94,7 +94,12 @@ async def list_consumer_groups(
 async def list_consumers_groups(kafka: Kafka) -> list[ListedGroup]:
     """The groups of consumers, sorted by id. `kafka.silent` has the brokers that did not list theirs. Raises
     Refused."""
-    return [group for group in await list_groups(kafka, partial=True) if group.protocol_type in ("consumer", "")]
+    return [group for group in await list_groups(kafka, partial=True) if is_of_consumers(group)]
+
+
+def is_of_consumers(group: ListedGroup) -> bool:
+    """Whether it is a classic or a consumer group of consumers, and not of Connect's workers, for example."""
+    return group.protocol_type in ("consumer", "")
 
 
 @router.get("/{consumer_group_id}", summary="Describe a consumer group", responses=documented(404))

@@ -7,16 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from kraft.admin import groups, share_groups
+from kraft.admin import share_groups
 from kraft.admin.share_groups import ShareGroup, ShareMember, ShareOffsets
 from kraft.cli.admin import offset_reset
 from kraft.cli.admin.offset_reset import Move
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
 from kraft.cli.admin.output import Table, say, show, warn
 from kraft.cli.admin.running import Failures, NotFound, ask, each_of, tell_deleted
-from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
-from kraft.protocol.error_codes import ErrorCode
 from kraft.rpc_client.cluster import Cluster
 
 app = typer.Typer(
@@ -176,8 +174,7 @@ def delete(
 
     async def question(cluster: Cluster) -> tuple[list[str], Failures]:
         async def delete_one(name: str) -> None:
-            await share_groups.describe_share_group(cluster, name)  # Raises for a group of another type.
-            await groups.delete_group(cluster, name)
+            await share_groups.delete_share_group(cluster, name)
 
         return await each_of(names, delete_one)
 
@@ -218,7 +215,7 @@ def reset_offsets(
     wanted = [offset_reset.parse_topic(text) for text in topic]
 
     async def question(cluster: Cluster) -> list[Move]:
-        present = await _present_offsets(cluster, name, may_be_new=bool(wanted))
+        present = await share_groups.present_start_offsets(cluster, name, may_be_new=bool(wanted))
         partitions = await offset_reset.choose_partitions(cluster, wanted, present)
         moves = await offset_reset.plan_moves(cluster, partitions, present, target)
         if execute:
@@ -239,24 +236,6 @@ def reset_offsets(
     show(document, [Table(("TOPIC", "PARTITION", "BEFORE", "AFTER"), rows)], output)
     if not execute:
         warn("This is a preview: nothing was changed. Add --execute to do it.")
-
-
-async def _present_offsets(cluster: Cluster, name: str, *, may_be_new: bool) -> dict[TopicPartition, int | None]:
-    """The group's start offsets. With `may_be_new` they are empty for a group that does not exist, which a reset
-    creates. Raises Refused."""
-    try:
-        found = await share_groups.share_group_offsets(cluster, name)
-    except ApiError as problem:
-        is_new = problem.code == ErrorCode.GROUP_ID_NOT_FOUND and not await _exists(cluster, name)
-        if not (may_be_new and is_new):
-            raise
-        return {}
-    return {partition: each.start_offset for partition, each in found.items()}
-
-
-async def _exists(cluster: Cluster, name: str) -> bool:
-    """Whether there is a group of that name, of any type."""
-    return any(each.group_id == name for each in await groups.list_groups(cluster))
 
 
 @offsets_app.command("delete", epilog="Example: kraft share offsets delete jobs -t flights")

@@ -1,0 +1,290 @@
+"""Share groups (KIP-932): list, describe, delete; members, start offsets and their reset. Bodies are those of
+Confluent's API, with more members."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Query, Response
+
+from kraft.admin.share_groups import (
+    ShareGroup,
+    ShareMember,
+    ShareOffsets,
+    alter_share_group_offsets,
+    delete_share_group,
+    delete_share_group_offsets,
+    describe_share_group,
+    describe_share_groups,
+    list_share_groups,
+    present_start_offsets,
+    share_group_offsets,
+)
+from kraft.common.ids import TopicPartition
+from kraft_http.models.common import Relationship, ResourceMetadata
+from kraft_http.models.groups import PARTITIONS_SHOWN_MAX, AssignedPartition
+from kraft_http.models.share_groups import (
+    ResetShareOffsetsBody,
+    ShareGroupConsumerAssignmentData,
+    ShareGroupConsumerAssignmentDataList,
+    ShareGroupConsumerData,
+    ShareGroupConsumerDataList,
+    ShareGroupData,
+    ShareGroupDataList,
+    ShareGroupOffsetData,
+    ShareGroupOffsetDataList,
+    ShareOffsetResetList,
+)
+from kraft_http.requests.deps import Cluster, ClusterContext, PageQuery, TopicNamePath, Writable, unanswered, whole
+from kraft_http.requests.errors import ApiProblem, documented, not_found
+from kraft_http.requests.links import restore_slashes
+from kraft_http.routers.group_lags import plan_reset
+from kraft_http.routers.groups import STATES, ConsumerIdPath
+
+router = APIRouter(prefix="/v3/clusters/{cluster_id}/share-groups", tags=["Share groups"])
+
+
+async def share_group_id_path(
+    group_id: Annotated[str, Path(description="A share group's id; slashes are encoded as %2F.")],
+) -> str:
+    return restore_slashes(group_id)
+
+
+ShareGroupIdPath = Annotated[str, Depends(share_group_id_path)]
+
+
+@router.get("", summary="List share groups", responses=documented(404))
+async def list_groups(
+    cluster: Cluster,
+    page: PageQuery,
+    q: Annotated[str | None, Query(description="Only groups whose id contains this.")] = None,
+    state: Annotated[str | None, Query(description="Only groups in this state.", examples=["STABLE"])] = None,
+) -> ShareGroupDataList:
+    listed = [
+        group
+        for group in await list_share_groups(cluster.kafka, partial=True)
+        if (q is None or q in group.group_id) and (state is None or state.upper() == STATES.get(group.state, "UNKNOWN"))
+    ]
+    shown, metadata = page.cut(listed, lambda group: group.group_id, cluster.url)
+
+    async def describe(coordinator: int) -> list[ShareGroup]:
+        ids = [group.group_id for group in shown if group.coordinator == coordinator]
+        return await describe_share_groups(cluster.kafka, ids, coordinator)
+
+    told = await cluster.kafka.ask_brokers(describe, sorted({group.coordinator for group in shown}))
+    described = {group.group_id: group for groups in told for group in groups}
+    return ShareGroupDataList(
+        kind="KafkaShareGroupList",
+        metadata=metadata,
+        data=[_group_data(cluster, described[each.group_id], None) for each in shown if each.group_id in described],
+        unanswered_brokers=unanswered(cluster.kafka),
+    )
+
+
+@router.get("/{group_id}", summary="Describe a share group", responses=documented(404, 501))
+async def get_group(cluster: Cluster, group_id: ShareGroupIdPath) -> ShareGroupData:
+    group = await describe_share_group(cluster.kafka, group_id)
+    return _group_data(cluster, group, await share_group_offsets(cluster.kafka, group_id))
+
+
+@router.delete(
+    "/{group_id}",
+    status_code=204,
+    summary="Delete a share group without members",
+    dependencies=[Writable],
+    responses=documented(403, 404, 409, 501),
+)
+async def remove_group(cluster: Cluster, group_id: ShareGroupIdPath) -> Response:
+    """Delete the group with its start offsets."""
+    await delete_share_group(cluster.kafka, group_id)
+    return Response(status_code=204)
+
+
+@router.get("/{group_id}/consumers", summary="List a share group's members", responses=documented(404, 501))
+async def list_consumers(cluster: Cluster, group_id: ShareGroupIdPath) -> ShareGroupConsumerDataList:
+    group = await describe_share_group(cluster.kafka, group_id)
+    data = [_consumer_data(cluster, group_id, member) for member in group.members]
+    return ShareGroupConsumerDataList(kind="KafkaShareGroupConsumerList", metadata=whole(cluster.url), data=data)
+
+
+@router.get(
+    "/{group_id}/consumers/{consumer_id}", summary="Describe a share group's member", responses=documented(404, 501)
+)
+async def get_consumer(
+    cluster: Cluster, group_id: ShareGroupIdPath, consumer_id: ConsumerIdPath
+) -> ShareGroupConsumerData:
+    return _consumer_data(cluster, group_id, await _member(cluster, group_id, consumer_id))
+
+
+@router.get(
+    "/{group_id}/consumers/{consumer_id}/assignments",
+    summary="List the partitions of a share group's member",
+    responses=documented(404, 501),
+)
+async def list_assignments(
+    cluster: Cluster, group_id: ShareGroupIdPath, consumer_id: ConsumerIdPath
+) -> ShareGroupConsumerAssignmentDataList:
+    member = await _member(cluster, group_id, consumer_id)
+    data = [_assignment_data(cluster, group_id, member, partition) for partition in member.assignment]
+    return ShareGroupConsumerAssignmentDataList(
+        kind="KafkaShareGroupConsumerAssignmentList", metadata=whole(cluster.url), data=data
+    )
+
+
+@router.get("/{group_id}/offsets", summary="List a share group's start offsets and lag", responses=documented(404, 501))
+async def list_offsets(cluster: Cluster, group_id: ShareGroupIdPath) -> ShareGroupOffsetDataList:
+    """List the partitions for which the group has a start offset, in order."""
+    found = await share_group_offsets(cluster.kafka, group_id)
+    data = [_offset_data(cluster, group_id, partition, each) for partition, each in found.items()]
+    return ShareGroupOffsetDataList(kind="KafkaShareGroupOffsetList", metadata=whole(cluster.url), data=data)
+
+
+@router.post(
+    "/{group_id}/offsets:reset",
+    summary="Set a share group's start offsets, or show what would change",
+    dependencies=[Writable],
+    responses=documented(400, 403, 404, 409, 501),
+)
+async def reset_offsets(
+    cluster: Cluster, group_id: ShareGroupIdPath, body: ResetShareOffsetsBody
+) -> ShareOffsetResetList:
+    """Set start offsets. They are limited to each partition's first and next offset. Acknowledgements of records from
+    the new start offset on are forgotten. With `validate_only`, the default, nothing is written. For a group with
+    members the status is 409. A group that does not exist is created if topics are named."""
+    present = await present_start_offsets(cluster.kafka, group_id, may_be_new=body.topics is not None)
+    moves = await plan_reset(cluster.kafka, body, present)
+    if not moves:
+        raise not_found(f"A start offset of share group {group_id}")
+    if not body.validate_only:
+        offsets = {TopicPartition(move.topic_name, move.partition_id): move.new_offset for move in moves}
+        await alter_share_group_offsets(cluster.kafka, group_id, offsets)
+    return ShareOffsetResetList(group_id=group_id, validate_only=body.validate_only, data=moves)
+
+
+@router.delete(
+    "/{group_id}/offsets/{topic_name}",
+    status_code=204,
+    summary="Delete a share group's start offsets of a topic",
+    dependencies=[Writable],
+    responses=documented(403, 404, 409, 501),
+)
+async def remove_offsets(cluster: Cluster, group_id: ShareGroupIdPath, topic_name: TopicNamePath) -> Response:
+    """Delete the start offsets of every partition of the topic. Members that come later start as in a new group
+    (share.auto.offset.reset)."""
+    found = await share_group_offsets(cluster.kafka, group_id)
+    if all(partition.topic != topic_name for partition in found):
+        raise ApiProblem(404, f"Share group {group_id} has no start offsets for {topic_name}.")
+    await delete_share_group_offsets(cluster.kafka, group_id, [topic_name])
+    return Response(status_code=204)
+
+
+async def _member(cluster: ClusterContext, group_id: str, consumer_id: str) -> ShareMember:
+    wanted = restore_slashes(consumer_id)
+    group = await describe_share_group(cluster.kafka, group_id)
+    for member in group.members:
+        if member.member_id == wanted:
+            return member
+    raise not_found(f"Consumer {wanted} of share group {group_id}")
+
+
+def _group_data(
+    cluster: ClusterContext, group: ShareGroup, with_offsets: Iterable[TopicPartition] | None
+) -> ShareGroupData:
+    """The body of one group. `with_offsets` are the partitions for which it has a start offset; None leaves out its
+    partitions."""
+    links = cluster.links
+    assigned = {partition for member in group.members for partition in member.assignment}
+    return ShareGroupData(
+        kind="KafkaShareGroup",
+        metadata=ResourceMetadata(
+            self=links.to("share-groups", group.group_id), resource_name=links.name(f"share-group={group.group_id}")
+        ),
+        cluster_id=cluster.cluster_id,
+        share_group_id=group.group_id,
+        state=STATES.get(group.state, "UNKNOWN"),
+        partition_assignor=group.assignor,
+        group_epoch=group.epoch,
+        assignment_epoch=group.assignment_epoch,
+        consumer_count=len(group.members),
+        partition_count=len(assigned),
+        assigned_topic_partitions=None if with_offsets is None else _shown(assigned.union(with_offsets)),
+        coordinator=Relationship(related=links.to("brokers", group.coordinator)),
+        consumers=Relationship(related=links.to("share-groups", group.group_id, "consumers")),
+        offsets=Relationship(related=links.to("share-groups", group.group_id, "offsets")),
+    )
+
+
+def _shown(partitions: Iterable[TopicPartition]) -> list[AssignedPartition]:
+    return [
+        AssignedPartition(topic_name=topic, partition_id=partition)
+        for topic, partition in sorted(partitions)[:PARTITIONS_SHOWN_MAX]
+    ]
+
+
+def _consumer_data(cluster: ClusterContext, group_id: str, member: ShareMember) -> ShareGroupConsumerData:
+    here = ("share-groups", group_id, "consumers", member.member_id)
+    return ShareGroupConsumerData(
+        kind="KafkaShareGroupConsumer",
+        metadata=ResourceMetadata(
+            self=cluster.links.to(*here),
+            resource_name=cluster.links.name(f"share-group={group_id}", f"consumer={member.member_id}"),
+        ),
+        cluster_id=cluster.cluster_id,
+        group_id=group_id,
+        consumer_id=member.member_id,
+        client_id=member.client_id,
+        host=member.host,
+        rack_id=member.rack_id,
+        member_epoch=member.epoch,
+        subscribed_topics=list(member.subscribed_topics),
+        partitions_count=len(member.assignment),
+        partitions=_shown(member.assignment),
+        assignments=Relationship(related=cluster.links.to(*here, "assignments")),
+    )
+
+
+def _assignment_data(
+    cluster: ClusterContext, group_id: str, member: ShareMember, partition: TopicPartition
+) -> ShareGroupConsumerAssignmentData:
+    topic_name, partition_id = partition
+    links = cluster.links
+    return ShareGroupConsumerAssignmentData(
+        kind="KafkaShareGroupConsumerAssignment",
+        metadata=ResourceMetadata(
+            self=links.to("share-groups", group_id, "consumers", member.member_id, "assignments"),
+            resource_name=links.name(
+                f"share-group={group_id}",
+                f"consumer={member.member_id}",
+                f"assignment={topic_name}",
+                f"partition={partition_id}",
+            ),
+        ),
+        cluster_id=cluster.cluster_id,
+        group_id=group_id,
+        consumer_id=member.member_id,
+        topic_name=topic_name,
+        partition_id=partition_id,
+        partition=Relationship(related=links.to("topics", topic_name, "partitions", partition_id)),
+    )
+
+
+def _offset_data(
+    cluster: ClusterContext, group_id: str, partition: TopicPartition, found: ShareOffsets
+) -> ShareGroupOffsetData:
+    links = cluster.links
+    return ShareGroupOffsetData(
+        kind="KafkaShareGroupOffset",
+        metadata=ResourceMetadata(
+            self=links.to("share-groups", group_id, "offsets"),
+            resource_name=links.name(
+                f"share-group={group_id}", f"offset={partition.topic}", f"partition={partition.partition}"
+            ),
+        ),
+        cluster_id=cluster.cluster_id,
+        group_id=group_id,
+        topic_name=partition.topic,
+        partition_id=partition.partition,
+        start_offset=found.start_offset,
+        lag=found.lag,
+    )
