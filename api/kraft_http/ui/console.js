@@ -4,6 +4,7 @@ import { overview } from "/assets/overview.js";
 import { topic, topics } from "/assets/topics.js";
 import { messages } from "/assets/messages.js";
 import { group, groups } from "/assets/groups.js";
+import { shareGroup } from "/assets/shares.js";
 import { moves } from "/assets/moves.js";
 import { broker, brokers, quorum } from "/assets/nodes.js";
 import { permissions, users } from "/assets/access.js";
@@ -17,6 +18,7 @@ const PAGES = new Map(
     messages,
     groups,
     group,
+    "share-group": shareGroup,
     brokers,
     broker,
     quorum,
@@ -45,12 +47,14 @@ const PARENT = new Map([
   ["topic", "topics"],
   ["messages", "topics"],
   ["group", "groups"],
+  ["share-group", "groups"],
   ["broker", "brokers"],
 ]);
 // The parameter without which a page has nothing to show.
 const NEEDS = new Map([
   ["topic", "name"],
   ["group", "id"],
+  ["share-group", "id"],
   ["broker", "id"],
   ["messages", "topic"],
 ]);
@@ -101,7 +105,7 @@ async function show() {
     place.append(
       note(
         "This address does not say which " +
-          (name === "messages" ? "topic" : name) +
+          (name === "messages" ? "topic" : name.replace("-", " ")) +
           ": it ends with ?" +
           NEEDS.get(name) +
           "=…",

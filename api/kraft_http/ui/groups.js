@@ -1,11 +1,9 @@
-// Consumer groups with their lag; one group with members, lag by partition, reset of offsets.
+// Groups with their lag; one consumer group with members, lag by partition, reset of offsets.
 import { charts } from "/assets/charts.js";
 import {
   address,
-  ask,
   button,
   confirmByName,
-  difference,
   el,
   field,
   link,
@@ -26,6 +24,7 @@ import {
   when,
   words,
 } from "/assets/lib.js";
+import { TARGETS, resetOffsets } from "/assets/resets.js";
 
 const PAGE_SIZE = 50,
   LARGEST_LAG = "-total_lag";
@@ -57,7 +56,7 @@ export async function groups(place, parameters) {
     shown = el("section");
   let sort = parameters.sort || LARGEST_LAG;
   const list = pages(shown, async token => {
-    const query = new URLSearchParams({ page_size: PAGE_SIZE });
+    const query = new URLSearchParams({ page_size: PAGE_SIZE, include_share_groups: true });
     for (const [key, value] of [
       ["q", filter.input.value],
       ["state", state.input.value],
@@ -83,7 +82,7 @@ export async function groups(place, parameters) {
           ["in", "mono"],
         ],
         answer.data.map(each => [
-          link("group", { id: each.consumer_group_id }, each.consumer_group_id),
+          link(each.type === "SHARE" ? "share-group" : "group", { id: each.consumer_group_id }, each.consumer_group_id),
           statePill(each.state),
           words(each.type),
           number(each.members_count),
@@ -98,7 +97,7 @@ export async function groups(place, parameters) {
               )
             : "",
         ]),
-        "No consumer group matches, or none has connected yet.",
+        "No group matches, or none has connected yet.",
       ),
     ];
     const count = number(Number(headers.get("x-total-count"))) + " groups",
@@ -128,7 +127,7 @@ export async function groups(place, parameters) {
     el(
       "h1",
       { className: "page" },
-      "Consumer groups",
+      "Groups",
       parameters.topic ? el("span", { className: "crumb" }, " of " + parameters.topic) : null,
     ),
     el("div", { className: "bar-row" }, filter.row, state.row),
@@ -144,7 +143,15 @@ export async function group(place, { id }) {
   const bar = el(
     "div",
     { className: "bar-row", hidden: true },
-    button("Reset offsets", () => reset(id, refresh)),
+    button("Reset offsets", () =>
+      resetOffsets({
+        id,
+        here,
+        targets: [...TARGETS, ["shift", "so many records on, or back"]],
+        held: "committed",
+        reload: refresh,
+      }),
+    ),
     button(
       "Delete",
       async () => {
@@ -265,74 +272,4 @@ export async function group(place, { id }) {
     );
   };
   return refresh;
-}
-async function reset(id, reload) {
-  const to = select(
-      "To",
-      [
-        ["earliest", "the first record"],
-        ["latest", "the end"],
-        ["timestamp", "a time"],
-        ["offset", "an offset"],
-        ["shift", "so many records on, or back"],
-      ],
-      "earliest",
-    ),
-    value = field("Offset, or how far", { type: "number", value: "0", name: "value" }),
-    time = field("Time", { type: "datetime-local", step: 1, name: "time" }),
-    topic = field("Topic (empty: all that the group has commits for)", { name: "topic" }),
-    seen = el("div");
-  let previewed = "";
-  const body = () => ({
-    to: to.input.value,
-    ...(to.input.value === "timestamp"
-      ? { value: new Date(time.input.value).getTime() }
-      : ["offset", "shift"].includes(to.input.value)
-        ? { value: value.input.value || "0" }
-        : {}),
-    ...(topic.input.value ? { topics: [{ topic_name: topic.input.value }] } : {}),
-  });
-  const post = more =>
-    request(v3("consumer-groups", id) + "/offsets:reset", { method: "POST", body: { ...body(), ...more } });
-  const look = button("Preview", async () => {
-    try {
-      const asked = JSON.stringify(body()),
-        answer = await post({ validate_only: true });
-      previewed = asked;
-      seen.replaceChildren(
-        table(
-          [
-            ["partition", "mono"],
-            ["committed", "num"],
-            ["new", "num"],
-            ["change", "num"],
-          ],
-          answer.data.map(move => [
-            move.topic_name + "-" + move.partition_id,
-            number(move.current_offset),
-            number(move.new_offset),
-            move.current_offset === null ? "–" : number(difference(move.new_offset, move.current_offset)),
-          ]),
-        ),
-      );
-    } catch (problem) {
-      previewed = "";
-      seen.replaceChildren(note(problem.message, "bad"));
-    }
-    look.form.dispatchEvent(new Event("input"));
-  });
-  const ready = () => {
-    value.row.hidden = !["offset", "shift"].includes(to.input.value);
-    time.row.hidden = to.input.value !== "timestamp";
-    return previewed !== "" && previewed === JSON.stringify(body());
-  };
-  if (
-    await ask(
-      "Reset offsets of " + id,
-      [to.row, value.row, time.row, topic.row, look, seen],
-      () => post({ validate_only: false }),
-      { action: "Reset", danger: true, ready },
-    )
-  )
-    await reload();
 }
