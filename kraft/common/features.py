@@ -19,7 +19,8 @@ GROUP_VERSION: Final = "group.version"
 """1: consumer groups are served (KIP-848)."""
 
 SHARE_VERSION: Final = "share.version"
-"""1: share groups are served (KIP-932)."""
+"""1: share groups are served (KIP-932). 2: letters of the records that a group gives up are written to its dead letter
+topic (KIP-1191)."""
 
 METADATA_VERSION_LEVEL: Final = 30
 """4.3-IV0: the record formats that this release writes."""
@@ -30,7 +31,7 @@ SUPPORTED_FEATURES: Final[dict[str, tuple[int, int]]] = {
     ELIGIBLE_LEADER_REPLICAS_VERSION: (0, 1),
     TRANSACTION_VERSION: (0, 2),
     GROUP_VERSION: (0, 1),
-    SHARE_VERSION: (0, 1),
+    SHARE_VERSION: (0, 2),
 }
 """Name to the lowest and highest level that a node of this release can run."""
 
@@ -48,6 +49,11 @@ class FeatureLevels(Protocol):
 def serves_share_groups(levels: FeatureLevels) -> bool:
     """Whether share groups are on in the cluster with these finalized levels."""
     return levels.level(SHARE_VERSION) >= 1
+
+
+def writes_dead_letters(levels: FeatureLevels) -> bool:
+    """Whether share groups may have dead letters in the cluster with these finalized levels."""
+    return levels.level(SHARE_VERSION) >= 2
 
 
 def unsupported(finalized: Mapping[str, int]) -> list[str]:

@@ -112,6 +112,7 @@ def share_membership_settings(values: GroupValues) -> ShareMembershipSettings:
 
 def share_settings(values: GroupValues) -> ShareGroupSettings:
     """The settings of a share group (KIP-932), for the leaders of partitions."""
+    letter_topic = str(values["errors.deadletterqueue.topic.name"])
     return ShareGroupSettings(
         limits=Limits(
             record_locks_max=values.bounded(
@@ -130,9 +131,12 @@ def share_settings(values: GroupValues) -> ShareGroupSettings:
                 "group.share.max.record.lock.duration.ms",
             ),
             renews=values["share.renew.acknowledge.enable"] is True,
+            writes_letters=bool(letter_topic),
         ),
         offset_reset=_offset_reset(str(values["share.auto.offset.reset"])),
         isolation=READ_COMMITTED if values["share.isolation.level"] == "read_committed" else READ_UNCOMMITTED,
+        letter_topic=letter_topic,
+        copies_records=values["errors.deadletterqueue.copy.record.enable"] is True,
     )
 
 

@@ -4,10 +4,14 @@ It is loaded once for each leader epoch. Changes are written in order. Changes t
 together afterwards. A change takes effect once it is durable. If the write fails, the records stay locked and become
 available when their lock expires. If the coordinator fences the leader epoch or the state epoch, this share partition
 ends, and the next leader loads the state again.
+
+Records that are given up wait here until their letters are written. They are part of the window, which limits their
+number.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final
 
@@ -17,12 +21,17 @@ from kraft.common.errors import ApiError
 from kraft.coordinator.share.share_state import NO_OFFSET, SharePartitionKey
 from kraft.coordinator.share.share_states import DeliveryStates
 from kraft.protocol.error_codes import ErrorCode
+from kraft.share.dead_letters import GivenUp
 from kraft.share.share_partition import Acknowledgement, Acquired, Change, Limits, SharePartition
 from kraft.world.ports import Clock
 
 FENCING: Final = frozenset((ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH, ErrorCode.INVALID_REQUEST))
 """Refusals after which this leader cannot go on: another leader or another state has taken over, or the state is
 deleted."""
+
+
+STATE_IS_GONE: Final = frozenset((ErrorCode.FENCED_STATE_EPOCH, ErrorCode.INVALID_REQUEST))
+"""Refusals after which no leader finds the archiving records again: the offsets were altered or deleted."""
 
 
 class _Pending:
@@ -60,6 +69,7 @@ class LedSharePartition:
         self._ended: ApiError | None = None
         self._waiting: list[_Pending] = []
         self._is_writing = False
+        self._given_up: deque[GivenUp] = deque()
 
     async def load(self, first_offset: Callable[[], Awaitable[int]]) -> None:
         """Read the state. `first_offset` returns the start offset of a group that has none yet. Raises ApiError."""
@@ -67,6 +77,7 @@ class LedSharePartition:
         self._state_epoch = found.state_epoch
         start = found.start_offset if found.start_offset != NO_OFFSET else await first_offset()
         self._window = SharePartition(start, found.batches)
+        self._given_up.extend(self._window.archiving(self._limits()))
 
     @property
     def ended(self) -> ApiError | None:
@@ -75,8 +86,10 @@ class LedSharePartition:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no record is held, and nothing is being written."""
-        return not self._is_writing and self._window is not None and self._window.next_deadline_ms() is None
+        """Whether no record is held, nothing is being written, and no letter is due."""
+        if self._is_writing or self._given_up or self._window is None:
+            return False
+        return self._window.next_deadline_ms() is None
 
     @property
     def window(self) -> SharePartition:
@@ -125,6 +138,32 @@ class LedSharePartition:
             return None
         deadline_ms = self._window.next_deadline_ms()
         return None if deadline_ms is None else deadline_ms / 1000
+
+    def given_up(self, records_max: int) -> list[GivenUp]:
+        """Return the next records whose letters are due, at most so many. There are none once another leader writes
+        them: after `end`, unless the state is gone."""
+        if self._ended is not None and self._ended.code not in STATE_IS_GONE:
+            return []
+        found: list[GivenUp] = []
+        left = records_max
+        for each in self._given_up:
+            taken = each._replace(last=min(each.last, each.first + left - 1))
+            found.append(taken)
+            left -= taken.last + 1 - taken.first
+            if left <= 0:
+                break
+        return found
+
+    async def archive(self, given_up: Sequence[GivenUp]) -> None:
+        """Archive the records that `given_up` has returned, whose letters are written. Raises ApiError; a later call
+        tries again. Without a state there is nothing to archive."""
+        if self._ended is None:
+            await self._settle(self.window.archive_given_up(given_up))
+        for each in given_up:
+            first = self._given_up.popleft()
+            assert first.first == each.first, (first, each)
+            if first.last > each.last:
+                self._given_up.appendleft(first._replace(first=each.last + 1))
 
     def end(self, error: ApiError) -> None:
         """End this share partition, for example when the broker no longer leads the partition. Queued changes and later
@@ -177,6 +216,7 @@ class LedSharePartition:
             return
         for pending in portion:
             window.commit(pending.change)
+            self._given_up.extend(pending.change.given_up)
             pending.done.set()
         self._changed()
 

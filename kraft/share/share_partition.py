@@ -2,7 +2,8 @@
 
 Records are acquired for a member until a deadline, then acknowledged, released, rejected, or available again when the
 deadline passes. A change that must be durable is a `Change`: its records stay locked until `commit` or `roll_back`. The
-start offset moves over records that are acknowledged or archived.
+start offset moves over records that are acknowledged or archived. A record that is given up is archiving until its
+letter is written (KIP-1191), if the group has dead letters.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from kraft.common.errors import ApiError
-from kraft.coordinator.share.share_state import ACKNOWLEDGED, ARCHIVED, AVAILABLE, StateBatch
+from kraft.coordinator.share.share_state import ACKNOWLEDGED, ARCHIVED, ARCHIVING, AVAILABLE, StateBatch
 from kraft.protocol.error_codes import ErrorCode
+from kraft.share.dead_letters import DELIVERED_TOO_OFTEN, REJECTED, GivenUp
 from kraft.share.window import ACQUIRED, CHANGING, Tile, Window
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = 0, 1, 2, 3, 4
@@ -50,19 +52,22 @@ class Acknowledgement(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Change:
     """A change that is not durable yet. Its `stored` is sent to the share coordinator; then call `commit` or
-    `roll_back`."""
+    `roll_back`. Letters of the records that are `given_up` may be written once it is committed."""
 
     stored: tuple[StateBatch, ...]
+    given_up: tuple[GivenUp, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The group's settings. `renews`: members may renew their locks."""
+    """The group's settings. `renews`: members may renew their locks. `writes_letters`: a letter is written of each
+    record that is given up."""
 
     record_locks_max: int = 2000
     delivery_count_max: int = 5
     lock_ms: int = 30_000
     renews: bool = True
+    writes_letters: bool = False
 
 
 class SharePartition:
@@ -77,7 +82,7 @@ class SharePartition:
             if first > self._window.end:
                 self._window.extend([Tile(self._window.end, first, AVAILABLE)])
             if last >= self._window.end:
-                state_now = state if state in TERMINAL else AVAILABLE
+                state_now = state if state in TERMINAL or state == ARCHIVING else AVAILABLE
                 self._window.extend([Tile(self._window.end, last + 1, state_now, delivery_count)])
         self._members: dict[str, int] = {}
         self._next_member = 1
@@ -106,7 +111,7 @@ class SharePartition:
         for tile in self._window.tiles():
             if tile.state in TERMINAL:
                 start, complete = _settle(start, complete, tile.first, tile.end)
-            while tile.state == CHANGING and index < len(terminal) and terminal[index][0] < tile.end:
+            while tile.state in (CHANGING, ARCHIVING) and index < len(terminal) and terminal[index][0] < tile.end:
                 first, end = terminal[index]
                 start, complete = _settle(start, complete, max(first, tile.first), min(end, tile.end))
                 if end > tile.end:
@@ -255,7 +260,7 @@ class SharePartition:
         """
         _check(acknowledgements)
         owner = self._members.get(member_id)
-        stored: list[StateBatch] = []
+        settled: list[_Settled] = []
         changed: list[list[Tile]] = []
         for each in acknowledgements:
             first, end = max(each.first, self._window.start), each.last + 1
@@ -277,12 +282,12 @@ class SharePartition:
                     if kind == RENEW:
                         tiles.append(piece._replace(deadline_ms=now_ms + limits.lock_ms))
                         continue
-                    stored.append(_settled(piece, STATE_AFTER[kind], limits))
+                    settled.append(_settled(piece, kind, limits))
                     tiles.append(piece._replace(state=CHANGING))
             changed.append(tiles)
         for tiles in changed:
             self._window.replace(tiles)
-        return Change(tuple(_merged(stored)))
+        return _change(settled)
 
     def release(self, member_id: str, limits: Limits) -> Change:
         """Release every record that a member holds, for example when its session ends."""
@@ -301,14 +306,34 @@ class SharePartition:
         held = [tile for tile in tiles if tile.state == ACQUIRED]
         for tile in held:
             self._window.replace([tile._replace(state=CHANGING)])
-        return Change(tuple(_merged([_settled(tile, AVAILABLE, limits) for tile in held])))
+        return _change([_settled(tile, RELEASE, limits) for tile in held])
+
+    def archiving(self, limits: Limits) -> list[GivenUp]:
+        """Return the records that an earlier leader has given up, and whose letters may not be written. Their cause is
+        not stored: it is derived from their delivery count."""
+        return [
+            GivenUp(
+                tile.first,
+                tile.end - 1,
+                tile.delivery_count,
+                DELIVERED_TOO_OFTEN if tile.delivery_count >= limits.delivery_count_max else REJECTED,
+            )
+            for tile in self._window.tiles()
+            if tile.state == ARCHIVING
+        ]
+
+    def archive_given_up(self, given_up: Iterable[GivenUp]) -> Change:
+        """Archive records whose letters are written. They stay archiving if the change is rolled back."""
+        return Change(
+            tuple(_merged(StateBatch(each.first, each.last, ARCHIVED, each.delivery_count) for each in given_up))
+        )
 
     def commit(self, change: Change) -> None:
         """Apply a change that is durable."""
         for first, last, state, delivery_count in change.stored:
             self._window.replace(
                 [
-                    Tile(tile.first, tile.end, state, delivery_count) if tile.state == CHANGING else tile
+                    Tile(tile.first, tile.end, state, delivery_count) if tile.state in (CHANGING, ARCHIVING) else tile
                     for tile in self._window.tiles(first, last + 1)
                 ]
             )
@@ -363,12 +388,33 @@ def _batch_end(batches: Sequence[tuple[int, int]], offset: int) -> int:
     return offset + 1
 
 
-def _settled(tile: Tile, state: int, limits: Limits) -> StateBatch:
-    """Return the batch of settled records. Released records are archived once they have reached the limit of
-    deliveries."""
-    if state == AVAILABLE and tile.delivery_count >= limits.delivery_count_max:
-        state = ARCHIVED
-    return StateBatch(tile.first, tile.end - 1, state, tile.delivery_count)
+class _Settled(NamedTuple):
+    """Settled records, and the cause if they are given up and their letters are to be written."""
+
+    batch: StateBatch
+    cause: str | None
+
+
+def _settled(tile: Tile, kind: int, limits: Limits) -> _Settled:
+    """Settle records by the type of their acknowledgement. Released records are given up once they have reached the
+    limit of deliveries. An offset without a record has no letter."""
+    state, cause = STATE_AFTER[kind], None
+    if kind == REJECT:
+        cause = REJECTED
+    elif state == AVAILABLE and tile.delivery_count >= limits.delivery_count_max:
+        state, cause = ARCHIVED, DELIVERED_TOO_OFTEN
+    if cause is not None:
+        state, cause = (ARCHIVING, cause) if limits.writes_letters else (ARCHIVED, None)
+    return _Settled(StateBatch(tile.first, tile.end - 1, state, tile.delivery_count), cause)
+
+
+def _change(settled: Sequence[_Settled]) -> Change:
+    given_up = [
+        GivenUp(batch.first_offset, batch.last_offset, batch.delivery_count, cause)
+        for batch, cause in settled
+        if cause is not None
+    ]
+    return Change(tuple(_merged(each.batch for each in settled)), tuple(given_up))
 
 
 def _merged(stored: Iterable[StateBatch]) -> list[StateBatch]:

@@ -3,6 +3,8 @@
 A share partition is loaded when the first member fetches from it. It ends when the broker no longer leads the partition
 in that leader epoch, or when its share coordinator fences it. The next fetch then loads it again, or gets an error with
 the new leader. The log and the share partition wake the fetches that wait for records.
+
+The letters of records that a group has given up (KIP-1191) are written by one task for each share partition.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from kraft.replication.offset_lookups import find_by_time
 from kraft.replication.partition import CONSUMER, Partition
 from kraft.replication.purgatory import FetchWaiter
 from kraft.replication.replica_manager import ReplicaManager
+from kraft.share.dead_letters import DeadLetters
 from kraft.share.led_share_partition import LedSharePartition
 from kraft.share.share_group_settings import EARLIEST, LATEST, ShareGroupSettings
 from kraft.share.share_partition import Acknowledgement
@@ -41,6 +44,9 @@ again."""
 FENCED: Final = frozenset((ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH))
 RETRY_SECONDS: Final = 1.0
 """How long after a failed write expired locks are looked at again."""
+LETTERS_AT_ONCE: Final = 500
+"""Letters of a share partition that are written before their records are archived. After a crash these may be written
+twice."""
 SWEEP_SECONDS: Final = 30.0
 """How often share partitions that this broker no longer leads are dropped, if no request finds them before."""
 
@@ -57,6 +63,8 @@ class HostedSharePartition:
         """Set when records have been acquired, so that the next deadline may be another one."""
         self.waiters: dict[FetchWaiter, None] = {}
         self.led: LedSharePartition | None = None
+        self.writes_letters = False
+        """Whether a task writes letters."""
         self.failure: ApiError | None = None
         """The error of a failed load. The next fetch returns it; then the share partition may be loaded again."""
 
@@ -80,10 +88,12 @@ class SharePartitions:
         replicas: ReplicaManager,
         states: DeliveryStates,
         settings: Callable[[str], ShareGroupSettings],
+        letters: DeadLetters,
         sessions_max: int,
         world: World,
     ) -> None:
         """`settings` returns the present settings of a group."""
+        self._letters = letters
         self.sessions = ShareSessions(sessions_max)
         self._replicas = replicas
         self._states = states
@@ -183,6 +193,7 @@ class SharePartitions:
                 pause_s = await self._expire(hosted, led)
             except ApiError:
                 pause_s = RETRY_SECONDS  # Written again then, unless the share partition has ended.
+            self._write_letters_later(hosted, led)
             if led.ended is not None:
                 self._end(hosted, led.ended)
                 return
@@ -198,6 +209,29 @@ class SharePartitions:
             await led.expire()
             deadline = led.next_deadline_s()
         return SWEEP_SECONDS if deadline is None else max(0.0, deadline - self._world.clock.now())
+
+    def _write_letters_later(self, hosted: HostedSharePartition, led: LedSharePartition) -> None:
+        """Start to write letters if some are due and no task writes them."""
+        if self._nursery is not None and not hosted.writes_letters and led.given_up(1):
+            hosted.writes_letters = True
+            self._nursery.start_soon(self._write_letters, hosted, led)
+
+    async def _write_letters(self, hosted: HostedSharePartition, led: LedSharePartition) -> None:
+        """Write the letters that are due, and archive their records. A record is archived as well if its letter has
+        failed for good."""
+        try:
+            while given_up := led.given_up(LETTERS_AT_ONCE):
+                await self._letters.write(hosted.key, hosted.partition, given_up)
+                while led.given_up(1):
+                    try:
+                        await led.archive(given_up)
+                        break
+                    except ApiError:  # Not durable: another leader would write the letters again.
+                        if led.ended is None:
+                            await self._world.clock.sleep(RETRY_SECONDS)
+        finally:
+            hosted.writes_letters = False
+        self._end_if_unused(hosted, led)
 
     async def _first_offset(self, hosted: HostedSharePartition) -> int:
         """The start offset of a group that has no offset in the partition, by `share.auto.offset.reset`. Raises
@@ -252,6 +286,9 @@ class SharePartitions:
             await led.release(member_id)
         except ApiError:
             return  # The locks expire.
+        self._end_if_unused(hosted, led)
+
+    def _end_if_unused(self, hosted: HostedSharePartition, led: LedSharePartition) -> None:
         key = hosted.key
         if led.is_idle and not self.sessions.has(key.group_id, (key.topic_id, key.partition)):
             self._end(hosted, _moved(hosted.partition))

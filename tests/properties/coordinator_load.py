@@ -167,7 +167,10 @@ def disagreement(draw: random.Random) -> str:
     """Where the loaded state of one log differs from that of every record; empty where it does not."""
 
     async def body() -> str:
-        log, shard = await write_log(draw), GroupShard(GroupCoordinatorConfig(), Topics(), PlainConsumerConfigs(), PlainShareConfigs())
+        log, shard = (
+            await write_log(draw),
+            GroupShard(GroupCoordinatorConfig(), Topics(), PlainConsumerConfigs(), PlainShareConfigs()),
+        )
         end = log.end_offset(PARTITION)
         start = log.log_start_offset(PARTITION)
         log.watermarks[PARTITION] = draw.choice([start, *(batch.next_offset for batch in held(log, end))])

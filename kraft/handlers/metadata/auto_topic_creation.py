@@ -115,12 +115,29 @@ async def create_internal_topic(name: str, broker: BrokerServices) -> ApiError |
     """Create an internal topic that this broker itself needs. Returns why it does not exist yet, if so."""
     wanted = _internal_topic(name, broker)
     assert wanted is not None, name
+    return await _create(wanted, broker)
+
+
+async def create_dead_letter_topic(name: str, broker: BrokerServices) -> ApiError | None:
+    """Create a topic for dead letters of share groups (KIP-1191). Returns why it does not exist yet, if so."""
+    settings = {"errors.deadletterqueue.group.enable": "true", "message.timestamp.type": "CreateTime"}
+    wanted = CreatableTopic(
+        name=name,
+        num_partitions=-1,
+        replication_factor=-1,
+        configs=[CreatableTopicConfig(name=key, value=value) for key, value in settings.items()],
+    )
+    return await _create(wanted, broker)
+
+
+async def _create(wanted: CreatableTopic, broker: BrokerServices) -> ApiError | None:
+    """Create a topic as this broker itself. Returns why it does not exist yet, if so."""
     request = CreateTopicsRequest(topics=[wanted], timeout_ms=int(VISIBLE_SECONDS_MAX * 1000))
     try:
         response: CreateTopicsResponse = await broker.controller.send(request)
     except ApiError as problem:
         return problem
-    return (await _refusals(response, broker)).get(name)
+    return (await _refusals(response, broker)).get(wanted.name)
 
 
 async def _refusals(response: CreateTopicsResponse, broker: BrokerServices) -> dict[str, ApiError]:

@@ -21,6 +21,7 @@ from kraft.server.events.event_journal import EventKind
 from kraft.server.facts.cluster_facts import offline_log_dirs
 from kraft.server.facts.late_transactions import late_ms
 from kraft.server.facts.node_status import failed_work, slow_disks
+from kraft.server.metrics.dead_letter_families import register_dead_letters
 from kraft.server.metrics.group_families import group_families, register_group_activity
 from kraft.server.metrics.group_lags import GroupLags
 from kraft.server.metrics.latest import Latest
@@ -306,6 +307,7 @@ class NodeMetrics:
         )
         register_group_activity(self._registry, broker.groups.activity)
         register_transaction_activity(self._registry, broker.transactions.coordinator.activity)
+        register_dead_letters(self._registry, broker.shares.letters.counts)
         self._registry.counters(
             requests,
             "Requests by API and version.",

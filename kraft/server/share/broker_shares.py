@@ -4,23 +4,27 @@ that it leads."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import trio
 
 from kraft.common.errors import ApiError
+from kraft.common.features import writes_dead_letters
 from kraft.common.ids import TopicPartition
 from kraft.common.internal_topics import SHARE_GROUP_STATE_TOPIC
 from kraft.coordinator.group.topic_directory import TopicDirectory
 from kraft.coordinator.share.share_coordinator import ShareCoordinator, ShareCoordinatorConfig
 from kraft.coordinator.share.share_state import SharePartitionKey
-from kraft.handlers.metadata.auto_topic_creation import create_internal_topic
+from kraft.handlers.metadata.auto_topic_creation import create_dead_letter_topic, create_internal_topic
 from kraft.protocol.error_codes import ErrorCode, message_of
 from kraft.server.broker_channel import BrokerChannel
 from kraft.server.group_configs import DynamicGroupConfigs, share_settings
 from kraft.server.partition_log import PartitionLog
+from kraft.server.share.dead_letter_writer import DeadLetterWriter
 from kraft.server.share.end_offsets import EndOffsets
 from kraft.server.share.share_state_client import ShareStateClient
+from kraft.share.share_group_settings import ShareGroupSettings
 from kraft.share.share_partitions import SharePartitions
 
 if TYPE_CHECKING:
@@ -36,7 +40,7 @@ if TYPE_CHECKING:
 
 class BrokerShares:
     """`coordinator` stores share states, `states` sends requests to the coordinators of all brokers, `partitions`
-    serves members. `services` are those of this broker, available once it runs."""
+    serves members, `letters` writes dead letters. `services` are those of this broker, available once it runs."""
 
     def __init__(
         self,
@@ -63,12 +67,7 @@ class BrokerShares:
             prune=self._prune,
             world=world,
         )
-        self._channel = BrokerChannel(
-            world,
-            f"broker-{config.node_id}-share-state",
-            lambda broker: metadata.endpoint_of(broker, config.inter_broker_listener_name),
-            config.seconds("request.timeout.ms"),
-        )
+        self._channel = self._channel_for("share-state", world)
         self.states = ShareStateClient(
             config.node_id,
             self.coordinator,
@@ -82,22 +81,57 @@ class BrokerShares:
             config.seconds("request.timeout.ms"),
         )
         self.end_offsets = EndOffsets(config.node_id, replicas, self._leader_of, self._channel)
-        settings = DynamicGroupConfigs(metadata, configs, share_settings)
+        self._group_settings = DynamicGroupConfigs(metadata, configs, share_settings)
+        self.letter_channel = self._channel_for("dead-letters", world)
+        self.letters = DeadLetterWriter(
+            replicas,
+            metadata,
+            configs,
+            self._settings_of,
+            lambda name: create_dead_letter_topic(name, self._services()),
+            self.letter_channel,
+            world,
+            loggers.get("share"),
+        )
         self.partitions = SharePartitions(
-            replicas, self.states, settings.settings_of, config.integer("group.share.max.share.sessions"), world
+            replicas,
+            self.states,
+            self._settings_of,
+            self.letters,
+            config.integer("group.share.max.share.sessions"),
+            world,
         )
 
     async def run(self) -> None:
         """Serve until cancelled."""
-        async with trio.open_nursery() as share_nursery:
-            share_nursery.start_soon(self.coordinator.run)
-            share_nursery.start_soon(self.states.run)
-            share_nursery.start_soon(self.partitions.run)
+        try:
+            async with trio.open_nursery() as share_nursery:
+                share_nursery.start_soon(self.coordinator.run)
+                share_nursery.start_soon(self.states.run)
+                share_nursery.start_soon(self.partitions.run)
+        finally:
+            self.letters.close()
+
+    def _channel_for(self, purpose: str, world: World) -> BrokerChannel:
+        return BrokerChannel(
+            world,
+            f"broker-{self._config.node_id}-{purpose}",
+            lambda broker: self._metadata.endpoint_of(broker, self._config.inter_broker_listener_name),
+            self._config.seconds("request.timeout.ms"),
+        )
 
     def brokers_changed(self, changed: Mapping[int, BrokerRegistration | None]) -> None:
         """Close the connections to brokers that are gone, fenced or restarted. `changed` has their registrations before
         the newest image."""
-        self._channel.brokers_changed(changed, self._metadata.image.cluster.brokers)
+        for channel in (self._channel, self.letter_channel):
+            channel.brokers_changed(changed, self._metadata.image.cluster.brokers)
+
+    def _settings_of(self, group_id: str) -> ShareGroupSettings:
+        """The group's present settings. No letters are written below level 2 of share.version."""
+        settings = self._group_settings.settings_of(group_id)
+        if not settings.limits.writes_letters or writes_dead_letters(self._metadata.image.features):
+            return settings
+        return settings._replace(limits=replace(settings.limits, writes_letters=False))
 
     def _partition_count(self) -> int:
         topic = self._metadata.image.topics.by_name(SHARE_GROUP_STATE_TOPIC)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kraft.common.errors import ApiError
-from kraft.common.features import SHARE_VERSION, SUPPORTED_FEATURES, serves_share_groups
+from kraft.common.features import SHARE_VERSION, SUPPORTED_FEATURES, serves_share_groups, writes_dead_letters
 from kraft.controller.controls.feature_control import Quorum, update_features
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.metadata.image.cluster_image import FeatureRange
@@ -172,7 +172,7 @@ def test_enabling_elr_writes_one_min_isr_for_the_cluster() -> None:
     assert not cluster.view.elr_enabled
 
 
-def test_share_version_is_raised_and_safely_lowered_between_its_two_levels() -> None:
+def test_share_version_is_raised_and_safely_lowered_between_its_levels() -> None:
     cluster = PureCluster()
     cluster.settings = replace(
         cluster.settings,
@@ -185,7 +185,11 @@ def test_share_version_is_raised_and_safely_lowered_between_its_two_levels() -> 
     assert raised.response.error_code == ErrorCode.NONE
     cluster.replay(*raised.records)
     assert serves_share_groups(cluster.image.features)
-    assert "only supports versions 0-1" in refusal(update(cluster, wish(SHARE_VERSION, 2)))
+    assert not writes_dead_letters(cluster.image.features)
+    cluster.replay(*update(cluster, wish(SHARE_VERSION, 2)).records)
+    assert serves_share_groups(cluster.image.features)
+    assert writes_dead_letters(cluster.image.features)
+    assert "only supports versions 0-2" in refusal(update(cluster, wish(SHARE_VERSION, 3)))
     assert "Can't downgrade the version of this feature without" in refusal(update(cluster, wish(SHARE_VERSION, 0)))
     cluster.replay(*update(cluster, wish(SHARE_VERSION, 0, upgrade=2)).records)
     assert not serves_share_groups(cluster.image.features)

@@ -142,7 +142,7 @@ def test_static_voters_and_brokers_are_formatted_without_a_quorum_flag(tmp_path:
         ),
         ({"release_version": "4.3", "features": {"metadata.version": 30}}, "Use --release-version instead"),
         ({"features": {"streams.version": 1}}, "Unsupported feature: streams.version"),
-        ({"features": {"share.version": 2}}, "No feature:share.version with feature level 2; supported are 0 to 1"),
+        ({"features": {"share.version": 3}}, "No feature:share.version with feature level 3; supported are 0 to 2"),
     ],
 )
 def test_invalid_format_options_are_refused_before_anything_is_written(

@@ -11,6 +11,8 @@ import trio.testing
 from kraft.common.errors import ApiError
 from kraft.coordinator.share.share_state import (
     ACKNOWLEDGED,
+    ARCHIVED,
+    ARCHIVING,
     AVAILABLE,
     NO_OFFSET,
     SharePartitionKey,
@@ -18,8 +20,9 @@ from kraft.coordinator.share.share_state import (
 )
 from kraft.coordinator.share.share_states import DeliveryStates, ReadState
 from kraft.protocol.error_codes import ErrorCode
+from kraft.share.dead_letters import DELIVERED_TOO_OFTEN, REJECTED, GivenUp
 from kraft.share.led_share_partition import LedSharePartition
-from kraft.share.share_partition import ACCEPT, Acknowledgement, Limits
+from kraft.share.share_partition import ACCEPT, REJECT, Acknowledgement, Limits
 from tests.unit.coordinator.fakes import TrioClock
 from tests.unit.coordinator.service import run
 
@@ -57,13 +60,15 @@ class Coordinator(DeliveryStates):
             raise self.refusals.pop(0)
 
 
-async def led(coordinator: Coordinator, changed: Callable[[], None] = lambda: None) -> LedSharePartition:
+async def led(
+    coordinator: Coordinator, changed: Callable[[], None] = lambda: None, limits: Limits = LIMITS
+) -> LedSharePartition:
     async def first_offset() -> int:
         await trio.lowlevel.checkpoint()
         return 100
 
     key = SharePartitionKey("g", bytes(16), 0)
-    partition = LedSharePartition(coordinator, key, 3, TrioClock(), lambda: LIMITS, changed)
+    partition = LedSharePartition(coordinator, key, 3, TrioClock(), lambda: limits, changed)
     await partition.load(first_offset)
     return partition
 
@@ -245,5 +250,66 @@ def test_a_resigning_leader_answers_waiting_requests() -> None:
             assert codes == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2, "the first is being written"
             coordinator.gate.set()
         assert len(codes) == 2
+
+    run(scenario)
+
+
+LETTERS = Limits(lock_ms=30_000, writes_letters=True)
+
+
+def test_letters_are_due_once_the_archiving_state_is_durable_and_until_the_records_are_archived() -> None:
+    async def scenario() -> None:
+        coordinator = Coordinator()
+        partition = await led(coordinator, limits=LETTERS)
+        partition.acquire("a", 0, BATCH, 10)
+        coordinator.gate = trio.Event()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partition.acknowledge, "a", [Acknowledgement(0, 9, [REJECT])])
+            await trio.testing.wait_all_tasks_blocked()
+            assert partition.given_up(100) == []
+            coordinator.gate.set()
+        assert not partition.is_idle
+        assert partition.given_up(4) == [GivenUp(0, 3, 1, REJECTED)]
+        await partition.archive(partition.given_up(4))
+        assert partition.given_up(100) == [GivenUp(4, 9, 1, REJECTED)]
+        await partition.archive(partition.given_up(100))
+        assert (partition.given_up(100), partition.is_idle) == ([], True)
+        assert [batches for *_, batches in coordinator.writes] == [
+            [StateBatch(0, 9, ARCHIVING, 1)],
+            [StateBatch(0, 3, ARCHIVED, 1)],
+            [StateBatch(4, 9, ARCHIVED, 1)],
+        ]
+        assert coordinator.writes[-1][2:4] == (10, 0)
+
+    run(scenario)
+
+
+def test_records_that_could_not_be_archived_are_archived_by_a_later_call() -> None:
+    async def scenario() -> None:
+        coordinator = Coordinator(ReadState(7, 0, [StateBatch(0, 1, ARCHIVING, 5)]))
+        partition = await led(coordinator, limits=LETTERS)
+        due = partition.given_up(100)
+        assert due == [GivenUp(0, 1, 5, DELIVERED_TOO_OFTEN)]
+        coordinator.refusals = [ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)]
+        with pytest.raises(ApiError):
+            await partition.archive(due)
+        assert partition.given_up(100) == due
+        assert partition.window.start_offset == 0
+        await partition.archive(due)
+        assert (partition.given_up(100), partition.window.start_offset) == ([], 2)
+
+    run(scenario)
+
+
+def test_the_next_leader_writes_letters_and_a_deleted_state_still_has_its_letters_written() -> None:
+    async def scenario() -> None:
+        for code, goes_on in ((ErrorCode.FENCED_LEADER_EPOCH, False), (ErrorCode.FENCED_STATE_EPOCH, True)):
+            coordinator = Coordinator(ReadState(7, 0, [StateBatch(0, 1, ARCHIVING, 1)]))
+            partition = await led(coordinator, limits=LETTERS)
+            partition.end(ApiError(code))
+            due = partition.given_up(100)
+            assert bool(due) == goes_on
+            await partition.archive(due)
+            assert (partition.given_up(100), coordinator.writes) == ([], [])
 
     run(scenario)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import pytest
@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kraft.common.errors import ApiError
-from kraft.coordinator.share.share_state import ACKNOWLEDGED, ARCHIVED, AVAILABLE, StateBatch
+from kraft.coordinator.share.share_state import ACKNOWLEDGED, ARCHIVED, ARCHIVING, AVAILABLE, StateBatch
 from kraft.protocol.error_codes import ErrorCode
+from kraft.share.dead_letters import DELIVERED_TOO_OFTEN, REJECTED, GivenUp
 from kraft.share.share_partition import (
     ACCEPT,
     GAP,
@@ -278,3 +279,58 @@ def test_a_hundred_thousand_single_records_in_flight_use_ten_megabytes() -> None
     parts = (window._window._firsts, window._window._states, window._window._counts)
     size = sum(part.__sizeof__() for part in (*parts, window._window._owners, window._window._deadlines))
     assert size < 10 * 1024 * 1024
+
+
+LETTERS = replace(LIMITS, writes_letters=True)
+
+
+def test_a_rejected_record_is_archiving_and_holds_the_start_until_its_letter_is_written() -> None:
+    partition = SharePartition(0)
+    partition.acquire("a", 0, [(0, 9)], 10, LETTERS, 0)
+    change = partition.acknowledge("a", [Acknowledgement(0, 2, [GAP, REJECT, ACCEPT])], LETTERS, 0)
+    assert change.stored == (
+        StateBatch(0, 0, ARCHIVED, 1),
+        StateBatch(1, 1, ARCHIVING, 1),
+        StateBatch(2, 2, ACKNOWLEDGED, 1),
+    )
+    assert change.given_up == (GivenUp(1, 1, 1, REJECTED),)
+    assert partition.settled_with(change.stored) == (1, 1)
+    partition.commit(change)
+    assert (partition.start_offset, partition.next_fetch_offset()) == (1, 10)
+    with pytest.raises(ApiError):
+        partition.acknowledge("a", [Acknowledgement(1, 1, [ACCEPT])], LETTERS, 0)
+    archived = partition.archive_given_up(change.given_up)
+    partition.roll_back(archived)
+    assert partition.start_offset == 1
+    assert partition.settled_with(archived.stored) == (3, 0)
+    partition.commit(archived)
+    assert partition.start_offset == 3
+
+
+def test_a_record_delivered_too_often_has_a_letter_whether_it_is_released_or_expires() -> None:
+    for released in (True, False):
+        partition = SharePartition(0)
+        for count in range(1, LETTERS.delivery_count_max + 1):
+            assert partition.acquire("a", 0, [(0, 0)], 2, LETTERS, 0) == [(0, 0, count)]
+            if released:
+                change = partition.acknowledge("a", [Acknowledgement(0, 0, [RELEASE])], LETTERS, 0)
+            else:
+                change = partition.expire(LETTERS.lock_ms, LETTERS)
+            assert bool(change.given_up) == (count == LETTERS.delivery_count_max)
+            partition.commit(change)
+        assert change.given_up == (GivenUp(0, 0, LETTERS.delivery_count_max, DELIVERED_TOO_OFTEN),)
+        assert partition.acquire("a", 0, [(0, 0)], 2, LETTERS, 0) == []
+
+
+def test_the_next_leader_finds_the_records_whose_letters_may_be_missing() -> None:
+    stored = [StateBatch(2, 3, ARCHIVING, 1), StateBatch(4, 4, ARCHIVED, 1), StateBatch(5, 5, ARCHIVING, 3)]
+    partition = SharePartition(0, stored)
+    assert partition.archiving(LETTERS) == [GivenUp(2, 3, 1, REJECTED), GivenUp(5, 5, 3, DELIVERED_TOO_OFTEN)]
+    assert [(each.first, each.last) for each in partition.acquire("a", 0, [(0, 9)], 9, LETTERS, 0)] == [(0, 1), (6, 9)]
+
+
+def test_no_record_is_archiving_in_a_group_without_dead_letters() -> None:
+    partition = SharePartition(0)
+    partition.acquire("a", 0, [(0, 9)], 10, LIMITS, 0)
+    change = partition.acknowledge("a", [Acknowledgement(0, 0, [REJECT])], LIMITS, 0)
+    assert (change.stored, change.given_up) == ((StateBatch(0, 0, ARCHIVED, 1),), ())

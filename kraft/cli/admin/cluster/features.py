@@ -46,7 +46,10 @@ LOST_BELOW: Mapping[str, tuple[tuple[int, str], ...]] = {
         (1, "partitions forget which replicas outside of the in-sync set have every acknowledged record (KIP-966)"),
     ),
     "group.version": ((1, "groups of the consumer protocol cannot be joined any more (KIP-848)"),),
-    "share.version": ((1, "share groups are not served any more (KIP-932)"),),
+    "share.version": (
+        (1, "share groups are not served any more (KIP-932)"),
+        (2, "records that share groups give up are not written to their dead letter topics any more (KIP-1191)"),
+    ),
 }
 """What a cluster goes without, below a level of a feature."""
 

@@ -11,6 +11,7 @@ from kraft.common.config.types import Value
 from kraft.common.errors import ApiError
 
 INVALID_CONFIG: Final = 40
+LETTER_TOPIC: Final = "errors.deadletterqueue.topic.name"
 
 
 def effective_group_config(overrides: Mapping[str, str], broker: NodeConfig) -> dict[str, Value]:
@@ -38,6 +39,8 @@ def check_group(texts: Mapping[str, str], broker: NodeConfig) -> None:
             limit = broker.integer(limit_name)
             if value < limit if bound == "min" else value > limit:
                 raise ApiError(INVALID_CONFIG, f"{name} must be {direction} than or equal to {limit_name}")
+    if texts.get(LETTER_TOPIC, "").startswith("__"):
+        raise ApiError(INVALID_CONFIG, f"{LETTER_TOPIC}: DLQ topic name must not start with '__'")
     values = effective_group_config(texts, broker)
     for protocol in ("consumer", "share", "streams"):
         session, heartbeat = f"{protocol}.session.timeout.ms", f"{protocol}.heartbeat.interval.ms"

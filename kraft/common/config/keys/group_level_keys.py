@@ -185,9 +185,9 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "false",
         MEDIUM,
         CLUSTER_WIDE,
-        ACCEPTED,
+        ENFORCED,
         ANYTHING,
-        "Copies the whole record into the dead letter of this share group.",
+        "Copies the key and the value of a record into its dead letter (KIP-1191). Otherwise it has headers only.",
     ),
     key(
         "errors.deadletterqueue.topic.name",
@@ -195,9 +195,9 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "",
         MEDIUM,
         CLUSTER_WIDE,
-        ACCEPTED,
+        ENFORCED,
         ANYTHING,
-        "The topic for dead letters of this share group.",
+        "The topic for dead letters of this share group (KIP-1191). Empty: none.",
     ),
     key(
         "streams.assignor.name",

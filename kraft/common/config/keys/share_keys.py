@@ -393,9 +393,9 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "false",
         MEDIUM,
         CLUSTER_WIDE,
-        ACCEPTED,
+        ENFORCED,
         ANYTHING,
-        "Creates the topic for dead letters of share groups (KIP-1191), which are not served.",
+        "Creates topics for dead letters of share groups (KIP-1191) that do not exist.",
     ),
     key(
         "errors.deadletterqueue.topic.name.prefix",
@@ -403,8 +403,8 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "dlq.",
         MEDIUM,
         CLUSTER_WIDE,
-        ACCEPTED,
+        ENFORCED,
         ANYTHING,
-        "What the names of topics for dead letters of share groups begin with.",
+        "What the names of topics for dead letters of share groups must begin with. Empty: any name.",
     ),
 )

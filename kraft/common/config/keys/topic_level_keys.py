@@ -402,9 +402,9 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "false",
         MEDIUM,
         CLUSTER_WIDE,
-        ACCEPTED,
+        ENFORCED,
         ANYTHING,
-        "Lets share groups write their dead letters to the topic (KIP-1191), which are not served.",
+        "Lets share groups write their dead letters to the topic (KIP-1191).",
     ),
     key(
         "max.decompressed.message.bytes",

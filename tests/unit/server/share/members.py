@@ -37,18 +37,20 @@ Range = tuple[int, int, Sequence[int]]
 """First and last offset, and the acknowledgement types."""
 
 
-async def turn_on(client: ClientConnection) -> None:
-    """Raise share.version to 1, and have the coordinator's topic created."""
-    updates = [FeatureUpdateKey(feature="share.version", max_version_level=1, upgrade_type=1)]
+async def turn_on(client: ClientConnection, level: int = 1) -> None:
+    """Raise share.version, and have the coordinator's topic created."""
+    updates = [FeatureUpdateKey(feature="share.version", max_version_level=level, upgrade_type=1)]
     response = await client.call(UpdateFeaturesRequest(feature_updates=updates))
     assert response.error_code == 0, response
     await client.call(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]))
 
 
-async def configure(client: ClientConnection, group_id: str, settings: Mapping[str, str]) -> None:
-    """Set configurations of a group."""
-    configs = [AlterableConfig(name=name, config_operation=0, value=value) for name, value in settings.items()]
-    resource = AlterConfigsResource(resource_type=ResourceType.GROUP, resource_name=group_id, configs=configs)
+async def configure(
+    client: ClientConnection, name: str, settings: Mapping[str, str], kind: int = ResourceType.GROUP
+) -> None:
+    """Set configurations of a group, or of a resource of another kind."""
+    configs = [AlterableConfig(name=key, config_operation=0, value=value) for key, value in settings.items()]
+    resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
     response = await client.call(IncrementalAlterConfigsRequest(resources=[resource]))
     assert response.responses[0].error_code == 0, response
 

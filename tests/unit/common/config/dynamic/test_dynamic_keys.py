@@ -20,8 +20,6 @@ REPLACE_FILES = "set it in the broker's configuration and restart the broker. To
 REFUSED = {
     "background.threads": ("11", NO_EFFECT),
     "config.providers": ("file", READ_AT_START),
-    "errors.deadletterqueue.auto.create.topics.enable": ("true", NO_EFFECT),
-    "errors.deadletterqueue.topic.name.prefix": ("d", NO_EFFECT),
     "group.coordinator.cached.buffer.max.bytes": ("2000000", NO_EFFECT),
     "group.streams.assignment.interval.ms": ("7", NO_EFFECT),
     "listener.security.protocol.map": ("A:PLAINTEXT", READ_AT_START),
@@ -64,6 +62,8 @@ TAKEN = {
     "compression.lz4.level": "3",
     "compression.type": "gzip",
     "compression.zstd.level": "5",
+    "errors.deadletterqueue.auto.create.topics.enable": "true",
+    "errors.deadletterqueue.topic.name.prefix": "d",
     "follower.replication.throttled.rate": "1000",
     "group.consumer.assignment.interval.ms": "7",
     "group.share.assignment.interval.ms": "7",
@@ -125,6 +125,14 @@ EFFECTS = {
     ),
     "compression.zstd.level": (
         "tests/unit/replication/test_live_defaults.py::test_records_are_compressed_at_the_configured_level"
+    ),
+    "errors.deadletterqueue.auto.create.topics.enable": (
+        "tests/unit/server/share/test_dead_letter_writer.py"
+        "::test_a_changed_configuration_of_the_brokers_holds_for_the_next_letter"
+    ),
+    "errors.deadletterqueue.topic.name.prefix": (
+        "tests/unit/server/share/test_dead_letter_writer.py"
+        "::test_a_changed_configuration_of_the_brokers_holds_for_the_next_letter"
     ),
     "follower.replication.throttled.rate": (
         "tests/unit/replication/test_replication_throttles.py::test_a_throttled_follower_does_not_fetch_beyond_its_quota"
