@@ -108,6 +108,8 @@ class Recorder:
         self.acknowledged: dict[str, float] = {}
         self.last_acknowledged: dict[Partition, float] = {}
         self.polled: set[str] = set()
+        self.finished: set[str] = set()
+        """What a share group may have finished: values that were accepted or rejected, or delivered to the limit."""
         self._write("run", asdict(facts))
 
     def now(self) -> float:

@@ -24,10 +24,13 @@ from jepsen.observer import Observer
 from jepsen.targets import Target
 from jepsen.workloads.client import Client
 from jepsen.workloads.final import compare_replicas, read_all, read_committed, read_transactions, stuck
+from jepsen.workloads.share import configure
 from jepsen.workloads.workload import (
     GROUP,
     OUTPUTS,
     PARTITIONS,
+    SHARE_GROUP,
+    SHARES,
     SOLO,
     TIERED,
     TOPIC,
@@ -117,6 +120,8 @@ class Run:
             self._await_brokers(admin)
             for topic in self._topics:
                 self._create_topic(admin, topic)
+            if self._facts.workload in SHARES:
+                configure(admin, SHARE_GROUP)
             self.observer.start()
             try:
                 self._use()
@@ -250,7 +255,11 @@ class Run:
         self._end([*clients.readers, *clients.watches])
 
     def _unseen(self) -> set[str]:
-        return set(self.recorder.acknowledged) - self.recorder.polled
+        """The acknowledged records that no reader has seen, or that the share group has not finished."""
+        seen = self.recorder.polled
+        if self._facts.workload in SHARES:
+            seen = seen & self.recorder.finished
+        return set(self.recorder.acknowledged) - seen
 
     def _end(self, clients: Sequence[Client]) -> None:
         for client in clients:

@@ -189,4 +189,8 @@ class Analysis:
     @cached_property
     def healed_at(self) -> float | None:
         """The time at which the last fault was over; None if the harness recorded none."""
-        return max((phase.began for phase in self.history.of(Phase) if phase.name == HEALED), default=None)
+        return max((phase.began for phase in self.phases if phase.name == HEALED), default=None)
+
+    @property
+    def phases(self) -> list[Phase]:
+        return self.history.of(Phase)

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from jepsen.checker.analysis import Analysis
 from jepsen.checker.history import History
-from jepsen.checker.rules import access, content, ends, groups, order, progress, transactions, white_box
+from jepsen.checker.rules import access, content, ends, groups, order, progress, shares, transactions, white_box
 
 FINDINGS_MAX = 20  # Of one rule; one defect breaks most of its promises many times.
 
@@ -47,6 +47,10 @@ RULES: Final[dict[str, Callable[[Analysis], Iterator[str]]]] = {
     "29 served too early": access.served_too_early,
     "30 read before it was committed": transactions.early_reads,
     "30b told before it was committed": transactions.early_positions,
+    "31 delivered when finished": shares.delivered_when_finished,
+    "31b delivered too often": shares.delivered_too_often,
+    "31c two holders": shares.two_holders,
+    "31d never finished": shares.never_finished,
     "W1 one leader": white_box.one_leader_an_epoch,
     "W2 nothing falls": white_box.nothing_falls,
     "W3 high watermark": white_box.high_watermark_covered,

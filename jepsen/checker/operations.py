@@ -121,6 +121,33 @@ class Commit(Keyed):
 
 
 @dataclass(slots=True, kw_only=True)
+class Acquired(Keyed):
+    """Records of one partition that a member of a share group got, each with a lock: [offset, value, delivery
+    count]."""
+
+    OP: ClassVar[str] = "acquired"
+    group: str
+    since: float
+    """The broker delivered them at this moment or later, even if the client had them in a buffer or the answer was
+    long under way."""
+    limit: int
+    """The group's limit of deliveries."""
+    lock_seconds: float
+    records: list[tuple[int, str, int]] = field(default_factory=list)
+
+
+@dataclass(slots=True, kw_only=True)
+class Acknowledged(Keyed):
+    """A member of a share group acknowledges records. `kind` is accept, release or reject; "close" if the member ends
+    while it holds them."""
+
+    OP: ClassVar[str] = "acknowledged"
+    group: str
+    kind: str
+    offsets: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True, kw_only=True)
 class Transaction(Operation):
     """One transaction of a producer: the values of its sends, and the offset that it commits for a group, or -1. Its
     sends and its commit have outcomes of their own: FAIL if the transaction was never asked to commit."""
@@ -377,6 +404,8 @@ KINDS: Final[dict[str, type[Operation]]] = {
         ListOffset,
         DeleteRecords,
         Commit,
+        Acquired,
+        Acknowledged,
         Transaction,
         Committed,
         Assigned,

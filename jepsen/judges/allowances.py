@@ -16,7 +16,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from jepsen.checker.history import History
-from jepsen.checker.operations import INFO, OK, Commit, Committed, FinalRead, Operation, Partition, Poll, Send
+from jepsen.checker.operations import (
+    INFO,
+    OK,
+    Acknowledged,
+    Commit,
+    Committed,
+    FinalRead,
+    Operation,
+    Partition,
+    Poll,
+    Send,
+)
 from jepsen.history import PowerLoss, RunHistory, Sample
 from jepsen.judges.elections import UNKNOWN, Elections
 from jepsen.judges.ways import Record, Ways
@@ -216,8 +227,8 @@ class Allowances:
 
 
 def _allow_commits(run: RunHistory) -> None:
-    """Allow the loss of committed offsets, which are records like others: those from before a power loss of a majority
-    may be gone."""
+    """Allow the loss of committed offsets and of acknowledgements of share groups, which are records like others: those
+    from before a power loss of a majority may be gone."""
     cuts = _losses_of_a_majority(run)
     if not cuts:
         return
@@ -226,6 +237,9 @@ def _allow_commits(run: RunHistory) -> None:
     for read in run.operations.of(Committed):
         if read.began < max(cuts):
             read.outcome = INFO
+    for acknowledged in run.operations.of(Acknowledged):
+        if acknowledged.began < max(cuts):
+            acknowledged.outcome = INFO
 
 
 def _after_loss(commit: Commit, lost_at: float) -> None:

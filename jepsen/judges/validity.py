@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from jepsen.checker.operations import (
     OK,
+    Acknowledged,
+    Acquired,
     Commit,
     Committed,
     FaultInjected,
@@ -33,6 +35,7 @@ NEEDS: dict[str, tuple[type[Operation], ...]] = {
     "queue": (Commit, Committed, ListOffset, TopicChange),
     "groups": (Commit, Committed),
     "consumers": (Commit, Committed),
+    "shares": (Acquired, Acknowledged),
     "topics": (TopicChange,),
     "offsets": (ListOffset,),
     "tiered": (Commit, Committed, ListOffset),

@@ -82,6 +82,11 @@ BANK = (
         _run("groups", "zombie-coordinator", 33),
     ),
     Mutant(
+        "share-acknowledged-unwritten",
+        "a leader answers acknowledgements of a share group that it does not write",
+        _run("shares", "kills", 20),
+    ),
+    Mutant(
         "acknowledged-not-told",
         "reports of unclean elections leave out what was known to be acknowledged",
         _run("unclean", "overtaken-leader", 40),

@@ -13,11 +13,13 @@ from jepsen.workloads.aio import AioProducer, AioReader
 from jepsen.workloads.client import Client
 from jepsen.workloads.losses import LossWatch
 from jepsen.workloads.rdkafka import RdMember, RdProducer, RdReader
+from jepsen.workloads.share import RdShareMember
 from jepsen.workloads.topics import TopicMaker
 from jepsen.workloads.transactions import RdTransactor, RdTransformer, Transactional
 from jepsen.workloads.watermarks import Watermarks
 
 GROUP = "readers"
+SHARE_GROUP = "workers"
 TOPIC = "events"
 OUTPUTS = "outputs"
 TRANSFORMERS = "transformers"
@@ -118,6 +120,18 @@ def consumers(setting: Setting) -> Clients:
     )
 
 
+def shares(setting: Setting) -> Clients:
+    """A share group whose members acknowledge, sleep, close and die, with more members than a partition could have."""
+    common = (setting.recorder, setting.cluster.servers, setting.seed)
+    return Clients(
+        producers=[RdProducer("rd-a", *common, setting.places, setting.rate)],
+        readers=[
+            AioReader("reader-aio", *common, setting.places),
+            *(RdShareMember(f"worker-{name}", *common, [TOPIC], SHARE_GROUP) for name in "abcde"),
+        ],
+    )
+
+
 def topics(setting: Setting) -> Clients:
     """Topics made, grown and deleted by two administrators, beside a little traffic."""
     common = (setting.recorder, setting.cluster.servers, setting.seed)
@@ -185,6 +199,7 @@ WORKLOADS: dict[str, Callable[[Setting], Clients]] = {
     "producers": producers,
     "groups": groups,
     "consumers": consumers,
+    "shares": shares,
     "topics": topics,
     "offsets": offsets,
     "solo": producers,
@@ -196,6 +211,8 @@ WORKLOADS: dict[str, Callable[[Setting], Clients]] = {
 }
 TRANSACTIONAL = frozenset({"transactions"})
 """Workloads with a topic besides that only transactions write to."""
+SHARES = frozenset({"shares"})
+"""Workloads with a share group that has to finish every record."""
 UNCLEAN: dict[str, dict[str, str]] = {
     "unclean": {"unclean.leader.election.enable": "true"},
     "balanced": {"kraft.unclean.recovery.strategy": "balanced"},

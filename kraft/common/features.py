@@ -35,7 +35,7 @@ SUPPORTED_FEATURES: Final[dict[str, tuple[int, int]]] = {
 }
 """Name to the lowest and highest level that a node of this release can run."""
 
-LEVELS_AT_FORMAT: Final = {SHARE_VERSION: 0}
+LEVELS_AT_FORMAT: Final = {SHARE_VERSION: 1}
 """The level in a new cluster, where that is not the highest one. It is raised only by name."""
 
 

@@ -423,11 +423,11 @@ def test_a_group_is_listed_described_reset_and_deleted_by_the_cli(kraft: Kraft) 
 
 
 @pytest.fixture
-def share_groups(kraft: Kraft) -> Iterator[Kraft]:
-    """Share groups are on, and off again for the other tests."""
-    assert kraft("features", "upgrade", "share.version=1").code == 0
+def no_share_groups(kraft: Kraft) -> Iterator[Kraft]:
+    """Share groups are off, and on again for the other tests."""
+    assert kraft("features", "downgrade", "share.version=0", "--yes").code == 0
     yield kraft
-    kraft("features", "downgrade", "share.version=0", "--yes")
+    kraft("features", "upgrade", "share.version=1")
 
 
 def consume_as_share_member(kraft: Kraft, node: NodeProcess, group: str, topic: str, count: int) -> ShareConsumer:
@@ -444,8 +444,7 @@ def consume_as_share_member(kraft: Kraft, node: NodeProcess, group: str, topic: 
     return consumer
 
 
-def test_a_share_group_is_listed_described_reset_and_deleted_by_the_cli(share_groups: Kraft, node: NodeProcess) -> None:
-    kraft = share_groups
+def test_a_share_group_is_listed_described_reset_and_deleted_by_the_cli(kraft: Kraft, node: NodeProcess) -> None:
     kraft("topics", "create", "queued", "-p", "1")
     kraft("produce", "queued", lines=b"0\n1\n2\n3\n4\n")
     consumer = consume_as_share_member(kraft, node, "workers", "queued", 5)
@@ -490,8 +489,7 @@ def test_a_share_group_is_listed_described_reset_and_deleted_by_the_cli(share_gr
         assert kraft("share", *words.split()).code == 3, words
 
 
-def test_records_are_consumed_again_after_a_reset_of_a_share_group(share_groups: Kraft, node: NodeProcess) -> None:
-    kraft = share_groups
+def test_records_are_consumed_again_after_a_reset_of_a_share_group(kraft: Kraft, node: NodeProcess) -> None:
     kraft("topics", "create", "requeued", "-p", "1")
     kraft("produce", "requeued", lines=b"0\n1\n2\n")
     consume_as_share_member(kraft, node, "again", "requeued", 3).close()
@@ -500,8 +498,8 @@ def test_records_are_consumed_again_after_a_reset_of_a_share_group(share_groups:
     consume_as_share_member(kraft, node, "again", "requeued", 3).close()
 
 
-def test_share_commands_name_the_feature_while_share_groups_are_off(kraft: Kraft) -> None:
-    refused = kraft("share", "describe", "workers")
+def test_share_commands_name_the_feature_while_share_groups_are_off(no_share_groups: Kraft) -> None:
+    refused = no_share_groups("share", "describe", "workers")
     assert (refused.code, refused.out) == (1, "")
     assert "`kraft features upgrade share.version=1`" in refused.err
 

@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RUN_SECONDS_MAX = 400
 WAIT_SECONDS_MAX = 90.0
 CHECKED_LEAST = 20_000
+ACKNOWLEDGED_LEAST = 3_000
 MACHINE = ("root", "netns", "nft", "loop mounts", "xfs")
 
 
@@ -99,6 +100,15 @@ def test_random_faults_on_nodes_that_require_a_password_break_no_guarantee(tmp_p
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("seed", [101, 102])
+def test_a_share_group_finishes_every_record_once_under_faults(tmp_path: Path, seed: int) -> None:
+    done = jepsen(tmp_path, "--workload", "shares", "--plan", "swarm", "--seconds", "60", "--seed", str(seed))
+    verdict = last_line(done)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert int(verdict.group(2)) > ACKNOWLEDGED_LEAST
+
+
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", [111, 112])
 def test_random_faults_under_default_flush_settings_break_no_guarantee(tmp_path: Path, seed: int) -> None:
     done = jepsen(tmp_path, "--plan", "swarm", "--no-flush", "--seconds", "60", "--seed", str(seed))
@@ -129,7 +139,7 @@ def test_a_power_loss_of_all_nodes_loses_only_reported_records_under_defaults(tm
 
 @pytest.mark.soak
 @pytest.mark.parametrize(
-    "workload", ["queue", "producers", "groups", "topics", "offsets", "transactions", "unclean", "solo"]
+    "workload", ["queue", "producers", "groups", "shares", "topics", "offsets", "transactions", "unclean", "solo"]
 )
 def test_the_harness_finds_no_violation_in_apache_kafka(tmp_path: Path, workload: str) -> None:
     require_capability("java17")

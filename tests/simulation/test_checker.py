@@ -17,6 +17,8 @@ from jepsen.checker.operations import (
     FAIL,
     INFO,
     OK,
+    Acknowledged,
+    Acquired,
     Asked,
     Assigned,
     Commit,
@@ -110,11 +112,22 @@ def good() -> list[Operation]:
         content("1"),
         content("2"),
         Rebuilt(process="1", what="producers", live="p", rebuilt="p", began=99),
+        acquired("w", 4),
+        acknowledged("w", 6),
         Phase(process="harness", name="healed", began=30),
         send("a", 3, 1, 5, 31),
         poll(33, 5, "a:3"),
         final("a:1", "b:0", "a:2", "b:1", "a:3", start=1),
     ]
+
+
+def acquired(who: str, since: float, count: int = 1, value: str = "a:0") -> Acquired:
+    more = {"group": "s", "since": since, "limit": 5, "lock_seconds": 4.0, "records": [(0, value, count)]}
+    return Acquired(process=who, **at(since), **more)
+
+
+def acknowledged(who: str, began: float, kind: str = "accept", outcome: str = OK) -> Acknowledged:
+    return Acknowledged(process=who, group="s", kind=kind, offsets=[0], **{**at(began), "outcome": outcome})
 
 
 def final_of_transactions(end: int, *found: tuple[int, str]) -> FinalRead:
@@ -323,6 +336,19 @@ PLANTED: dict[str, list[list[Operation]]] = {
         ]
         for lags in (False, True)
     ],
+    "31 delivered when finished": [
+        [acquired("a", 1), acknowledged("a", 3, kind), acquired("b", 5, 2)] for kind in ("accept", "reject")
+    ],
+    "31b delivered too often": [[acquired("a", 1, 6)], [acquired("a", 1, 0)]],
+    "31c two holders": [[acquired("a", 1), acquired("b", 3, 2)]],
+    "31d never finished": [
+        [send("a", 0, 1, 0, 1), *met, Phase(process="harness", name="drained", began=90)]
+        for met in (
+            [acquired("a", 3, value="b:0"), acknowledged("a", 5, "release")],
+            [acquired("a", 3), acknowledged("a", 5, outcome=FAIL)],
+            [acquired("a", 3, 4)],
+        )
+    ],
     "W1 one leader": [
         [replica("1", leads=True), replica("2", leads=True)],
         [QuorumState(process=node, epoch=4, leader=1, is_leader=True, began=1) for node in "12"],
@@ -401,6 +427,29 @@ def test_an_invalid_operation_is_refused(line: str) -> None:
 
 
 EXEMPT: dict[str, Callable[[], list[Operation]]] = {
+    "a record delivered again while its acceptance was under way": lambda: [
+        acquired("a", 1),
+        acknowledged("a", 3, outcome=INFO),
+        acquired("b", 5, 2),
+    ],
+    "a delivery that was long under way": lambda: [acquired("a", 1), acknowledged("a", 3), acquired("b", 2, 2)],
+    "a record that was given back": lambda: [
+        acquired("a", 1),
+        acknowledged("a", 2.2, "release"),
+        acquired("b", 3, 2),
+    ],
+    "a record whose lock has ended": lambda: [acquired("a", 1), acquired("b", 5, 2)],
+    "a record that its next leader delivers to another": lambda: [
+        FaultInjected(process="1", kind="kill", began=0),
+        acquired("a", 1),
+        acquired("b", 2.5, 2),
+    ],
+    "a record that was delivered to its limit": lambda: [
+        send("a", 0, 1, 0, 1),
+        acquired("a", 3, 5),
+        Phase(process="harness", name="drained", began=90),
+        final("a:0"),
+    ],
     "an end told by a deposed leader": lambda: [
         send("a", 0, 2, 0, 1),
         final("a:0", "a:1"),

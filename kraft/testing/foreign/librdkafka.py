@@ -1,4 +1,4 @@
-"""`Producer`, `Consumer` and `AdminClient` of confluent_kafka in a process of their own.
+"""`Producer`, `Consumer`, `ShareConsumer` and `AdminClient` of confluent_kafka in a process of their own.
 
 Methods have the names and parameters of confluent_kafka, so a test changes one import. Differences:
 
@@ -30,11 +30,23 @@ CALL_SECONDS_MAX: Final = 75.0
 GRACE_SECONDS: Final = 15.0
 """How much later than its timeout a call may end, on a busy machine."""
 IMMEDIATE: Final = frozenset(
-    {"produce", "subscribe", "unsubscribe", "assign", "assignment", "position", "pause", "resume", "begin_transaction"}
+    {
+        "produce",
+        "subscribe",
+        "unsubscribe",
+        "assign",
+        "assignment",
+        "position",
+        "pause",
+        "resume",
+        "begin_transaction",
+        "acknowledge_offset",
+    }
 )
 """Methods that never block."""
 TIMEOUT_PLACE: Final = {
     "poll": 0,
+    "commit_sync": 0,
     "flush": 0,
     "init_transactions": 0,
     "commit_transaction": 0,
@@ -136,6 +148,13 @@ class Consumer(Client):
     def subscribe(self, topics: Sequence[str], **callbacks: Callable[..., Any]) -> None:
         with_self = {name: partial(callback, self) for name, callback in callbacks.items()}
         self._call("subscribe", (list(topics),), with_self)
+
+
+class ShareConsumer(Client):
+    """A member of a share group. A message is acknowledged by its topic, partition and offset."""
+
+    def __init__(self, settings: Mapping[str, Any], *, process: ForeignProcess | None = None) -> None:
+        super().__init__("ShareConsumer", settings, process)
 
 
 class AdminClient(Client):

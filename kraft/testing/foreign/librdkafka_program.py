@@ -4,7 +4,7 @@ A line is `[object, method, arguments, options, released]`; `values.py` defines 
 The reply is `[outcome, events]`. `released` are objects that the caller no longer needs; a separate thread ends them.
 The outcome is the value returned or the exception raised. Events are the callbacks that librdkafka has made meanwhile,
 as `[token, arguments]`, with the token that the caller gave in place of the callback. Object 0 makes clients: its
-methods are `Producer`, `Consumer` and `AdminClient`.
+methods are `Producer`, `Consumer`, `ShareConsumer` and `AdminClient`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,18 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, Producer, ShareConsumer
 from confluent_kafka.admin import AdminClient
 
 from kraft.testing.foreign.values import CALLBACKS, Futures, Handle, decode, encode
 
 RESULT_SECONDS_MAX = 60.0
-MAKERS: dict[str, Callable[..., Any]] = {"Producer": Producer, "Consumer": Consumer, "AdminClient": AdminClient}
+MAKERS: dict[str, Callable[..., Any]] = {
+    "Producer": Producer,
+    "Consumer": Consumer,
+    "ShareConsumer": ShareConsumer,
+    "AdminClient": AdminClient,
+}
 
 
 class Program:

@@ -15,7 +15,8 @@ from typing import Any, Final
 
 import confluent_kafka
 import confluent_kafka.admin
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, Messages, TopicPartition
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 PLAIN: Final = (str, int, float, bool, type(None))
@@ -37,6 +38,7 @@ class Received:
         error: KafkaError | None,
         timestamp: tuple[int, int],
         headers: list[tuple[str, bytes | None]] | None,
+        delivery_count: int | None = None,
     ) -> None:
         self._topic = topic
         self._partition = partition
@@ -47,6 +49,7 @@ class Received:
         self._error = error
         self._timestamp = timestamp
         self._headers = headers
+        self._delivery_count = delivery_count
 
     def topic(self) -> str | None:
         return self._topic
@@ -74,6 +77,10 @@ class Received:
 
     def headers(self) -> list[tuple[str, bytes | None]] | None:
         return self._headers
+
+    def delivery_count(self) -> int | None:
+        """How often a share group has delivered it; None outside of share groups."""
+        return self._delivery_count
 
 
 class Handle:
@@ -110,12 +117,17 @@ def encode(value: Any) -> Any:
     if isinstance(value, bytes):
         return ["bytes", value.decode("latin-1")]
     if isinstance(value, dict):
-        return ["map", [[encode(key), encode(each)] for key, each in value.items()]]
+        return ["map", [[encode(_as_key(key)), encode(each)] for key, each in value.items()]]
     if isinstance(value, tuple):
         return ["tuple", [encode(each) for each in value]]
-    if isinstance(value, list | set | frozenset):
+    if isinstance(value, list | set | frozenset | Messages):
         return ["list", [encode(each) for each in value]]
     return [type(value).__name__, *(encode(each) for each in _parts(value))]
+
+
+def _as_key(value: Any) -> Any:
+    """A key of a map: a partition without its error, which the other side could not hash."""
+    return TopicPartition(value.topic, value.partition) if isinstance(value, TopicPartition) else value
 
 
 def _parts(value: Any) -> tuple[Any, ...]:
@@ -131,11 +143,14 @@ def _parts(value: Any) -> tuple[Any, ...]:
         return value.args[:1]
     if isinstance(value, Message):
         head = (value.topic(), value.partition(), value.offset(), value.key(), value.value())
-        return (*head, value.leader_epoch(), value.error(), value.timestamp(), value.headers())
+        tail = (value.timestamp(), value.headers(), value.delivery_count())
+        return (*head, value.leader_epoch(), value.error(), *tail)
     if isinstance(value, NewTopic):
         return (value.topic, value.num_partitions, value.replication_factor, value.replica_assignment, value.config)
     if isinstance(value, NewPartitions):
         return (value.topic, value.new_total_count)
+    if isinstance(value, ConfigResource):
+        return (value.restype.name, value.name, {each.name: each.value for each in value.incremental_configs or ()})
     if isinstance(value, Exception):
         return (str(value),)
     return ({name: each for name, each in vars(value).items() if not name.startswith("_")},)
@@ -176,6 +191,10 @@ def _made(tag: str, parts: list[Any]) -> Any:
         topic, partitions, replicas, assignment, config = parts
         placed = {"replica_assignment": assignment} if assignment else {"replication_factor": replicas}
         return NewTopic(topic, partitions, config=config or {}, **placed)
+    if tag == "ConfigResource":
+        kind, name, values = parts
+        entries = [ConfigEntry(key, each, incremental_operation=AlterConfigOpType.SET) for key, each in values.items()]
+        return ConfigResource(ResourceType[kind], name, incremental_configs=entries)
     if tag == "Futures":
         return Futures(parts[0]).done()
     makers: dict[str, Any] = {

@@ -69,6 +69,7 @@ def test_standalone_formatting_writes_the_voter_the_features_and_meta_properties
         "metadata.version=30",
         "eligible.leader.replicas.version=1",
         "group.version=1",
+        "share.version=1",
         "transaction.version=2",
     ]
     assert (bootstrap.voters, bootstrap.last_contained_timestamp_ms) == (None, 0)
@@ -158,9 +159,9 @@ def test_unsupported_features_can_be_omitted_by_name(tmp_path: Path) -> None:
     assert {"streams.version", "group.version"}.isdisjoint(dict(plan.features))
 
 
-def test_a_new_cluster_serves_share_groups_only_if_requested(tmp_path: Path) -> None:
-    assert "share.version" not in dict(do(request(tmp_path / "default")).features)
-    assert dict(do(request(tmp_path / "shares", features={"share.version": 1})).features)["share.version"] == 1
+def test_a_new_cluster_serves_share_groups_unless_they_are_omitted(tmp_path: Path) -> None:
+    assert dict(do(request(tmp_path / "default")).features)["share.version"] == 1
+    assert "share.version" not in dict(do(request(tmp_path / "none", features={"share.version": 0})).features)
 
 
 def test_all_formatting_problems_are_reported_together(tmp_path: Path) -> None:

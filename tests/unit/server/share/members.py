@@ -37,11 +37,16 @@ Range = tuple[int, int, Sequence[int]]
 """First and last offset, and the acknowledgement types."""
 
 
+async def set_share_version(client: ClientConnection, level: int) -> None:
+    """Raise the feature, or lower it to 0."""
+    update = FeatureUpdateKey(feature="share.version", max_version_level=level, upgrade_type=1 if level else 2)
+    response = await client.call(UpdateFeaturesRequest(feature_updates=[update]))
+    assert response.error_code == 0, response
+
+
 async def turn_on(client: ClientConnection, level: int = 1) -> None:
     """Raise share.version, and have the coordinator's topic created."""
-    updates = [FeatureUpdateKey(feature="share.version", max_version_level=level, upgrade_type=1)]
-    response = await client.call(UpdateFeaturesRequest(feature_updates=updates))
-    assert response.error_code == 0, response
+    await set_share_version(client, level)
     await client.call(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]))
 
 

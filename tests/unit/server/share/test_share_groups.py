@@ -45,6 +45,7 @@ from tests.unit.server.share.members import (
     Member,
     acquired,
     configure,
+    set_share_version,
     turn_on,
     values,
 )
@@ -357,10 +358,11 @@ def test_a_share_group_is_listed_and_described_and_its_id_is_no_other_groups() -
     play(scenario)
 
 
-def test_nothing_is_served_until_share_groups_are_turned_on() -> None:
+def test_nothing_is_served_while_share_groups_are_off() -> None:
     async def whole(universe: Universe) -> None:
         async with running(universe, configuration(*CONFIG)) as run:
             await create(run.client, "t")
+            await set_share_version(run.client, 0)
             member = Member(run.client, "a")
             assert (await member.beat()).error_code == ErrorCode.UNSUPPORTED_VERSION
             assert (await member.fetch_whole()).error_code == ErrorCode.UNSUPPORTED_VERSION

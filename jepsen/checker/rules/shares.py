@@ -1,0 +1,101 @@
+"""The rules of share groups (KIP-932): 31 to 31d.
+
+A leader keeps in memory who holds which record, so its successor may deliver a record that a member still holds. What
+was acknowledged and answered is durable.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from jepsen.checker.analysis import Analysis
+from jepsen.checker.operations import FAIL, OK, Acknowledged, Acquired, Partition
+
+FINISHING = frozenset({"accept", "reject"})
+"""After these a record is finished for its group."""
+DRAINED = "drained"
+
+Place = tuple[str, Partition, int]
+"""A record of a group: the group, the partition and the offset."""
+
+
+def delivered_when_finished(analysis: Analysis) -> Iterator[str]:
+    """31: a record that was accepted or rejected, with an answer, is not delivered to the group again."""
+    finished: dict[Place, Acknowledged] = {}
+    for each in analysis.history.of(Acknowledged):
+        if each.outcome == OK and each.kind in FINISHING:
+            for offset in each.offsets:
+                finished.setdefault((each.group, each.place, offset), each)
+    for acquired in analysis.history.of(Acquired):
+        for offset, value, count in acquired.records:
+            before = finished.get((acquired.group, acquired.place, offset))
+            if before is not None and before.ended is not None and before.ended < acquired.since:
+                yield (
+                    f"{acquired.process} gets {_name(acquired)} offset {offset} ({value}) at {acquired.since:.3f} or "
+                    f"later, for the {count}. time, after {before.process} had finished it ({before.kind}) at "
+                    f"{before.ended:.3f}"
+                )
+
+
+def delivered_too_often(analysis: Analysis) -> Iterator[str]:
+    """31b: no record is delivered more often than the group's limit."""
+    for acquired in analysis.history.of(Acquired):
+        for offset, value, count in acquired.records:
+            if not 1 <= count <= acquired.limit:
+                yield (
+                    f"{acquired.process} gets {_name(acquired)} offset {offset} ({value}) for the {count}. time; the "
+                    f"limit is {acquired.limit}"
+                )
+
+
+def two_holders(analysis: Analysis) -> Iterator[str]:
+    """31c: without a fault, nobody gets a record that another member got within the time of a lock and has not given
+    back."""
+    released: dict[tuple[str, Place], list[float]] = {}
+    for each in analysis.history.of(Acknowledged):
+        for offset in each.offsets:
+            released.setdefault((each.process, (each.group, each.place, offset)), []).append(each.began)
+    holders: dict[Place, Acquired] = {}
+    for acquired in sorted(analysis.history.of(Acquired), key=lambda each: each.ended or math.inf):
+        for offset, value, _ in acquired.records:
+            place = (acquired.group, acquired.place, offset)
+            before, holders[place] = holders.get(place), acquired
+            if before is None or before.process == acquired.process or before.ended is None or acquired.ended is None:
+                continue
+            given_back = any(began >= before.since for began in released.get((before.process, place), ()))
+            is_locked = acquired.ended < before.since + before.lock_seconds
+            if is_locked and not given_back and not analysis.is_disturbed(before.since, acquired.ended):
+                yield (
+                    f"{acquired.process} gets {_name(acquired)} offset {offset} ({value}) at {acquired.ended:.3f}, "
+                    f"which {before.process} has held since {before.since:.3f} at the earliest"
+                )
+
+
+def never_finished(analysis: Analysis) -> Iterator[str]:
+    """31d: once clients had their time after healing, every acknowledged record is finished: accepted, rejected, or
+    delivered as often as the limit allows. An acknowledgement without an answer may have finished it."""
+    if not any(phase.name == DRAINED for phase in analysis.phases):
+        return
+    finished: set[Place] = set()
+    groups: dict[str, set[str]] = {}
+    for each in analysis.history.of(Acknowledged):
+        if each.outcome != FAIL and each.kind in FINISHING:
+            finished.update((each.group, each.place, offset) for offset in each.offsets)
+    for acquired in analysis.history.of(Acquired):
+        groups.setdefault(acquired.group, set()).add(acquired.topic)
+        finished.update(
+            (acquired.group, acquired.place, offset) for offset, _, count in acquired.records if count >= acquired.limit
+        )
+    for group, topics in sorted(groups.items()):
+        for partition in analysis.partitions.values():
+            if partition.place[0] not in topics:
+                continue
+            for send in partition.acknowledged:
+                for index, value in enumerate(send.values):
+                    if (group, partition.place, send.offset + index) not in finished:
+                        yield f"{group} never finishes {partition.name} offset {send.offset + index} ({value})"
+
+
+def _name(acquired: Acquired) -> str:
+    return f"{acquired.topic}-{acquired.partition}"
