@@ -241,6 +241,7 @@ SHAPES: dict[str, Any] = {
         "features": {
             "eligible.leader.replicas.version": "int",
             "group.version": "int",
+            "share.version": "int",
             "kraft.version": "int",
             "metadata.version": "int",
             "transaction.version": "int",

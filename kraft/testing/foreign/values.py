@@ -16,7 +16,8 @@ from typing import Any, Final
 import confluent_kafka
 import confluent_kafka.admin
 from confluent_kafka import KafkaError, KafkaException, Message, Messages, TopicPartition
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 PLAIN: Final = (str, int, float, bool, type(None))
