@@ -235,6 +235,54 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[Panel, ...]]]] = {
             ),
         ),
     ),
+    "shares": (
+        "kraft: share groups",
+        (
+            _one(
+                "Records not finished",
+                "short",
+                "sum by (sharegroup, topic) (kraft_sharegroup_lag_sum)",
+                "{{sharegroup}} {{topic}}",
+            ),
+            _one("Members", "short", "sum by (sharegroup) (kraft_sharegroup_members)", "{{sharegroup}}"),
+            _one(
+                "Acknowledged",
+                "wps",
+                f"sum by (acktype) (rate({_SHARE_GROUPS}recordacknowledgements_total[$__rate_interval]))",
+                "{{acktype}}",
+            ),
+            _one(
+                "In flight",
+                "short",
+                "sum by (group, topic) (kafka_server_sharepartitionmetrics_inflightmessagecount)",
+                "{{group}} {{topic}}",
+            ),
+            _one(
+                "Locks that expired",
+                "wps",
+                "sum by (instance) (rate(kraft_share_lock_timeouts_total[$__rate_interval]))",
+                "{{instance}}",
+            ),
+            _one(
+                "Dead letters",
+                "wps",
+                "sum by (group) (rate(kraft_share_dead_letters_written_total[$__rate_interval]))",
+                "{{group}}",
+            ),
+            _one(
+                "Until a state is written",
+                "ms",
+                "max by (instance) (kafka_server_share_coordinator_metrics_write_latency_avg)",
+                "{{instance}}",
+            ),
+            _one(
+                "Groups by state",
+                "short",
+                "sum by (state) (kafka_server_group_coordinator_metrics_share_group_count)",
+                "{{state}}",
+            ),
+        ),
+    ),
     "quorum": (
         "kraft: controllers",
         (

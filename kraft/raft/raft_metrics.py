@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
+from kraft.common.windowed import Windowed
 from kraft.raft.core.log_state import Batch
 from kraft.raft.core.roles import Candidate, Follower, Leader, Prospective, Role
-from kraft.raft.windowed import Windowed
 from kraft.world.ports import Clock
 
 UNCOMMITTED_MAX: Final = 10_000

@@ -35,6 +35,8 @@ class PartitionTraffic:
         "bytes_rejected",
         "failed_fetches",
         "failed_produces",
+        "failed_share_acknowledgements",
+        "failed_share_fetches",
         "fetches",
         "isr_expands",
         "isr_shrinks",
@@ -42,6 +44,8 @@ class PartitionTraffic:
         "messages_in",
         "produces",
         "replication_bytes_in",
+        "share_acknowledgements",
+        "share_fetches",
     )
 
     def __init__(self) -> None:
@@ -53,6 +57,10 @@ class PartitionTraffic:
         self.failed_produces = 0
         self.fetches = 0
         self.failed_fetches = 0
+        self.share_fetches = 0
+        self.failed_share_fetches = 0
+        self.share_acknowledgements = 0
+        self.failed_share_acknowledgements = 0
         self.messages_in = 0
         self.led_from = 0
         self.isr_shrinks = 0
@@ -75,6 +83,10 @@ class PartitionTraffic:
         self.failed_produces += other.failed_produces
         self.fetches += other.fetches
         self.failed_fetches += other.failed_fetches
+        self.share_fetches += other.share_fetches
+        self.failed_share_fetches += other.failed_share_fetches
+        self.share_acknowledgements += other.share_acknowledgements
+        self.failed_share_acknowledgements += other.failed_share_acknowledgements
         self.messages_in += other.messages_in
         self.isr_shrinks += other.isr_shrinks
         self.isr_expands += other.isr_expands

@@ -127,9 +127,12 @@ class LedSharePartition:
         """Release all records that a member holds. Raises ApiError."""
         await self._settle(self.window.release(member_id, self._limits()))
 
-    async def expire(self) -> None:
-        """Release records whose lock has expired. Raises ApiError; a later call tries again."""
-        await self._settle(self.window.expire(self._now_ms(), self._limits()))
+    async def expire(self) -> int:
+        """Release records whose lock has expired, and return their number. Raises ApiError; a later call tries
+        again."""
+        change = self.window.expire(self._now_ms(), self._limits())
+        await self._settle(change)
+        return sum(each.last_offset + 1 - each.first_offset for each in change.stored)
 
     def next_deadline_s(self) -> float | None:
         """The time at which the next lock expires, on the node's monotonic clock. None without locks, and after

@@ -103,6 +103,11 @@ class SharePartition:
         """Records between the start and the end."""
         return self._window.record_count
 
+    @property
+    def batch_count(self) -> int:
+        """Ranges of records in the same state between the start and the end."""
+        return len(self._window)
+
     def settled_with(self, stored: Iterable[StateBatch]) -> tuple[int, int]:
         """Return the start offset once these changes are committed, and the number of records from there on that are
         acknowledged or archived then. Both are stored with the changes."""

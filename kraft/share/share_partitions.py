@@ -26,6 +26,7 @@ from kraft.replication.purgatory import FetchWaiter
 from kraft.replication.replica_manager import ReplicaManager
 from kraft.share.dead_letters import DeadLetters
 from kraft.share.led_share_partition import LedSharePartition
+from kraft.share.share_activity import ShareActivity
 from kraft.share.share_group_settings import EARLIEST, LATEST, ShareGroupSettings
 from kraft.share.share_partition import Acknowledgement
 from kraft.share.share_sessions import Place, SessionKey, ShareSessions
@@ -95,6 +96,7 @@ class SharePartitions:
         """`settings` returns the present settings of a group."""
         self._letters = letters
         self.sessions = ShareSessions(sessions_max)
+        self.activity = ShareActivity()
         self._replicas = replicas
         self._states = states
         self._settings = settings
@@ -121,7 +123,7 @@ class SharePartitions:
         return self._settings(group_id)
 
     def hosted(self) -> list[HostedSharePartition]:
-        """The share partitions that are loaded or loading, for tests and logs."""
+        """The share partitions that are loaded or loading, in order."""
         return [self._hosted[key] for key in sorted(self._hosted)]
 
     # Finding.
@@ -179,6 +181,7 @@ class SharePartitions:
             lambda: self._settings(hosted.key.group_id).limits,
             hosted.wake,
         )
+        began = self._world.clock.now()
         try:
             await led.load(partial(self._first_offset, hosted))
         except (KraftError, OSError) as problem:
@@ -186,6 +189,7 @@ class SharePartitions:
             hosted.failure = _moved(hosted.partition) if why.code in FENCED else why
             hosted.wake()
             return
+        self.activity.load_seconds.observe(self._world.clock.now() - began)
         hosted.is_loaded = True
         hosted.wake()
         while self._hosted.get(hosted.key) is hosted:
@@ -206,7 +210,7 @@ class SharePartitions:
         deadline = led.next_deadline_s()
         now = self._world.clock.now()
         if deadline is not None and deadline <= now:
-            await led.expire()
+            self.activity.count_timeouts(hosted.key, await led.expire())
             deadline = led.next_deadline_s()
         return SWEEP_SECONDS if deadline is None else max(0.0, deadline - self._world.clock.now())
 
@@ -264,6 +268,7 @@ class SharePartitions:
             if problem.code in FENCED:
                 raise _moved(hosted.partition) from problem
             raise
+        self.activity.count_acknowledgements(acknowledgements)
 
     def connection_left(self, connection: object) -> None:
         """End the sessions of a connection that has closed, and release what their members hold."""

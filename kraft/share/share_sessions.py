@@ -58,6 +58,10 @@ class ShareSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    def partition_count(self) -> int:
+        """The number of partitions over all sessions."""
+        return sum(len(each.partitions) for each in self._sessions.values())  # unordered: summed
+
     def fetch(
         self,
         key: SessionKey,

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any, Final
 
 import httpx
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, ShareConsumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kraft._tools.generate_dashboards import DASHBOARDS, expressions, main
@@ -27,6 +28,7 @@ WAIT_SECONDS_MAX: Final = 60
 NODE: Final = 'instance="a:9644", job="kraft"'
 TRAFFIC: Final = "kafka_server_brokertopicmetrics_"
 GROUP: Final = 'consumergroup="g", topic="t"'
+SHARE_GROUP: Final = 'sharegroup="g", topic="t"'
 
 SLOW: Final = {"1": "0x40", "5": "0+9x40", "+Inf": "0+9x40"}
 """Buckets of a histogram whose values are all between one and five seconds."""
@@ -143,6 +145,22 @@ ALERTS: Final[dict[str, tuple[dict[str, str], dict[str, str]]]] = {
             'kafka_topic_partition_oldest_offset{topic="t", partition="0"}': "6x40",
         },
     ),
+    "KraftShareGroupFallsBehind": (
+        {f"kraft_sharegroup_lag_sum{{{SHARE_GROUP}}}": "1001+1x40"},
+        {f"kraft_sharegroup_lag_sum{{{SHARE_GROUP}}}": "2000-1x40"},
+    ),
+    "KraftShareGroupAbandoned": (
+        {f"kraft_sharegroup_lag_sum{{{SHARE_GROUP}}}": "1x40", 'kraft_sharegroup_members{sharegroup="g"}': "0x40"},
+        {f"kraft_sharegroup_lag_sum{{{SHARE_GROUP}}}": "1x40", 'kraft_sharegroup_members{sharegroup="g"}': "1x40"},
+    ),
+    "KraftShareDeadLetters": (
+        {'kraft_share_dead_letters_written_total{group="g"}': "_x30 1x10"},
+        {'kraft_share_dead_letters_written_total{group="g"}': "1x40"},
+    ),
+    "KraftShareDeadLettersFail": (
+        {'kraft_share_dead_letters_failed_total{group="g"}': "0x30 1x10"},
+        {'kraft_share_dead_letters_failed_total{group="g"}': "1x40"},
+    ),
     "KraftTransactionLate": (
         {"kafka_server_replicamanager_partitionswithlatetransactionscount": "1x40"},
         {"kafka_server_replicamanager_partitionswithlatetransactionscount": "0x40"},
@@ -197,6 +215,7 @@ ONLY_AFTER_SOMETHING_HAPPENED: Final = (
     "kraft_throttles_total",
     "kraft_failed_logins_total",
     "kraft_slow_disk_seconds",
+    "kraft_share_dead_letters_written_total",
 )
 """Series that are there once a client had to wait, or was refused."""
 
@@ -318,6 +337,32 @@ def traffic(bootstrap: str) -> Iterator[None]:
     while (record := consumer.poll(30)) is None or record.error():
         pass
     consumer.commit(offsets=[TopicPartition("watched", 0, 1)], asynchronous=False)
+    with share_traffic(bootstrap):
+        yield
+    consumer.close()
+
+
+@contextlib.contextmanager
+def share_traffic(bootstrap: str) -> Iterator[None]:
+    """A share group that has acknowledged the records of a topic."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic("jobs", 3, 3)])["jobs"].result(30)
+    for words in (
+        ("features", "upgrade", "share.version=1"),
+        ("configs", "set", "group", "workers", "share.auto.offset.reset=earliest"),
+    ):
+        command = [sys.executable, "-m", "kraft.cli.admin.app", *words, "--bootstrap-server", bootstrap]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    producer = Producer({"bootstrap.servers": bootstrap})
+    producer.produce("jobs", b"x")
+    assert producer.flush(30) == 0
+    consumer = ShareConsumer({"bootstrap.servers": bootstrap, "group.id": "workers"})
+    consumer.subscribe(["jobs"])
+    deadline = time.monotonic() + WAIT_SECONDS_MAX
+    while not any(record.error() is None for record in consumer.poll(timeout=1.0) or []):
+        assert time.monotonic() < deadline
+    consumer.commit_sync()
     yield
     consumer.close()
 

@@ -15,6 +15,7 @@ SETTLE_BOUNDS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 6
 """Seconds."""
 CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
+SHARE: Final = "share"
 
 
 class GroupEvent(Enum):
@@ -28,8 +29,8 @@ class GroupEvent(Enum):
 
 
 class GroupChange(NamedTuple):
-    """An effect that reports a group event. `protocol` is CLASSIC or CONSUMER; `deadline` is the kind of deadline that
-    passed."""
+    """An effect that reports a group event. `protocol` is CLASSIC, CONSUMER or SHARE; `deadline` is the kind of
+    deadline that passed."""
 
     group_id: str
     protocol: str
@@ -41,10 +42,11 @@ class GroupActivity:
     """Counters by protocol, owned by the coordinator. Only groups that are rebalancing are kept by name."""
 
     def __init__(self) -> None:
-        self.rebalances = {CLASSIC: 0, CONSUMER: 0}
+        self.rebalances = {CLASSIC: 0, CONSUMER: 0, SHARE: 0}
         self.fenced: dict[tuple[str, str], int] = {}
         """By protocol and deadline."""
         self.settle_seconds = {CLASSIC: Histogram(SETTLE_BOUNDS), CONSUMER: Histogram(SETTLE_BOUNDS)}
+        """Share groups are not timed: their members do not wait for each other."""
         self._since: dict[int, dict[str, float]] = {}
 
     def hear(self, partition: int, change: GroupChange, now: float) -> None:
@@ -53,7 +55,8 @@ class GroupActivity:
         since = self._since.setdefault(partition, {})
         if change.happened is GroupEvent.UNSETTLED:
             self.rebalances[change.protocol] += 1
-            since.setdefault(change.group_id, now)
+            if change.protocol in self.settle_seconds:
+                since.setdefault(change.group_id, now)
         elif change.happened is GroupEvent.FENCED:
             key = (change.protocol, change.deadline)
             self.fenced[key] = self.fenced.get(key, 0) + 1

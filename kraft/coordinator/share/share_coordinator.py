@@ -26,6 +26,7 @@ from kraft.coordinator.runtime import CoordinatorRuntime
 from kraft.coordinator.shard import Operation
 from kraft.coordinator.share import operations
 from kraft.coordinator.share.shard import ShareDraft, ShareShard, ShareShardState
+from kraft.coordinator.share.share_coordinator_activity import ShareCoordinatorActivity
 from kraft.coordinator.share.share_state import NO_COUNT, NO_OFFSET, SharePartitionKey, StateBatch
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import delete_share_group_state_response as deleted
@@ -83,6 +84,7 @@ class ShareCoordinator:
         self._partition_count = partition_count
         self._prune = prune
         self._clock = world.clock
+        self.activity = ShareCoordinatorActivity(world.clock)
         self._redundant: dict[int, int] = {}
         """By partition led here, the offset before which snapshots have made all records redundant."""
         self.runtime: CoordinatorRuntime[ShareShardState] = CoordinatorRuntime(
@@ -140,11 +142,13 @@ class ShareCoordinator:
         """Add delivery states."""
         whole, pending = written.WriteShareGroupStateResponse(), list[Pending]()
         turn = Turn(KEYS_A_TURN)
+        began = self._clock.now()
         for key, each, result in _places(request, whole, written.WriteStateResult, written.PartitionResult):
             self._submit(key, _writing(key, each), result, pending)
             if turn.is_over(1 + len(each.state_batches)):
                 await turn.next()
         await _settled(pending)
+        self.activity.wrote(sum(len(topic.partitions) for topic in request.topics), self._clock.now() - began)
         return whole
 
     async def read(self, request: ReadShareGroupStateRequest) -> read.ReadShareGroupStateResponse:

@@ -29,7 +29,7 @@ _NOT_THERE = frozenset(
 )
 
 
-_NO_FAILURE = frozenset(
+NO_FAILURE = frozenset(
     (
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.FENCED_LEADER_EPOCH,
@@ -144,7 +144,7 @@ class PartitionReader:
             result.log_start_offset = log.log_start_offset
         except EXPECTED as problem:
             result.error_code = code_of(problem)
-            if partition is not None and result.error_code not in _NO_FAILURE:
+            if partition is not None and result.error_code not in NO_FAILURE:
                 partition.traffic.failed_fetches += 1
             if result.error_code in _NOT_THERE:
                 result.aborted = ()

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from kraft.common.errors import ApiError
-from kraft.handlers.errors import EXPECTED
+from kraft.handlers.errors import EXPECTED, code_of
+from kraft.handlers.fetch.partition_reader import NO_FAILURE
 from kraft.handlers.registry import RequestContext
 from kraft.handlers.share.share_state import require_share_groups
 from kraft.protocol.error_codes import ErrorCode
@@ -18,10 +19,13 @@ from kraft.share.share_sessions import Place
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
+    from kraft.replication.partition_traffic import PartitionTraffic
 
 MEMBER_ID_CHARACTERS_MAX: Final = 36
 ACKNOWLEDGED_AT_ONCE_MAX: Final = 20_000
 """Ranges and types that one request may have for one partition: more than a window has records."""
+_NO_FAILURE: Final = NO_FAILURE | {ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_RECORD_STATE}
+"""Errors that are not counted as failed acknowledgements: the client's mistakes, locks that expired, moved leaders."""
 
 
 def check_request(request: Any, context: RequestContext, broker: BrokerServices) -> None:
@@ -74,13 +78,18 @@ async def acknowledge(
     results: dict[Place, Exception | None] = {}
 
     async def settle(place: Place) -> None:
+        traffic: PartitionTraffic | None = None
         try:
             check_topic(place, context, broker)
             _check(acknowledgements[place], request)
+            traffic = broker.shares.partition_at(place).traffic
+            traffic.share_acknowledgements += 1
             await broker.shares.acknowledge(request.group_id, request.member_id, place, acknowledgements[place])
             results[place] = None
         except EXPECTED as problem:
             results[place] = problem
+            if traffic is not None and code_of(problem) not in _NO_FAILURE:
+                traffic.failed_share_acknowledgements += 1
 
     async with trio.open_nursery() as settling_nursery:
         for place in acknowledgements:

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kraft.common.errors import ApiError
-from kraft.handlers.errors import EXPECTED
+from kraft.handlers.errors import EXPECTED, code_of
+from kraft.handlers.fetch.partition_reader import NO_FAILURE
 from kraft.handlers.registry import RequestContext
 from kraft.handlers.share.acknowledging import check_topic
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.record_batch import RecordBatch
 from kraft.replication.partition import CONSUMER, READ_COMMITTED
+from kraft.replication.partition_traffic import CONSUMERS
 from kraft.replication.purgatory import FetchWaiter
 from kraft.share.fetched_batches import aborted_ranges, batches_in_memory, bytes_between, read_batches
 from kraft.share.led_share_partition import LedSharePartition
@@ -51,6 +53,7 @@ class PendingShareFetch:
         self._shares = broker.shares
         self._settings = broker.shares.settings_of(request.group_id)
         self._bytes_max = min(request.max_bytes, broker.fetch_bytes_max)
+        self._counted: set[Place] = set()
 
     async def serve(self) -> list[SharedRecords]:
         """Return the partitions with records or errors. Waits until there is one, up to the request's time."""
@@ -91,9 +94,14 @@ class PendingShareFetch:
         except EXPECTED as problem:
             failed.append(SharedRecords(place, problem=problem))
             return
+        traffic = hosted.partition.traffic
+        if place not in self._counted:
+            self._counted.add(place)
+            traffic.share_fetches += 1
         if hosted.failure is not None:
             self._shares.forget(hosted)
             if hosted.failure.code not in LOAD_AGAIN:
+                traffic.failed_share_fetches += hosted.failure.code not in NO_FAILURE
                 failed.append(SharedRecords(place, problem=hosted.failure))
             return
         hosted.waiters[waiter] = None
@@ -152,8 +160,10 @@ class PendingShareFetch:
                 self._broker.replicas.handle_storage_error(
                     problem, hosted.partition.topic, hosted.partition.index, "read", hosted.partition.log
                 )
+                hosted.partition.traffic.failed_share_fetches += code_of(problem) not in NO_FAILURE
                 shared = SharedRecords(place, problem=problem)
             if shared is not None:
+                hosted.partition.traffic.bytes_out[CONSUMERS] += len(shared.records)
                 found.append(shared)
                 records_left -= sum(each.last + 1 - each.first for each in shared.acquired)
                 bytes_left -= len(shared.records)

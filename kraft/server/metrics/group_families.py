@@ -9,14 +9,17 @@ from typing import Final
 import trio
 
 from kraft.common.metrics import Family, LabelValues, MetricsRegistry
-from kraft.coordinator.group.activity import CLASSIC, CONSUMER, SETTLE_BOUNDS, GroupActivity
+from kraft.coordinator.group.activity import CLASSIC, CONSUMER, SETTLE_BOUNDS, SHARE, GroupActivity
 from kraft.coordinator.group.classic.classic_group import ClassicGroupState
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroupState
 from kraft.coordinator.group.shard_state import GroupShardState
+from kraft.coordinator.group.share.share_group import EMPTY, STABLE
 from kraft.server.metrics.group_lag_families import Largest
 from kraft.world.turns import Turn, sorted_in_turns
 
 GROUPS_A_SLICE: Final = 500
+DEAD: Final = "Dead"
+"""Kafka's third state of a share group. No group is in it."""
 MEMBERS_A_GROUP: Final = 10
 """So many members of a consumer group, whose states make the group's, count as one more group."""
 MEMBERS_MAX: Final = 1000
@@ -32,6 +35,12 @@ def register_group_activity(registry: MetricsRegistry, activity: GroupActivity) 
         "Times that the epoch of a consumer group (KIP-848) rose.",
         (),
         lambda: [((), activity.rebalances[CONSUMER])],
+    )
+    registry.counters(
+        f"{PREFIX}share_group_rebalance_count",
+        "Times that the epoch of a share group (KIP-932) rose.",
+        (),
+        lambda: [((), activity.rebalances[SHARE])],
     )
     registry.counters(
         "kraft_classic_group_rebalance_count",
@@ -56,11 +65,14 @@ def register_group_activity(registry: MetricsRegistry, activity: GroupActivity) 
 
 async def group_families(shards: Sequence[GroupShardState], shown: Collection[str] | None) -> list[Family]:
     """The number of groups, and of the members of each. Members are shown for at most MEMBERS_MAX groups: those in
-    `shown` and the largest ones; with `shown` None for all. Yields after every slice."""
+    `shown` and the largest ones; with `shown` None for all. Members of share groups are shown for as many of these, at
+    most. Yields after every slice."""
     classic = dict.fromkeys(ClassicGroupState, 0)
     consumer = dict.fromkeys(ConsumerGroupState, 0)
+    share = dict.fromkeys((EMPTY, STABLE, DEAD), 0)
     seen = 0
     members: dict[str, int] = {}
+    share_members: dict[str, int] = {}
     for shard in shards:
         for group in shard.groups.values():  # unordered: they are counted
             classic[group.state] += 1
@@ -73,12 +85,26 @@ async def group_families(shards: Sequence[GroupShardState], shown: Collection[st
             before, seen = seen, seen + 1 + len(consumers.members) // MEMBERS_A_GROUP
             if before // GROUPS_A_SLICE != seen // GROUPS_A_SLICE:
                 await trio.lowlevel.checkpoint()
+        for shares in shard.share_groups.values():  # unordered: they are counted
+            share[shares.state] += 1
+            share_members[shares.group_id] = len(shares.members)
+            if (seen := seen + 1) % GROUPS_A_SLICE == 0:
+                await trio.lowlevel.checkpoint()
     told = await _told(members, shown)
-    protocols = [((CLASSIC,), sum(classic.values())), ((CONSUMER,), sum(consumer.values()))]
+    told_shares = await _told(share_members, None if shown is None else ())
+    protocols = [
+        ((CLASSIC,), sum(classic.values())),
+        ((CONSUMER,), sum(consumer.values())),
+        ((SHARE,), sum(share.values())),
+    ]
+    share_states = [((state.lower(),), count) for state, count in share.items()]
     states = [((state.value.lower(),), count) for state, count in consumer.items()]
     found = [
         _gauge(f"{PREFIX}group_count", "Groups that are coordinated here, by protocol.", ("protocol",), protocols),
         _gauge(f"{PREFIX}consumer_group_count", "Consumer groups (KIP-848) by state.", ("state",), states),
+        _gauge(f"{PREFIX}share_group_count", "Share groups (KIP-932) by state.", ("state",), share_states),
+        _gauge("kraft_sharegroup_members", "Members of a share group.", ("sharegroup",), told_shares),
+        _gauge("kraft_sharegroup_members_left_out", LEFT_OUT, (), [((), len(share_members) - len(told_shares))]),
         _gauge("kafka_consumergroup_members", "Members of a group.", ("consumergroup",), told),
         _gauge("kraft_consumergroup_members_left_out", LEFT_OUT, (), [((), len(members) - len(told))]),
         _gauge(CLASSIC_PREFIX, "Classic groups that are coordinated here.", (), [((), sum(classic.values()))]),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from kraft.common.metrics import SECONDS_BOUNDS, MetricsRegistry, render_prometheus
+from kraft.common.metrics import SECONDS_BOUNDS, Family, MetricsRegistry, render_prometheus
 from kraft.common.version import VERSION
 from kraft.protocol.api_keys import name_of
 from kraft.protocol.error_codes import name_of as error_name_of
@@ -29,6 +29,8 @@ from kraft.server.metrics.node_families import follower_lags, quorum_families, r
 from kraft.server.metrics.partition_metrics import PartitionSums, partition_families, sum_partitions
 from kraft.server.metrics.process_families import register_process
 from kraft.server.metrics.raft_families import register_raft
+from kraft.server.metrics.share_families import register_shares, share_partition_families
+from kraft.server.metrics.share_lags import ShareLags
 from kraft.server.metrics.transaction_families import register_transaction_activity, transaction_families
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ class NodeMetrics:
         self._node = node
         self._group_lags = lags
         self._partition_sums: Latest[PartitionSums] = Latest(node.world.clock.now, lambda found: found.is_large)
+        self._share_lags = None if node.broker is None else ShareLags(node.broker.groups.share, node.world.clock)
         self._registry = MetricsRegistry()
         self._register_node()
         register_process(self._registry, node.world)
@@ -69,6 +72,7 @@ class NodeMetrics:
         gathered = [*self._registry.families(), *lags, *await quorum_families(self._node)]
         if self._node.broker is not None:
             gathered += await group_families(self._node.broker.groups.snapshots(), shown)
+            gathered += await self._share_families(by)
             gathered += [] if self._node.group_progress is None else self._node.group_progress.families()
             gathered += [
                 *request_durations(self._node.broker.dispatcher.counters),
@@ -90,6 +94,13 @@ class NodeMetrics:
                 pieces, chars = [], 0
             await trio.lowlevel.checkpoint()
         return [*parts, "".join(pieces)]
+
+    async def _share_families(self, by: str | None) -> list[Family]:
+        broker = self._node.broker
+        assert broker is not None
+        assert self._share_lags is not None
+        lags = await self._share_lags.families(broker.groups.snapshots(), by)
+        return [*lags, *await share_partition_families(broker.shares, broker.replicas.topic_names.get, by)]
 
     async def _sum_partitions(self) -> PartitionSums:
         assert self._node.broker is not None
@@ -306,6 +317,7 @@ class NodeMetrics:
             "kraft_fsync_seconds", "Rounds of syncs of data logs.", flusher.durations, SECONDS_BOUNDS
         )
         register_group_activity(self._registry, broker.groups.activity)
+        register_shares(self._registry, broker.shares)
         register_transaction_activity(self._registry, broker.transactions.coordinator.activity)
         register_dead_letters(self._registry, broker.shares.letters.counts)
         self._registry.counters(

@@ -106,6 +106,30 @@ BY_TOPIC: Final[tuple[tuple[str, str, str, str], ...]] = (
         "fetches",
     ),
     (f"{_TRAFFIC}failedfetchrequests_total", "counter", "Those of them that failed unexpectedly.", "failed_fetches"),
+    (
+        f"{_TRAFFIC}totalsharefetchrequests_total",
+        "counter",
+        "Partitions that ShareFetch requests of share groups have read, by topic.",
+        "share_fetches",
+    ),
+    (
+        f"{_TRAFFIC}failedsharefetchrequests_total",
+        "counter",
+        "Those of them that failed unexpectedly.",
+        "failed_share_fetches",
+    ),
+    (
+        f"{_TRAFFIC}totalshareacknowledgementrequests_total",
+        "counter",
+        "Partitions whose records ShareAcknowledge and ShareFetch requests have acknowledged, by topic.",
+        "share_acknowledgements",
+    ),
+    (
+        f"{_TRAFFIC}failedshareacknowledgementrequests_total",
+        "counter",
+        "Those of them that failed unexpectedly.",
+        "failed_share_acknowledgements",
+    ),
 )
 """Name, kind, help, and the sum."""
 

@@ -22,6 +22,8 @@ class TopicSums:
         "current_offset",
         "failed_fetches",
         "failed_produces",
+        "failed_share_acknowledgements",
+        "failed_share_fetches",
         "fetches",
         "in_sync",
         "isr_expands",
@@ -36,6 +38,8 @@ class TopicSums:
         "replication_bytes_in",
         "replication_bytes_out",
         "segments",
+        "share_acknowledgements",
+        "share_fetches",
         "size",
         "under_min_isr",
         "under_replicated",
@@ -52,6 +56,8 @@ class TopicSums:
     current_offset: int
     failed_fetches: int
     failed_produces: int
+    failed_share_acknowledgements: int
+    failed_share_fetches: int
     fetches: int
     in_sync: int
     isr_expands: int
@@ -66,6 +72,8 @@ class TopicSums:
     replication_bytes_in: int
     replication_bytes_out: int
     segments: int
+    share_acknowledgements: int
+    share_fetches: int
     size: int
     under_min_isr: int
     under_replicated: int
@@ -93,6 +101,7 @@ class TopicSums:
     def _add_traffic(self, replicas: Sequence[PartitionTraffic]) -> None:
         bytes_in = bytes_out = replication_in = replication_out = rejected = 0
         produces = failed_produces = fetches = failed_fetches = shrinks = expands = 0
+        share_fetches = failed_share_fetches = share_acknowledgements = failed_share_acknowledgements = 0
         for traffic in replicas:
             bytes_in += traffic.bytes_in
             bytes_out += traffic.bytes_out[CONSUMERS]
@@ -103,6 +112,10 @@ class TopicSums:
             failed_produces += traffic.failed_produces
             fetches += traffic.fetches
             failed_fetches += traffic.failed_fetches
+            share_fetches += traffic.share_fetches
+            failed_share_fetches += traffic.failed_share_fetches
+            share_acknowledgements += traffic.share_acknowledgements
+            failed_share_acknowledgements += traffic.failed_share_acknowledgements
             shrinks += traffic.isr_shrinks
             expands += traffic.isr_expands
         self.bytes_in += bytes_in
@@ -114,6 +127,10 @@ class TopicSums:
         self.failed_produces += failed_produces
         self.fetches += fetches
         self.failed_fetches += failed_fetches
+        self.share_fetches += share_fetches
+        self.failed_share_fetches += failed_share_fetches
+        self.share_acknowledgements += share_acknowledgements
+        self.failed_share_acknowledgements += failed_share_acknowledgements
         self.isr_shrinks += shrinks
         self.isr_expands += expands
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kraft.common.errors import ApiError
+from kraft.coordinator.group.activity import SHARE, GroupEvent
 from kraft.coordinator.group.caller import Caller
 from kraft.coordinator.group.consumer.consumer_group import NEVER_ASSIGNED_MS
 from kraft.coordinator.group.consumer.member import Partitions
@@ -102,6 +103,7 @@ def remove_member(draft: GroupDraft, member: ShareMember, group_id: str) -> None
 def expire_session(draft: GroupDraft, group_id: str, member_id: str) -> None:
     """Remove a member whose session has expired."""
     draft.note("share_member_expired", group=group_id, member=member_id)
+    draft.tell(group_id, SHARE, GroupEvent.FENCED, "session")
     remove_member(draft, draft.require_share_group(group_id).members[member_id], group_id)
 
 
@@ -198,6 +200,7 @@ def _follow_topics(draft: GroupDraft, group: ShareGroup, *, subscription_changed
 def _bump_epoch(draft: GroupDraft, group: ShareGroup) -> ShareGroup:
     digest = metadata_hash(group.subscribed_topics(), draft.topics)
     group = draft.write_share(group.group_id, records.group_metadata(group.group_id, group.group_epoch + 1, digest))
+    draft.tell(group.group_id, SHARE, GroupEvent.UNSETTLED)
     return draft.keep_share(replace(group, topics_seen=draft.topics.version()))
 
 

@@ -1,8 +1,8 @@
-"""kraft/raft/windowed.py"""
+"""kraft/common/windowed.py"""
 
 from __future__ import annotations
 
-from kraft.raft.windowed import SAMPLE_SECONDS, Windowed
+from kraft.common.windowed import SAMPLE_SECONDS, Windowed
 
 
 def test_recent_values_are_averaged_and_the_maximum_is_kept() -> None:

@@ -1,0 +1,46 @@
+"""Counters of the share partitions that a broker leads, since it started. They are read at a scrape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from kraft.common.metrics import Histogram
+from kraft.coordinator.share.share_state import SharePartitionKey
+from kraft.share.share_partition import ACCEPT, REJECT, RELEASE, RENEW, Acknowledgement
+
+ACKNOWLEDGEMENT_TYPES: Final = {ACCEPT: "Accept", RELEASE: "Release", REJECT: "Reject", RENEW: "Renew"}
+"""Kafka's names. A gap is not counted: there is no record."""
+LOAD_BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+"""Seconds."""
+TIMED_OUT_MAX: Final = 1000
+"""Share partitions whose expired locks are counted by themselves. The one that was counted first is dropped for
+another."""
+
+
+class ShareActivity:
+    """Owned by the broker's loop."""
+
+    def __init__(self) -> None:
+        self.acknowledged = dict.fromkeys(ACKNOWLEDGEMENT_TYPES, 0)
+        """Records, by type of acknowledgement."""
+        self.load_seconds = Histogram(LOAD_BOUNDS)
+        """The time in which share partitions were loaded."""
+        self.locks_timed_out = 0
+        """Records whose lock expired."""
+        self.timed_out: dict[SharePartitionKey, int] = {}
+        """The same by share partition."""
+
+    def count_acknowledgements(self, acknowledgements: Sequence[Acknowledgement]) -> None:
+        """Count the records of acknowledgements that are durable."""
+        for first, last, types in acknowledgements:
+            for kind in types:
+                if kind in self.acknowledged:
+                    self.acknowledged[kind] += last + 1 - first if len(types) == 1 else 1
+
+    def count_timeouts(self, key: SharePartitionKey, records: int) -> None:
+        """Count records that are available again because their lock expired."""
+        self.locks_timed_out += records
+        if key not in self.timed_out and len(self.timed_out) >= TIMED_OUT_MAX:
+            del self.timed_out[next(iter(self.timed_out))]
+        self.timed_out[key] = self.timed_out.get(key, 0) + records
