@@ -32,6 +32,7 @@ _BROKER_TOPICS: Final = "kafka_server_brokertopicmetrics_"
 _REPLICAS: Final = "kafka_server_replicamanager_"
 _CONTROLLER: Final = "kafka_controller_kafkacontroller_"
 _QUORUM: Final = "kafka_server_raftmetrics_"
+_SHARE_GROUPS: Final = "kafka_server_sharegroupmetrics_"
 _TIERED_ON_DISK: Final = (
     f"sum by (topic) (kafka_log_log_size) and on (topic) sum by (topic) ({_BROKER_TOPICS}remotelogsizebytes)"
 )
