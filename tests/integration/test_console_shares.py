@@ -22,7 +22,7 @@ TOPIC, GROUP = "jobs", "workers"
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningNode]:
     """A share group that has finished 3 records of 8, and a consumer group."""
     require_capability("chromium")
-    with running_node(tmp_path_factory.mktemp("shares"), "--feature", "share.version=1") as started:
+    with running_node(tmp_path_factory.mktemp("shares")) as started:
         make_topic(started, TOPIC, 2)
         base = f"{started.admin}/v3/clusters/{started.cluster_id}"
         for kind, group in (("share-groups", GROUP), ("consumer-groups", "readers")):

@@ -86,6 +86,28 @@ def test_doctor_finds_no_fault_in_a_healthy_cluster(cluster: ClusterThread, caps
     assert {result for _, result, _ in found[:-1]} == {"ok"}
 
 
+def test_top_and_doctor_show_a_share_group_whose_records_wait(
+    cluster: ClusterThread, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.create_topic("jobs", min_insync_replicas=2)
+    cluster.produce("jobs", "a", "b", "c")
+    at = ("-b", cluster.bootstrap)
+    assert main(["share", "offsets", "reset", "workers", "-t", "jobs", "--to-earliest", "--execute", *at]) == 0
+    try:
+        capsys.readouterr()
+        assert main(["top", *at, "--interval", "0.2", "--looks", "1", "-o", "json"]) == 0
+        [group] = [each for each in json.loads(capsys.readouterr().out)["groups"] if each["topic"] == "jobs"]
+        assert (group["group"], group["is_share"], group["lag"]) == ("workers", True, 3)
+        assert main(["top", *at, "--interval", "0.2", "--looks", "1"]) == 0
+        assert "\nworkers (share)\tjobs\t3\t" in capsys.readouterr().out
+        *_, found = findings(cluster.bootstrap, capsys, code=0)
+        assert found == ("share groups", "note", "records wait in share groups without members: workers")
+    finally:
+        assert main(["share", "delete", "workers", "--yes", *at]) == 0
+        capsys.readouterr()
+        cluster.delete_topic("jobs")
+
+
 def test_doctor_warns_of_harmful_settings(cluster: ClusterThread, capsys: pytest.CaptureFixture[str]) -> None:
     cluster.create_topic("single", replicas=1)
     cluster.create_topic("strict", min_insync_replicas=3)

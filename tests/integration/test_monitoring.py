@@ -347,13 +347,10 @@ def share_traffic(bootstrap: str) -> Iterator[None]:
     """A share group that has acknowledged the records of a topic."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic("jobs", 3, 3)])["jobs"].result(30)
-    for words in (
-        ("features", "upgrade", "share.version=1"),
-        ("configs", "set", "group", "workers", "share.auto.offset.reset=earliest"),
-    ):
-        command = [sys.executable, "-m", "kraft.cli.admin.app", *words, "--bootstrap-server", bootstrap]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+    words = ("configs", "set", "group", "workers", "share.auto.offset.reset=earliest")
+    command = [sys.executable, "-m", "kraft.cli.admin.app", *words, "--bootstrap-server", bootstrap]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
     producer = Producer({"bootstrap.servers": bootstrap})
     producer.produce("jobs", b"x")
     assert producer.flush(30) == 0

@@ -35,7 +35,7 @@ EVEN = "02468acegikmoqsuwyACEGIKMOQSUWY"
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningNode]:
-    with running_node(tmp_path_factory.mktemp("fuzz"), "--feature", "share.version=1") as started:
+    with running_node(tmp_path_factory.mktemp("fuzz")) as started:
         base = f"{started.admin}/v3/clusters/{started.cluster_id}"
         assert (
             httpx.post(f"{base}/topics", json={"topic_name": TOPIC, "partitions_count": 2}, timeout=30).status_code

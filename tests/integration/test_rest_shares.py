@@ -17,7 +17,7 @@ SECONDS_MAX = 60
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningNode]:
-    with running_node(tmp_path_factory.mktemp("shares"), "--feature", "share.version=1") as started:
+    with running_node(tmp_path_factory.mktemp("shares")) as started:
         yield started
 
 
@@ -121,7 +121,7 @@ def test_a_consumer_group_is_no_share_group(node: RunningNode, http: httpx.Clien
 
 
 def test_share_groups_are_not_implemented_while_the_feature_is_off(tmp_path_factory: pytest.TempPathFactory) -> None:
-    with running_node(tmp_path_factory.mktemp("off")) as started:
+    with running_node(tmp_path_factory.mktemp("off"), "--feature", "share.version=0") as started:
         base = f"{started.admin}/v3/clusters/{started.cluster_id}/share-groups"
         assert httpx.get(base, timeout=30).json()["data"] == []
         for path in ("/g", "/g/consumers", "/g/offsets"):

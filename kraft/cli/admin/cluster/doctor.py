@@ -7,14 +7,16 @@ that it advertises, and whether its settings give the guarantees that users expe
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Annotated, Final, NamedTuple
 
 import trio
 import typer
 
 from kraft.admin import cluster as admin
-from kraft.admin import features, topics
+from kraft.admin import features, share_groups, topics
+from kraft.admin.group_lags import GroupLag, share_group_lags
+from kraft.admin.groups import ListedGroup
 from kraft.admin.metadata import Topic
 from kraft.cli.admin.command_config import security_of_command
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, Bootstrap, Output, parse_bootstrap
@@ -22,6 +24,8 @@ from kraft.cli.admin.output import Table, show
 from kraft.cli.admin.running import FAILED, complain
 from kraft.cli.admin.unreached import NAME, OTHER_NAME, REFUSED, SILENT, cause_of, remedy_of
 from kraft.common.errors import ConfigurationError, KraftError
+from kraft.common.features import LEVELS_AT_FORMAT, SHARE_VERSION
+from kraft.common.internal_topics import SHARE_GROUP_STATE_TOPIC
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.rpc_client.cluster import Cluster
 from kraft.rpc_client.connection import ClientConnection, open_connection
@@ -36,6 +40,8 @@ NOTE: Final = "note"
 FAULT: Final = "fault"
 NAMED_MAX: Final = 5
 """Topics that a finding names; of further ones it says how many there are."""
+SHARE_GROUPS_MAX: Final = 200
+"""Share groups whose lag is asked for, in order of their names."""
 Address = tuple[str, int]
 
 
@@ -66,7 +72,7 @@ def doctor(
     """Find out why clients cannot connect, or what will cause trouble later. Exits with 1 if something is wrong.
 
     Checks, from this machine, every given address and every address that the cluster advertises to clients, the verdict
-    of `kraft cluster health`, and releases, features and replication factors.
+    of `kraft cluster health`, and releases, features, replication factors and share groups.
     """
     addresses = parse_bootstrap(bootstrap)
     try:
@@ -95,7 +101,7 @@ async def examine(world: World, addresses: list[Address], timeout: float) -> lis
     if not tried.reached:
         return findings
     async with Cluster(world, tried.reached, connect_seconds=timeout, operation_seconds=timeout * 2) as cluster:
-        for look in (_addresses_told, _health, _releases, _copies):
+        for look in (_addresses_told, _health, _releases, _copies, _share_groups):
             try:
                 findings += await look(cluster, tried, timeout)
             except (KraftError, TimeoutError) as problem:
@@ -200,12 +206,17 @@ async def _health(cluster: Cluster, tried: Tried, timeout: float) -> list[Findin
 
 
 async def _releases(cluster: Cluster, tried: Tried, timeout: float) -> list[Finding]:
-    """Check that all brokers serve the same requests: otherwise they run different releases."""
+    """Check that all brokers serve the same requests: otherwise they run different releases. Features at the level of a
+    new cluster need no attention."""
     served: dict[str, list[int]] = {}
     for node_id in await cluster.broker_ids():
         versions = await cluster.versions(node_id)
         served.setdefault(repr(sorted(versions.items())), []).append(node_id)
-    raised = [each for each in await features.describe_features(cluster) if 0 < each.level < each.max_level]
+    raised = [
+        each
+        for each in await features.describe_features(cluster)
+        if 0 < each.level < each.max_level and each.level != LEVELS_AT_FORMAT.get(each.name)
+    ]
     findings = [Finding("releases", OK, "all brokers serve the same requests")]
     if len(served) > 1:
         sets = " and ".join(", ".join(map(str, nodes)) for nodes in served.values())
@@ -265,6 +276,53 @@ async def _copies(cluster: Cluster, tried: Tried, timeout: float) -> list[Findin
         if names
     ]
     return findings or [Finding("copies", OK, "every topic survives the loss of a broker")]
+
+
+async def _share_groups(cluster: Cluster, tried: Tried, timeout: float) -> list[Finding]:
+    """Check share groups, if there are any."""
+    listed = await share_groups.list_share_groups(cluster)
+    if not listed:
+        return []
+    levels = {each.name: each.level for each in await features.describe_features(cluster)}
+    if not levels.get(SHARE_VERSION, 0):
+        return judge_share_groups(listed, [], None, are_on=False)
+    coordinators = {each.group_id: each.coordinator for each in listed[:SHARE_GROUPS_MAX]}
+    held = [topic for topic in await topics.list_topics(cluster) if topic.name == SHARE_GROUP_STATE_TOPIC]
+    lags = await share_group_lags(cluster, coordinators)
+    return judge_share_groups(listed, lags, held[0] if held else None, are_on=True)
+
+
+def judge_share_groups(
+    listed: Sequence[ListedGroup], lags: Sequence[GroupLag], states: Topic | None, *, are_on: bool
+) -> list[Finding]:
+    """The findings on share groups. `states` is the topic of their states, `are_on` says whether the feature is on."""
+    check = "share groups"
+    if not are_on:
+        names = _named(each.group_id for each in listed)
+        summary = f"share.version is 0: clients of the share groups {names} get UNSUPPORTED_VERSION"
+        return [Finding(check, FAULT, summary, "kraft features upgrade share.version=1")]
+    behind = [each for each in states.partitions if len(each.in_sync) < len(each.replicas)] if states else []
+    abandoned = [each.group.group_id for each in lags if each.total and not each.group.members]
+    findings = [
+        Finding(check, result, summary, remedy)
+        for found, result, summary, remedy in (
+            (
+                behind,
+                FAULT,
+                f"{len(behind)} partitions of {SHARE_GROUP_STATE_TOPIC} are under-replicated: acknowledgements fail "
+                "once fewer than min.insync.replicas are left",
+                "kraft partitions list --under-replicated shows which brokers are missing",
+            ),
+            (
+                abandoned,
+                NOTE,
+                f"records wait in share groups without members: {_named(abandoned)}",
+                "start their members, or delete the groups: kraft share delete NAME",
+            ),
+        )
+        if found
+    ]
+    return findings or [Finding(check, OK, f"all {len(listed)} share groups are served")]
 
 
 def _copies_of(topic: Topic) -> int:

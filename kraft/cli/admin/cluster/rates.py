@@ -11,12 +11,21 @@ from kraft.common.ids import TopicPartition
 @dataclass(frozen=True, slots=True)
 class Look:
     """A sample at one moment (clock seconds): the end and the leader of each partition, and the committed offsets of
-    groups."""
+    groups. Share groups have no committed offsets: `waiting` are their records that are not finished."""
 
     moment: float
     ends: Mapping[TopicPartition, int]
     leaders: Mapping[TopicPartition, int]
     commits: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
+    waiting: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
+
+    def positions(self) -> dict[str, dict[TopicPartition, int]]:
+        """How far each group is: its committed offsets, or the ends without the records that are not finished."""
+        shares = {
+            group: {place: self.ends[place] - count for place, count in places.items() if place in self.ends}
+            for group, places in self.waiting.items()
+        }
+        return {group: dict(places) for group, places in self.commits.items()} | shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +40,15 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class GroupRate:
-    """A group in one topic. `lag_change` is in records per second: negative while it catches up."""
+    """A group in one topic. `lag_change` is in records per second: negative while it catches up. A share group reads
+    what it finishes."""
 
     group: str
     topic: str
     lag: int
     read_per_second: float
     lag_change: float
+    is_share: bool = False
 
     @property
     def caught_up_in(self) -> float | None:
@@ -85,8 +96,9 @@ def group_rates(before: Look, after: Look) -> list[GroupRate]:
     """The rates of groups, the largest lag first. Only partitions whose end is known count."""
     seconds = max(after.moment - before.moment, 1e-9)
     rates = []
-    for group, places in after.commits.items():
-        earlier = before.commits.get(group, {})
+    former = before.positions()
+    for group, places in after.positions().items():
+        earlier = former.get(group, {})
         for topic in dict.fromkeys(place.topic for place in places):
             lag = change = read = 0
             for place, offset in places.items():
@@ -97,5 +109,5 @@ def group_rates(before: Look, after: Look) -> list[GroupRate]:
                 if place in earlier and place in before.ends:
                     change += now - max(0, before.ends[place] - earlier[place])
                     read += max(0, offset - earlier[place])
-            rates.append(GroupRate(group, topic, lag, read / seconds, change / seconds))
+            rates.append(GroupRate(group, topic, lag, read / seconds, change / seconds, group in after.waiting))
     return sorted(rates, key=lambda rate: (-rate.lag, rate.group, rate.topic))

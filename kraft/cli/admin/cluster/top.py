@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kraft.admin import groups, offsets, topics
+from kraft.admin import groups, offsets, share_groups, topics
 from kraft.cli.admin.cluster.rates import GroupRate, Look, Rate, broker_rates, group_rates, partition_rates, topic_rates
 from kraft.cli.admin.options import (
     CLEAR,
@@ -74,11 +74,28 @@ async def _look(cluster: Cluster) -> Look:
     except ApiError:  # A topic was deleted, or a leader moved, since we were told of it: the next look knows.
         ends = {}
     commits: dict[str, dict[TopicPartition, int]] = {}
-    listed = [each.group_id for each in await groups.list_groups(cluster) if not groups.is_share_group(each)]
-    for group in sorted(listed)[:GROUPS_MAX]:
+    listed = await groups.list_groups(cluster)
+    for group in sorted(each.group_id for each in listed if not groups.is_share_group(each))[:GROUPS_MAX]:
         found = await groups.committed_offsets(cluster, group)
         commits[group] = {place: committed.offset for place, committed in found.items()}
-    return Look(cluster.world.clock.now(), ends, leaders, commits)
+    waiting = await _waiting(cluster, [each for each in listed if groups.is_share_group(each)][:GROUPS_MAX])
+    return Look(cluster.world.clock.now(), ends, leaders, commits, waiting)
+
+
+async def _waiting(cluster: Cluster, shares: list[groups.ListedGroup]) -> dict[str, dict[TopicPartition, int]]:
+    """The records that share groups have not finished, by partition. Groups of a coordinator that does not answer are
+    left out."""
+
+    async def ask(coordinator: int) -> dict[str, dict[TopicPartition, share_groups.ShareOffsets]]:
+        ids = [each.group_id for each in shares if each.coordinator == coordinator]
+        return await share_groups.share_group_offsets_of(cluster, ids, coordinator)
+
+    told = await cluster.ask_brokers(ask, sorted({each.coordinator for each in shares}))
+    return {
+        group: {place: at.lag for place, at in places.items() if at.lag is not None}
+        for answer in told
+        for group, places in answer.items()
+    }
 
 
 def _show(before: Look, after: Look, rows: int, output: OutputFormat | None) -> None:
@@ -108,7 +125,7 @@ def _show(before: Look, after: Look, rows: int, output: OutputFormat | None) -> 
             ("GROUP", "TOPIC", "LAG", "READ/S", "LAG/S", "CAUGHT UP IN"),
             [
                 (
-                    each.group,
+                    f"{each.group} (share)" if each.is_share else each.group,
                     each.topic,
                     each.lag,
                     _rate(each.read_per_second),
@@ -153,6 +170,7 @@ def _document(
         "groups": [
             {
                 "group": each.group,
+                "is_share": each.is_share,
                 "topic": each.topic,
                 "lag": each.lag,
                 "read_per_second": round(each.read_per_second, 3),

@@ -9,7 +9,10 @@ from kraft_http.health.health import ClusterHealth, judge, voter_facts
 from kraft_http.health.health_findings import Reason
 from kraft_http.ports import BrokerFacts, ClusterFacts
 
+from kraft.admin.group_lags import GroupLag
+from kraft.admin.groups import ListedGroup
 from kraft.admin.metadata import Partition, Topic
+from kraft.admin.share_groups import ShareGroup, ShareMember
 from kraft.cli.admin.cluster import doctor, health
 from kraft.cli.admin.cluster.health import impaired_partitions, minima_of
 from kraft.protocol.error_codes import ErrorCode
@@ -118,3 +121,45 @@ def test_doctor_reports_the_warnings_of_the_health_verdict(monkeypatch: pytest.M
         ]
 
     Universe(1).run(main)
+
+
+def share_lag(group_id: str, members: int, total: int | None) -> GroupLag:
+    member = ShareMember(
+        member_id="m", rack_id=None, client_id="c", host="h", epoch=1, subscribed_topics=("t",), assignment=()
+    )
+    group = ShareGroup(
+        group_id=group_id,
+        state="Stable" if members else "Empty",
+        assignor="simple",
+        coordinator=1,
+        epoch=1,
+        assignment_epoch=1,
+        members=(member,) * members,
+    )
+    return GroupLag(group=group, topics=("t",), total=total, worst=None)
+
+
+def listed_share_group(group_id: str) -> ListedGroup:
+    return ListedGroup(group_id=group_id, protocol_type="share", state="Empty", type="share", coordinator=1)
+
+
+def test_doctor_names_share_groups_whose_records_wait_without_members() -> None:
+    lags = [share_lag("gone", 0, 5), share_lag("done", 0, 0), share_lag("busy", 2, 9), share_lag("new", 0, None)]
+    listed = [listed_share_group(each.group.group_id) for each in lags]
+    whole = topic((1, (1, 2), (1, 2)))
+    [found] = doctor.judge_share_groups(listed, lags, whole, are_on=True)
+    assert (found.result, found.summary) == (doctor.NOTE, "records wait in share groups without members: gone")
+    [found] = doctor.judge_share_groups(listed, lags[1:], whole, are_on=True)
+    assert (found.result, found.summary) == (doctor.OK, "all 4 share groups are served")
+
+
+def test_doctor_reports_an_under_replicated_topic_of_share_states() -> None:
+    states = topic((1, (1, 2), (1,)), (2, (2, 1), (2, 1)))
+    [found] = doctor.judge_share_groups([listed_share_group("g")], [], states, are_on=True)
+    assert (found.result, "1 partitions of __share_group_state" in found.summary) == (doctor.FAULT, True)
+
+
+def test_doctor_reports_share_groups_while_share_groups_are_off() -> None:
+    [found] = doctor.judge_share_groups([listed_share_group("g")], [], None, are_on=False)
+    assert (found.result, found.remedy) == (doctor.FAULT, "kraft features upgrade share.version=1")
+    assert "clients of the share groups g get UNSUPPORTED_VERSION" in found.summary

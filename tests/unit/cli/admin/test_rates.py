@@ -51,6 +51,12 @@ def test_a_group_that_falls_behind_or_stalls_has_no_estimated_time() -> None:
     assert GroupRate("g", "a", 0, 0, 0).caught_up_in == 0
 
 
+def test_a_share_group_finishes_records_although_some_before_them_wait() -> None:
+    before = Look(0, {A0: 100}, LEADERS, waiting={"s": {A0: 50, B0: 3}})
+    after = Look(10, {A0: 150}, LEADERS, waiting={"s": {A0: 20, B0: 3}})
+    assert group_rates(before, after) == [GroupRate("s", "a", 20, 8.0, -3.0, is_share=True)]
+
+
 def test_a_partition_with_an_unknown_end_does_not_count() -> None:
     after = Look(10, {A0: 200}, LEADERS, {"g": {A0: 150, A1: 3}, "h": {B0: 1}})
     assert group_rates(Look(0, {}, {}), after) == [GroupRate("g", "a", 50, 0, 0), GroupRate("h", "b", 0, 0, 0)]
