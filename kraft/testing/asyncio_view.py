@@ -103,6 +103,11 @@ class AsyncioView:
     async def delete_topic(self, name: str) -> None:
         await asyncio.to_thread(partial(self._cluster.delete_topic, name))
 
+    async def configure_group(self, group: str, **configs: object) -> None:
+        """Set configurations of a group, which need not exist: `share_auto_offset_reset="earliest"`. Returns when every
+        node knows them."""
+        await asyncio.to_thread(partial(self._cluster.configure_group, group, **configs))
+
     async def produce(
         self,
         topic: str,

@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager
 
 import trio
 
+from kraft.admin import configs as admin_configs
 from kraft.admin import topics
 from kraft.admin.errors import UNKNOWN_TOPIC
 from kraft.admin.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, offsets_at
@@ -59,6 +60,12 @@ class ClusterClient:
         """Delete a topic. Raises ApiError."""
         async with self.connect() as cluster:
             await topics.delete_topic(cluster, name)
+
+    async def configure_group(self, group: str, settings: Mapping[str, str]) -> None:
+        """Set configurations of a group. Raises ApiError."""
+        changes = [(key, admin_configs.SET, value) for key, value in settings.items()]
+        async with self.connect() as cluster:
+            await admin_configs.alter_configs(cluster, admin_configs.Resource(admin_configs.GROUP, group), changes)
 
     async def coordinator(self, group: str) -> int:
         """Return the group's coordinator. Creates the topic of committed offsets if it does not exist. Raises

@@ -181,6 +181,11 @@ class ClusterThread:
     def delete_topic(self, name: str) -> None:
         self._call(partial(self._cluster.delete_topic, name))
 
+    def configure_group(self, group: str, **configs: object) -> None:
+        """Set configurations of a group, which need not exist: `share_auto_offset_reset="earliest"`. Returns when every
+        node knows them."""
+        self._call(partial(self._cluster.configure_group, group, **configs))
+
     def produce(
         self,
         topic: str,

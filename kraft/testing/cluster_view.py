@@ -8,7 +8,9 @@ from typing import TypeVar
 
 import trio
 
+from kraft.common.config.resource_type import ResourceType
 from kraft.coordinator.partitioner import partition_for
+from kraft.metadata.image.configs_image import ConfigResource
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.metadata.image.topics_image import TopicImage, TopicsImage
 from kraft.server.node import Node
@@ -63,6 +65,17 @@ class ClusterView:
             return all(topic is not None and _is_led(topic) for topic in topics) or None
 
         await self._await(found, f"topic {name} has no leaders")
+
+    async def await_group_configs(self, group: str, settings: Mapping[str, str], *, everywhere: bool) -> None:
+        """Wait until a node has the configurations of the group, or every node with `everywhere`."""
+        resource = ConfigResource(ResourceType.GROUP, group)
+
+        def found() -> bool | None:
+            known = [node.shared.loader.image.configs.resources.get(resource) for node in self._serving().values()]
+            have = [configs is not None and settings.items() <= dict(configs.items()).items() for configs in known]
+            return (all(have) if everywhere else any(have)) or None
+
+        await self._await(found, f"group {group} is not configured")
 
     def require_topic(self, name: str) -> TopicImage:
         """Return the topic. Raises LookupError, which names the topics that exist."""

@@ -360,6 +360,14 @@ class LocalCluster:
         self._view.require_topic(name)
         await self._client.delete_topic(name)
 
+    async def configure_group(self, group: str, **configs: object) -> None:
+        """Set configurations of a group, which need not exist: `share_auto_offset_reset="earliest"`. Returns when every
+        node that is not cut off knows them. Raises ApiError."""
+        self._open_nursery()
+        settings = {as_property(key): as_setting(value) for key, value in configs.items()}
+        await self._client.configure_group(group, settings)
+        await self._view.await_group_configs(group, settings, everywhere=self._board.is_calm)
+
     async def produce(
         self,
         topic: str,

@@ -84,6 +84,21 @@ def test_records_are_read_as_they_were_written(cluster: ClusterThread) -> None:
     cluster.delete_topic("kinds")
 
 
+def test_configurations_of_a_group_are_known_to_every_node() -> None:
+    async def main() -> None:
+        async with LocalCluster(2) as own:
+            isolation = {"share.isolation.level": "read_committed"}
+            await own.configure_group("workers", share_auto_offset_reset="earliest", **isolation)
+            for node in own.node_ids:
+                resources = own.node(node).shared.loader.image.configs.resources.items()
+                [known] = [dict(configs.items()) for resource, configs in resources if resource.name == "workers"]
+                assert known == {"share.auto.offset.reset": "earliest", **isolation}
+            with pytest.raises(ApiError, match=r"share\.nothing"):
+                await own.configure_group("workers", share_nothing=1)
+
+    trio.run(main)
+
+
 def test_a_missing_number_of_records_is_reported(cluster: ClusterThread, topic: str) -> None:
     cluster.produce(topic, "one")
     with pytest.raises(TimeoutError, match=rf"1 records of {topic} were read in 0\.5 s, not 2"):
