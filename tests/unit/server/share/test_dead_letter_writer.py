@@ -123,6 +123,27 @@ def test_a_rejected_record_has_one_letter_in_the_partition_of_its_number_and_is_
     play(scenario)
 
 
+def test_records_rejected_while_letters_are_written_have_one_letter_each() -> None:
+    async def scenario(universe: Universe, run: Running, member: Member) -> None:
+        channel = broker(run).shares.letter_channel
+        send = channel.send
+
+        async def slow(broker_id: int, request: Any, **options: Any) -> Any:
+            await universe.sleep(3)
+            return await send(broker_id, request, **options)
+
+        channel.send = slow  # type: ignore[method-assign]
+        await until_acquired(universe, member)
+        for offset in range(10):
+            assert await member.acknowledge((offset, offset, [REJECT]), partition=3) == 0
+            await universe.sleep(0.5)
+        await until(universe, lambda: start_offset(run) == 10)
+        await universe.sleep(60)
+        assert offsets(await letters(run)) == list(range(10))
+
+    play(scenario)
+
+
 def test_a_record_delivered_too_often_has_a_letter() -> None:
     async def scenario(universe: Universe, run: Running, member: Member) -> None:
         for count in (1, 2):
