@@ -222,7 +222,7 @@ class SharePartitions:
 
     async def _write_letters(self, hosted: HostedSharePartition, led: LedSharePartition) -> None:
         """Write the letters that are due, and archive their records. A record is archived as well if its letter has
-        failed for good."""
+        failed permanently."""
         try:
             while given_up := led.given_up(LETTERS_AT_ONCE):
                 await self._letters.write(hosted.key, hosted.partition, given_up)

@@ -1,4 +1,5 @@
-"""Share groups while brokers are killed: the members accept every record, and none is delivered after it was accepted.
+"""Share groups while brokers are killed: the members settle every record, and none is delivered after that. Each record
+that was rejected has a dead letter.
 
 What a leader has handed out is not durable (KIP-932): its successor may deliver a record that a member still holds. But
 an acknowledgement that was answered is durable, wherever the leader and the share coordinator die.
@@ -13,21 +14,27 @@ import trio
 
 from kraft.common.errors import KraftError
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraft.replication.partition import READ_UNCOMMITTED
 from kraft.rpc_client.connection import ClientConnection, Disconnected, connect
+from kraft.share.fetched_batches import read_batches
 from tests.simulation.clusters import BROKERS, TOPIC, Cluster, simulate
 from tests.unit.server.brokers import batch
-from tests.unit.server.share.members import ACCEPT, RELEASE, Member, configure, turn_on
+from tests.unit.server.share.members import ACCEPT, REJECT, RELEASE, Member, configure, turn_on
 
+LETTERS = "dlq.letters"
 KEYS = {
     "share.coordinator.state.topic.num.partitions": "2",
     "offsets.topic.num.partitions": "1",
     "share.coordinator.snapshot.update.records.per.snapshot": "5",
     "group.share.min.record.lock.duration.ms": "1000",
+    "errors.deadletterqueue.auto.create.topics.enable": "true",
+    "default.replication.factor": "3",
 }
 SETTINGS = {
     "share.auto.offset.reset": "earliest",
     "share.record.lock.duration.ms": "3000",
     "share.delivery.count.limit": "10",
+    "errors.deadletterqueue.topic.name": LETTERS,
 }
 RECORDS = 60
 BATCH = 4
@@ -41,6 +48,7 @@ class History:
 
     def __init__(self) -> None:
         self.accepted: set[int] = set()
+        self.rejected: set[int] = set()
         self.counts: dict[int, int] = {}
         self.broken: list[str] = []
         """Laws that were broken, in words."""
@@ -48,18 +56,19 @@ class History:
     def acquired(self, ranges: list[tuple[int, int, int]]) -> None:
         for first, last, count in ranges:
             for offset in range(first, last + 1):
-                if offset in self.accepted:
-                    self.broken.append(f"record {offset} was accepted, and is delivered again")
+                if offset in self.accepted | self.rejected:
+                    self.broken.append(f"record {offset} was settled, and is delivered again")
                 if count > LIMIT:
                     self.broken.append(f"record {offset} is delivered for the {count}th time")
                 self.counts[offset] = count
 
-    def has_accepted(self, first: int, last: int) -> None:
-        self.accepted.update(range(first, last + 1))
+    def has_settled(self, first: int, last: int, choice: int) -> None:
+        if choice != RELEASE:
+            (self.accepted if choice == ACCEPT else self.rejected).update(range(first, last + 1))
 
 
 class Worker:
-    """A member that accepts most records, releases some, and forgets some, until told that the story ends."""
+    """A member that accepts most records, rejects, releases or forgets some, until told that the story ends."""
 
     def __init__(self, cluster: Cluster, name: str, history: History, choices: random.Random) -> None:
         self.cluster = cluster
@@ -113,11 +122,13 @@ class Worker:
         self.history.acquired(ranges)
         for first, last, _ in ranges:
             await self.cluster.universe.sleep(self.choices.uniform(0, 0.3))
-            choice = ACCEPT if self.is_steady else self.choices.choices([ACCEPT, RELEASE, None], [8, 1, 1])[0]
+            choice = (
+                ACCEPT if self.is_steady else self.choices.choices([ACCEPT, REJECT, RELEASE, None], [6, 2, 1, 1])[0]
+            )
             if choice is None:
                 continue
-            if await member.acknowledge((first, last, [choice])) == 0 and choice == ACCEPT:
-                self.history.has_accepted(first, last)
+            if await member.acknowledge((first, last, [choice])) == 0:
+                self.history.has_settled(first, last, choice)
 
 
 async def produce_all(cluster: Cluster) -> None:
@@ -152,6 +163,19 @@ async def _end(cluster: Cluster) -> int:
     return 0
 
 
+async def _letters(cluster: Cluster) -> set[int]:
+    """The offsets of the records that have letters."""
+    found: set[int] = set()
+    for name in BROKERS:
+        node = cluster.nodes[name]
+        partition = node.broker.replicas.find(LETTERS, 0) if node.broker is not None else None
+        if partition is not None and partition.is_leader:
+            data = partition.read(0, 1 << 20, READ_UNCOMMITTED, min_one_message=True)
+            for written in read_batches(data, 1 << 20):
+                found.update(int(dict(each.headers)["__dlq.errors.offset"] or b"") for each in written.records())
+    return found
+
+
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_no_accepted_record_is_delivered_again_and_all_are_accepted_in_the_end(seed: int) -> None:
     async def story(cluster: Cluster) -> None:
@@ -159,7 +183,7 @@ def test_no_accepted_record_is_delivered_again_and_all_are_accepted_in_the_end(s
         universe = cluster.universe
         async with connect(universe.world_for("client"), "node-2", 9092) as client:
             await cluster.create()
-            await turn_on(client)
+            await turn_on(client, 2)
             await configure(client, "g", SETTINGS)
         workers = [Worker(cluster, name, history, random.Random(f"{seed}-{name}")) for name in ("a", "b", "c")]
         async with trio.open_nursery() as nursery:
@@ -177,11 +201,17 @@ def test_no_accepted_record_is_delivered_again_and_all_are_accepted_in_the_end(s
             await universe.sleep(60)
             nursery.cancel_scope.cancel()
         assert history.broken == []
+        letters = await _letters(cluster)
         end = await _end(cluster)
         left = [
-            offset for offset in range(end) if offset not in history.accepted and history.counts.get(offset) != LIMIT
+            offset
+            for offset in range(end)
+            if offset not in history.accepted | history.rejected and history.counts.get(offset) != LIMIT
         ]
         assert end >= RECORDS
-        assert left == [], f"records that nobody accepted: {left}"
+        assert [offset for offset in left if offset not in letters] == [], f"records that nobody settled: {left}"
+        assert history.rejected
+        assert history.rejected - letters == set(), "rejected records without a letter"
+        assert not history.accepted & letters, "letters of accepted records"
 
     simulate(story, seed=seed, more_keys=KEYS)

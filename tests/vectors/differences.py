@@ -147,7 +147,7 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     Difference(
         "the start offset of a share group is stored with the acknowledgement",
-        r"share_groups/share-acknowledged/.*start_offset",
+        r"share_groups/share-(acknowledged|dead-letters)/.*start_offset",
         "Kafka stores it with the next one, so that tools show it late.",
     ),
     Difference(

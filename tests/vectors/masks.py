@@ -42,6 +42,8 @@ class Masks:
         for name, value in saved.items():
             if isinstance(value, (str, bytes)) and value and value != bytes(16):
                 self.names.setdefault(value, f"${name}")
+                if isinstance(value, str):  # As in the header of a record.
+                    self.names.setdefault(value.encode(), f"${name}")
 
     def of(self, value: Any, field: str = "") -> Any:
         """The masked form of `value`, which stands in `field`; made of JSON's types only."""

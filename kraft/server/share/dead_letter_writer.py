@@ -302,7 +302,9 @@ class DeadLetterWriter(DeadLetters):
         request = ProduceRequest(acks=ALL_REPLICAS, timeout_ms=PRODUCE_TIMEOUT_MS, topic_data=[data])
         try:
             response: ProduceResponse = await self._channel.send(leader_id, request)
-        except (Disconnected, TimeoutError, UnsupportedApi) as problem:
+        except ApiError:
+            raise
+        except (Disconnected, TimeoutError, UnsupportedApi, KraftError) as problem:
             raise ApiError(
                 ErrorCode.NETWORK_EXCEPTION, f"broker {leader_id}: {str(problem) or type(problem).__name__}"
             ) from problem

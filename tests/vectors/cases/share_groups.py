@@ -12,7 +12,8 @@ from tests.vectors.plain import Batch
 HEARTBEAT, DESCRIBE, FETCH = "ShareGroupHeartbeat", "ShareGroupDescribe", "ShareFetch"
 ACKNOWLEDGE, OFFSETS = "ShareAcknowledge", "DescribeShareGroupOffsets"
 ALTER, FORGET, DELETE_GROUPS = "AlterShareGroupOffsets", "DeleteShareGroupOffsets", "DeleteGroups"
-ACCEPT, RELEASE = 1, 2
+ACCEPT, RELEASE, REJECT = 1, 2, 3
+LETTERS = "dlq.letters"
 
 
 def beat(epoch: int, member: str = "m1", **more: Any) -> Ask:
@@ -22,9 +23,11 @@ def beat(epoch: int, member: str = "m1", **more: Any) -> Ask:
     return Ask(body, api=HEARTBEAT, version=1, mask=("heartbeat_interval_ms",), **more)
 
 
-def earliest() -> Ask:
-    """Let the group begin with the first record."""
-    configs = [{"name": "share.auto.offset.reset", "config_operation": 0, "value": "earliest"}]
+def configured(**settings: str) -> Ask:
+    """Configure the group. Dots are written as underscores."""
+    configs = [
+        {"name": name.replace("_", "."), "config_operation": 0, "value": value} for name, value in settings.items()
+    ]
     resource = {"resource_type": 32, "resource_name": "$group", "configs": configs}
     return Ask({"resources": [resource]}, api="IncrementalAlterConfigs", version=1, hidden=True, pause_s=0.3)
 
@@ -90,13 +93,21 @@ def on(*steps: Step) -> Iterator[Step]:
     yield level(1, UPGRADE)
     yield states_topic()
     yield Ask({"key": "$group", "key_type": 0}, api="FindCoordinator", version=3, hidden=True, until=0)
-    yield earliest()
+    yield configured(share_auto_offset_reset="earliest")
     yield Ask({"group_ids": ["$group"]}, api=DESCRIBE, version=1, hidden=True, pause_s=0.5)
     yield beat(0, hidden=True, pause_s=0.3)
     yield beat(1, hidden=True, pause_s=2.0)
     yield beat(1, hidden=True, pause_s=1.0)
     yield from steps
     yield level(0, DOWNGRADE)
+
+
+def letters() -> Ask:
+    """The records of the dead letter topic. They have the time at which they were written."""
+    partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}
+    topics = [{"topic": LETTERS, "partitions": [partition]}]
+    body = {"max_wait_ms": 500, "min_bytes": 1, "max_bytes": 1 << 20, "session_epoch": -1, "topics": topics}
+    return Ask(body, api="Fetch", version=12, mask=("timestamp", "max_timestamp"), pause_s=3.0)
 
 
 def acquired() -> tuple[Step, ...]:
@@ -118,6 +129,21 @@ CASES: tuple[Case, ...] = (
             acknowledge(4, 2, 9, ACCEPT),
             acknowledge(5, 2, 2, 7),
         ),
+    ),
+    case(
+        "share-dead-letters",
+        ACKNOWLEDGE,
+        on(
+            level(2, UPGRADE),
+            *create(LETTERS, errors_deadletterqueue_group_enable="true"),
+            configured(errors_deadletterqueue_topic_name=LETTERS, errors_deadletterqueue_copy_record_enable="true"),
+            *acquired(),
+            acknowledge(2, 0, 1, ACCEPT),
+            acknowledge(3, 2, 2, REJECT),
+            letters(),
+            offsets(),
+        ),
+        versions=(2, 2),
     ),
     case("offsets-of-nobody", OFFSETS, on(offsets(None, "nobody"))),
     case("altered-with-members", ALTER, on(alter(1))),

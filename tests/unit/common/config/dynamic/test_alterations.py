@@ -138,6 +138,13 @@ REFUSED_TEXTS = [
     (
         GROUP,
         "g",
+        {"errors.deadletterqueue.topic.name": "__letters"},
+        40,
+        "errors.deadletterqueue.topic.name: DLQ topic name must not start with '__'",
+    ),
+    (
+        GROUP,
+        "g",
         {"consumer.session.timeout.ms": "x"},
         40,
         "Invalid value x for configuration consumer.session.timeout.ms: Not a number of type INT",
