@@ -36,7 +36,7 @@ SETTINGS = {
     "share.delivery.count.limit": "10",
     "errors.deadletterqueue.topic.name": LETTERS,
 }
-RECORDS = 60
+RECORDS = 100
 BATCH = 4
 LIMIT = 10
 LOST = (KraftError, Disconnected, TimeoutError, OSError, AssertionError)
@@ -49,6 +49,7 @@ class History:
     def __init__(self) -> None:
         self.accepted: set[int] = set()
         self.rejected: set[int] = set()
+        self.has_rejected = trio.Event()
         self.counts: dict[int, int] = {}
         self.broken: list[str] = []
         """Laws that were broken, in words."""
@@ -65,6 +66,8 @@ class History:
     def has_settled(self, first: int, last: int, choice: int) -> None:
         if choice != RELEASE:
             (self.accepted if choice == ACCEPT else self.rejected).update(range(first, last + 1))
+        if choice == REJECT:
+            self.has_rejected.set()
 
 
 class Worker:
@@ -151,7 +154,7 @@ async def produce_all(cluster: Cluster) -> None:
                 await cluster.universe.sleep(0.5)
                 if await _end(cluster) > end:
                     break
-        await cluster.universe.sleep(0.3)
+        await cluster.universe.sleep(1.5)
 
 
 async def _end(cluster: Cluster) -> int:
@@ -176,6 +179,14 @@ async def _letters(cluster: Cluster) -> set[int]:
     return found
 
 
+async def _leader_after_rejection(cluster: Cluster, history: History) -> str:
+    """Wait until a member has learned that a record is rejected. Returns the leader, which has to write its letter."""
+    history.has_rejected = trio.Event()
+    with cluster.universe.world_for("client").clock.move_on_after(10):
+        await history.has_rejected.wait()
+    return str(cluster.partition.leader)
+
+
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_no_accepted_record_is_delivered_again_and_all_are_accepted_in_the_end(seed: int) -> None:
     async def story(cluster: Cluster) -> None:
@@ -190,9 +201,12 @@ def test_no_accepted_record_is_delivered_again_and_all_are_accepted_in_the_end(s
             for worker in workers:
                 nursery.start_soon(worker.run)
             nursery.start_soon(produce_all, cluster)
-            for _ in range(4):
+            for number in range(6):
                 await universe.sleep(choices.uniform(2, 6))
                 victim = choices.choice(BROKERS)
+                if number % 2:
+                    victim = await _leader_after_rejection(cluster, history)
+                    await universe.sleep(choices.choice([0, 0.002, 0.01]))
                 universe.kill(victim)
                 await universe.sleep(choices.uniform(1, 8))
                 await cluster.start(victim)
