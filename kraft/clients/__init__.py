@@ -6,7 +6,8 @@ and of Apache Kafka.
             await producer.send("flights", b"LH 400", key=b"FRA")
 
 This package parses the cluster's address and login (Kafka's client keys), and adapts the client to asyncio. Producers,
-consumers, group members and transactions are implemented in `kraft.rpc_client`, administration in `kraft.admin`.
+consumers, members of groups and share groups, and transactions are implemented in `kraft.rpc_client`, administration in
+`kraft.admin`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from kraft.rpc_client.cluster import Cluster
 from kraft.rpc_client.consumer import ConsumedRecord, Consumer, start_positions
 from kraft.rpc_client.group_consumer import CLASSIC, CONSUMER, GroupConsumer, open_group_consumer
 from kraft.rpc_client.producer import Producer, open_producer
+from kraft.rpc_client.share_consumer import ShareConsumer, open_share_consumer
+from kraft.rpc_client.share_membership import ShareGroupsOff
+from kraft.rpc_client.share_record import AcknowledgementsFailed, ShareRecord
 from kraft.rpc_client.transactions import TransactionalProducer, open_transactional_producer
 from kraft.world.real import RealWorld
 
@@ -31,16 +35,21 @@ __all__ = [
     "LATEST",
     "READ_COMMITTED",
     "READ_UNCOMMITTED",
+    "AcknowledgementsFailed",
     "Cluster",
     "ConsumedRecord",
     "Consumer",
     "GroupConsumer",
     "Producer",
+    "ShareConsumer",
+    "ShareGroupsOff",
+    "ShareRecord",
     "TopicPartition",
     "TransactionalProducer",
     "connect",
     "open_group_consumer",
     "open_producer",
+    "open_share_consumer",
     "open_transactional_producer",
     "start_positions",
 ]

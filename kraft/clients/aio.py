@@ -16,15 +16,16 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Concatenate, Generic, ParamSpec, Self, TypeVar
+from typing import Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack
 
 import trio
 
 from kraft import clients
 from kraft.admin.offsets import LATEST, READ_UNCOMMITTED
-from kraft.clients.polls import Polls
+from kraft.clients.polls import PositionPolls
 from kraft.clients.record_bridge import RecordBridge, Sent
 from kraft.clients.remote_context import RemoteContext
+from kraft.clients.share import ShareConsumer, ShareOptions
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.records.compression import NONE
@@ -38,6 +39,7 @@ from kraft.rpc_client.group_membership import MAX_POLL_SECONDS
 from kraft.rpc_client.partitioner import Partitioner
 from kraft.rpc_client.producer import ALL, BATCH_BYTES, DELIVERY_SECONDS, open_producer
 from kraft.rpc_client.producer import Producer as TrioProducer
+from kraft.rpc_client.share_consumer import open_share_consumer
 from kraft.rpc_client.transactions import TRANSACTION_SECONDS, Transaction, open_transactional_producer
 from kraft.rpc_client.transactions import TransactionalProducer as TrioTransactionalProducer
 from kraft.world.asyncio_bridge import AsyncioBridge
@@ -165,6 +167,10 @@ class Cluster:
                 pattern=pattern,
             ),
         )
+
+    def share_consumer(self, group_id: str, topics: Sequence[str], **options: Unpack[ShareOptions]) -> ShareConsumer:
+        """Open a consumer like `kraft.clients.open_share_consumer`."""
+        return ShareConsumer(self, lambda: open_share_consumer(self.there(), group_id, topics, **options))
 
     def consumer(
         self, positions: Mapping[TopicPartition, int], *, reset: int | None = None, isolation: int = READ_UNCOMMITTED
@@ -333,7 +339,7 @@ class GroupConsumer:
     def __init__(self, cluster: Cluster, make: Callable[[], AbstractAsyncContextManager[TrioGroupConsumer]]) -> None:
         self._cluster = cluster
         self._context = RemoteContext(cluster, make)
-        self._polls = Polls(cluster)
+        self._polls = PositionPolls(cluster)
 
     async def __aenter__(self) -> Self:
         await self._context.enter()
@@ -394,7 +400,7 @@ class Consumer:
         self._wanted = positions
         self._reset = reset
         self._isolation = isolation
-        self._polls = Polls(cluster)
+        self._polls = PositionPolls(cluster)
         self._consumer: TrioConsumer | None = None
         self._polling: tuple[trio.CancelScope, trio.Event] | None = None
 
@@ -481,7 +487,7 @@ def _not_known() -> KraftError:
     return KraftError("the producer has ended before the record was acknowledged: it may be stored, or not")
 
 
-async def _each(poll: Callable[[], Awaitable[list[ConsumedRecord]]]) -> AsyncIterator[ConsumedRecord]:
+async def _each(poll: Callable[[], Awaitable[list[T]]]) -> AsyncIterator[T]:
     while True:
         for each in await poll():
             yield each

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
 
 from kraft.clients.remote_context import ClientLoop
 from kraft.common.ids import TopicPartition
@@ -12,25 +13,28 @@ from kraft.rpc_client.consumer import Consumer as TrioConsumer
 
 GIVE_BACK_SECONDS = 5.0
 """How long a commit or close waits for a poll whose task was cancelled."""
+R = TypeVar("R")
 
 
-class Polls:
+class Polls(Generic[R]):
     """The polls of one consumer. A poll whose task is cancelled continues, and the next poll returns its records.
     Otherwise those records would be skipped."""
 
     def __init__(self, loop: ClientLoop) -> None:
         self._loop = loop
-        self._under_way: asyncio.Future[list[ConsumedRecord]] | None = None
+        self._under_way: asyncio.Future[list[R]] | None = None
+        self._is_awaited = False
 
     @property
     def is_under_way(self) -> bool:
         """Whether the next `poll` returns the records of an earlier one."""
         return self._under_way is not None
 
-    async def poll(self, poll: Callable[[], Awaitable[list[ConsumedRecord]]]) -> list[ConsumedRecord]:
+    async def poll(self, poll: Callable[[], Awaitable[list[R]]]) -> list[R]:
         """Run `poll`, or continue the one in progress. Raises its errors."""
         if self._under_way is None:
             self._under_way = asyncio.ensure_future(self._loop.on_loop(poll))
+        self._is_awaited = True
         try:
             found = await asyncio.shield(self._under_way)
         except asyncio.CancelledError:
@@ -38,8 +42,34 @@ class Polls:
         except BaseException:
             self._under_way = None
             raise
+        finally:
+            self._is_awaited = False
         self._under_way = None
         return found
+
+    def end(self) -> None:
+        """Cancel the poll in progress."""
+        left, self._under_way = self._under_way, None
+        if left is not None:
+            left.cancel()
+
+    async def take_left(self) -> list[R] | None:
+        """Return the records that were found but not returned, waiting for the poll in progress. None if it does not
+        end in time. If it failed, the next poll raises its error. A poll that a task waits for is left alone."""
+        left = self._under_way
+        if left is None or self._is_awaited:
+            return []
+        await asyncio.wait([left], timeout=GIVE_BACK_SECONDS)
+        if not left.done():
+            return None
+        if left.exception() is not None:
+            return []
+        self._under_way = None
+        return left.result()
+
+
+class PositionPolls(Polls[ConsumedRecord]):
+    """The polls of a consumer with positions, which can go back to before a record."""
 
     async def pass_over(self, partition: TopicPartition) -> None:
         """Drop the records of this partition found so far. The poll in progress has ended, or is about to."""
@@ -53,24 +83,12 @@ class Polls:
             if self._under_way is not None:
                 self._under_way.set_result(kept)
 
-    def end(self) -> None:
-        """Cancel the poll in progress."""
-        left, self._under_way = self._under_way, None
-        if left is not None:
-            left.cancel()
-
     async def give_back(self, consumer: TrioConsumer) -> bool:
         """Rewind the consumer to before the records that were found but not returned; the next poll finds them again.
         Returns False if the poll in progress does not end in time."""
-        left = self._under_way
-        if left is None:
-            return True
-        await asyncio.wait([left], timeout=GIVE_BACK_SECONDS)
-        if not left.done():
-            return False
-        if left.exception() is not None:  # It has not moved; the next poll tells it.
-            return True
-        self._under_way, found = None, left.result()
+        found = await self.take_left()
+        if not found:
+            return found is not None
 
         async def go_back() -> None:
             for each in reversed(found):
