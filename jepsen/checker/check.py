@@ -51,6 +51,7 @@ RULES: Final[dict[str, Callable[[Analysis], Iterator[str]]]] = {
     "31b delivered too often": shares.delivered_too_often,
     "31c two holders": shares.two_holders,
     "31d never finished": shares.never_finished,
+    "31e delivered what failed": shares.delivered_what_failed,
     "W1 one leader": white_box.one_leader_an_epoch,
     "W2 nothing falls": white_box.nothing_falls,
     "W3 high watermark": white_box.high_watermark_covered,

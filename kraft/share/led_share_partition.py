@@ -46,8 +46,11 @@ class _Pending:
 
 
 class LedSharePartition:
-    """One share partition in one leader epoch. `changed` is called when records may have become available, or when it
-    has ended."""
+    """One share partition in one leader epoch.
+
+    `changed` is called when records may have become available, when locks count again after a failed write, and when it
+    has ended. `locked` is called with the deadline of new locks, on the node's monotonic clock.
+    """
 
     def __init__(
         self,
@@ -57,6 +60,7 @@ class LedSharePartition:
         clock: Clock,
         limits: Callable[[], Limits],
         changed: Callable[[], None],
+        locked: Callable[[float], None],
     ) -> None:
         self.leader_epoch = leader_epoch
         self._states = states
@@ -64,6 +68,7 @@ class LedSharePartition:
         self._clock = clock
         self._limits = limits
         self._changed = changed
+        self._locked = locked
         self._state_epoch = -1
         self._window: SharePartition | None = None
         self._ended: ApiError | None = None
@@ -111,10 +116,10 @@ class LedSharePartition:
     ) -> list[Acquired]:
         """Lock available records of the fetched batches. Leaves out those of `aborted` transactions (first and last
         offset). Raises ApiError."""
-        window = self.window
-        acquired = window.acquire(
-            member_id, fetch_offset, batches, records_max, self._limits(), self._now_ms(), is_strict=is_strict
-        )
+        window, limits, now_ms = self.window, self._limits(), self._now_ms()
+        acquired = window.acquire(member_id, fetch_offset, batches, records_max, limits, now_ms, is_strict=is_strict)
+        if acquired:
+            self._locked((now_ms + limits.lock_ms) / 1000)
         window.archive(aborted)
         return _without(acquired, aborted)
 
@@ -216,6 +221,8 @@ class LedSharePartition:
             _fail(portion, problem)
             if problem.code in FENCING:
                 self.end(problem)
+            else:
+                self._changed()
             return
         for pending in portion:
             window.commit(pending.change)

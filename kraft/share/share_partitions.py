@@ -9,6 +9,7 @@ The letters of records that a group has given up (KIP-1191) are written by one t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
@@ -61,7 +62,9 @@ class HostedSharePartition:
         self.leader_epoch = partition.leader_epoch
         self.is_loaded = False
         self.locks_changed = trio.Event()
-        """Set when records have been acquired, so that the next deadline may be another one."""
+        """Set when locks may have to be expired earlier than at `looks_at`."""
+        self.looks_at = math.inf
+        """When locks are expired next, on the node's monotonic clock."""
         self.waiters: dict[FetchWaiter, None] = {}
         self.led: LedSharePartition | None = None
         self.writes_letters = False
@@ -74,6 +77,11 @@ class HostedSharePartition:
         self.locks_changed.set()
         for waiter in list(self.waiters):
             waiter.wake()
+
+    def locked(self, deadline: float) -> None:
+        """Records are locked until this time of the node's monotonic clock."""
+        if deadline < self.looks_at:
+            self.locks_changed.set()
 
     @property
     def is_current(self) -> bool:
@@ -180,6 +188,7 @@ class SharePartitions:
             self._world.clock,
             lambda: self._settings(hosted.key.group_id).limits,
             hosted.wake,
+            hosted.locked,
         )
         began = self._world.clock.now()
         try:
@@ -201,8 +210,8 @@ class SharePartitions:
             if led.ended is not None:
                 self._end(hosted, led.ended)
                 return
-            hosted.locks_changed = trio.Event()
-            with self._world.clock.move_on_after(pause_s):
+            hosted.locks_changed, hosted.looks_at = trio.Event(), self._world.clock.now() + pause_s
+            with self._world.clock.move_on_at(hosted.looks_at):
                 await hosted.locks_changed.wait()
 
     async def _expire(self, hosted: HostedSharePartition, led: LedSharePartition) -> float:

@@ -342,12 +342,17 @@ PLANTED: dict[str, list[list[Operation]]] = {
     "31b delivered too often": [[acquired("a", 1, 6)], [acquired("a", 1, 0)]],
     "31c two holders": [[acquired("a", 1), acquired("b", 3, 2)]],
     "31d never finished": [
-        [send("a", 0, 1, 0, 1), *met, Phase(process="harness", name="drained", began=90)]
+        [send("a", 0, 1, 0, 1), *met, Phase(process="harness", name="drained", began=90), final("a:0")]
         for met in (
             [acquired("a", 3, value="b:0"), acknowledged("a", 5, "release")],
             [acquired("a", 3), acknowledged("a", 5, outcome=FAIL)],
             [acquired("a", 3, 4)],
         )
+    ],
+    "31e delivered what failed": [
+        [send("a", 0, 1, -1, 1, outcome=FAIL, error="INVALID_RECORD"), acquired("b", 3)],
+        [Transaction(process="a", transactional_id="a", values=["a:0"], began=1), acquired("b", 3)],
+        [Transaction(process="a", transactional_id="a", values=["a:0"], asked=8.0, began=1), acquired("b", 3)],
     ],
     "W1 one leader": [
         [replica("1", leads=True), replica("2", leads=True)],
@@ -433,6 +438,10 @@ EXEMPT: dict[str, Callable[[], list[Operation]]] = {
         acquired("b", 5, 2),
     ],
     "a delivery that was long under way": lambda: [acquired("a", 1), acknowledged("a", 3), acquired("b", 2, 2)],
+    "a record of a transaction whose commit was under way": lambda: [
+        Transaction(process="a", transactional_id="a", values=["a:0"], asked=2.0, began=1),
+        acquired("b", 3),
+    ],
     "a record that was given back": lambda: [
         acquired("a", 1),
         acknowledged("a", 2.2, "release"),

@@ -1,4 +1,4 @@
-"""The rules of share groups (KIP-932): 31 to 31d.
+"""The rules of share groups (KIP-932): 31 to 31e.
 
 A leader keeps in memory who holds which record, so its successor may deliver a record that a member still holds. What
 was acknowledged and answered is durable.
@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 
 from jepsen.checker.analysis import Analysis
-from jepsen.checker.operations import FAIL, OK, Acknowledged, Acquired, Partition
+from jepsen.checker.operations import FAIL, OK, Acknowledged, Acquired, Partition, Send, Transaction
 
 FINISHING = frozenset({"accept", "reject"})
 """After these a record is finished for its group."""
@@ -49,6 +49,21 @@ def delivered_too_often(analysis: Analysis) -> Iterator[str]:
                 )
 
 
+def delivered_what_failed(analysis: Analysis) -> Iterator[str]:
+    """31e: nothing is delivered that certainly failed, or whose transaction was not asked to commit yet or ever. (A
+    group that reads what is not committed must have no topics with transactions here.)"""
+    failed = {value for send in analysis.history.of(Send) if send.outcome == FAIL for value in send.values}
+    asked = {value: each.asked for each in analysis.history.of(Transaction) for value in each.values}
+    for acquired in analysis.history.of(Acquired):
+        for offset, value, _ in acquired.records:
+            when = asked.get(value, 0.0)
+            if value in failed or when < 0 or (acquired.ended or math.inf) < when:
+                yield (
+                    f"{acquired.process} gets {_name(acquired)} offset {offset} ({value}) by {acquired.ended:.3f}, "
+                    "which had failed or was not committed"
+                )
+
+
 def two_holders(analysis: Analysis) -> Iterator[str]:
     """31c: without a fault, nobody gets a record that another member got within the time of a lock and has not given
     back."""
@@ -63,7 +78,9 @@ def two_holders(analysis: Analysis) -> Iterator[str]:
             before, holders[place] = holders.get(place), acquired
             if before is None or before.process == acquired.process or before.ended is None or acquired.ended is None:
                 continue
-            given_back = any(began >= before.since for began in released.get((before.process, place), ()))
+            given_back = any(
+                before.since <= began <= acquired.ended for began in released.get((before.process, place), ())
+            )
             is_locked = acquired.ended < before.since + before.lock_seconds
             if is_locked and not given_back and not analysis.is_disturbed(before.since, acquired.ended):
                 yield (
@@ -91,10 +108,11 @@ def never_finished(analysis: Analysis) -> Iterator[str]:
         for partition in analysis.partitions.values():
             if partition.place[0] not in topics:
                 continue
-            for send in partition.acknowledged:
-                for index, value in enumerate(send.values):
-                    if (group, partition.place, send.offset + index) not in finished:
-                        yield f"{group} never finishes {partition.name} offset {send.offset + index} ({value})"
+            for offset, value in sorted(partition.final_log.items()):
+                send = partition.sender.get(value)
+                is_sure = send is not None and send.outcome == OK
+                if is_sure and (group, partition.place, offset) not in finished:
+                    yield f"{group} never finishes {partition.name} offset {offset} ({value})"
 
 
 def _name(acquired: Acquired) -> str:

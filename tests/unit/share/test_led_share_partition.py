@@ -68,7 +68,7 @@ async def led(
         return 100
 
     key = SharePartitionKey("g", bytes(16), 0)
-    partition = LedSharePartition(coordinator, key, 3, TrioClock(), lambda: limits, changed)
+    partition = LedSharePartition(coordinator, key, 3, TrioClock(), lambda: limits, changed, lambda deadline: None)
     await partition.load(first_offset)
     return partition
 
@@ -133,13 +133,14 @@ def test_acknowledgements_during_a_write_are_written_together_afterwards() -> No
 
 def test_a_failed_write_leaves_the_records_with_their_member_for_a_retry() -> None:
     async def scenario() -> None:
-        coordinator = Coordinator()
-        partition = await led(coordinator)
+        coordinator, told = Coordinator(), list[str]()
+        partition = await led(coordinator, lambda: told.append("changed"))
         partition.acquire("a", 0, BATCH, 10)
         coordinator.refusals = [ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)]
         with pytest.raises(ApiError) as refused:
             await partition.acknowledge("a", accept(0, 9))
         assert refused.value.code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert told == ["changed"], "their locks expire again"
         assert partition.window.start_offset == 0
         await partition.acknowledge("a", accept(0, 9))
         assert partition.window.start_offset == 10

@@ -157,6 +157,19 @@ def test_records_whose_lock_expires_go_to_another_member_and_the_first_may_not_a
     play(scenario)
 
 
+def test_a_waiting_fetch_gets_records_as_soon_as_their_lock_expires() -> None:
+    async def scenario(universe: Universe, run: Running, member: Member) -> None:
+        await configure(run.client, "g", {"share.record.lock.duration.ms": "15000"})
+        clock = universe.world_for("client").clock
+        await until_acquired(universe, member)
+        locked_at = clock.now()
+        async with another(universe, "b") as other:
+            assert await other.fetch(max_wait_ms=60_000) == [(0, 9, 2)]
+        assert 14 < clock.now() - locked_at < 16
+
+    play(scenario)
+
+
 def test_a_renewed_lock_lasts_longer() -> None:
     async def scenario(universe: Universe, run: Running, member: Member) -> None:
         await until_acquired(universe, member)
