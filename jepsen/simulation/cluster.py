@@ -16,9 +16,9 @@ import trio
 from jepsen.checker.operations import OK, Commit, FaultInjected, Partition, Phase, Poll, ReplicaState, Send
 from jepsen.simulation import layouts, visits
 from jepsen.simulation.clients.admins import Deleter, Mover, VoterChanger
-from jepsen.simulation.clients.authenticated_client import AuthenticatedClient, Insight, Permissions
+from jepsen.simulation.clients.authenticated_client import Insight
 from jepsen.simulation.clients.authenticated_clients import AuthenticatedClients
-from jepsen.simulation.clients.committers import Committer, PositionReader, committed, position_readers
+from jepsen.simulation.clients.committers import Committer, committed, position_readers
 from jepsen.simulation.clients.consumer_members import ConsumerMember, share_all
 from jepsen.simulation.clients.coordinators import find_coordinator
 from jepsen.simulation.clients.incarnation_clients import IncarnationReader
@@ -30,7 +30,6 @@ from jepsen.simulation.clients.producers import Producer
 from jepsen.simulation.clients.readers import CommittedReader, Reader
 from jepsen.simulation.clients.session import RoamingSession
 from jepsen.simulation.clients.session_readers import SessionReader
-from jepsen.simulation.clients.share_members import IDLE_SECONDS, LIMITS, ShareMember, configure
 from jepsen.simulation.clients.topic_makers import TopicMaker, create_topic, see_topics
 from jepsen.simulation.clients.topic_remaker import Surroundings, TopicRemaker
 from jepsen.simulation.clients.transactors import FeatureRaiser, Transactor, cluster_of, set_level
@@ -41,7 +40,8 @@ from jepsen.simulation.faults.node_faults import CLIENTS, SURE
 from jepsen.simulation.faults.scene import Scene
 from jepsen.simulation.faults.targeted_fault import TargetedFault
 from jepsen.simulation.observer import DATA_LEADER, ROLES, Observer
-from jepsen.simulation.run import SimulatedRun
+from jepsen.simulation.run import Client, SimulatedRun
+from jepsen.simulation.share_group import ShareGroup
 from jepsen.simulation.tiering import Tiering
 from jepsen.simulation.topics import ALL_TOPICS, COMPACTED, EVENTS, MOVED, PAID, PLACES, TRIMMED, StandingTopics
 from kraft.admin.features import SAFE_DOWNGRADE
@@ -68,12 +68,8 @@ CONSUMER_GROUP: Final = "consumer-group"
 CONSUMED: Final = {EVENTS: 2, PIPED[0][0]: len(PIPED)}
 """What members of the consumer group subscribe to, with the counts of partitions."""
 CONSUMER_MEMBERS: Final = 3
-SHARE_GROUP: Final = "share-group"
 SHARED: Final = {EVENTS: 2, TRIMMED[0]: 1, COMPACTED[0]: 1, PAID[0][0]: len(PAID)}
 """What members of the share group subscribe to, with the counts of partitions."""
-SHARE_MEMBERS: Final = 3
-SHARE_RATE: Final = 0.4
-"""How many runs have a share group."""
 SHARES_FINISHED_SECONDS_MAX: Final = 60.0
 FLUSH_RATE: Final = 0.6
 TWO_DISKS_RATE: Final = 0.5
@@ -92,26 +88,6 @@ KINDS_LEAST: Final = 3
 
 PIPELINES: Final = (((*PIPED, *MOVED), -1, 100), (PIPED, -1, 1000), (PIPED, 1, 1000), (PIPED, 0, 1000))
 """Partitions, acks and the most records a batch of each. A batch of 1,000 is larger than a segment of most topics."""
-
-Client = (
-    PipeliningProducer
-    | SessionReader
-    | Producer
-    | Reader
-    | Committer
-    | TopicMaker
-    | Member
-    | ConsumerMember
-    | Mover
-    | Deleter
-    | VoterChanger
-    | Transactor
-    | PositionReader
-    | FeatureRaiser
-    | MissedEpochs
-    | Permissions
-    | AuthenticatedClient
-)
 
 
 class ClusterRun(SimulatedRun):
@@ -140,10 +116,7 @@ class ClusterRun(SimulatedRun):
         )
         self.transactors: list[Transactor] = []
         self.consumer_members: list[ConsumerMember] = []
-        shares = self.universe.stream("shares")
-        self.share_limit = shares.choice(LIMITS) if shares.random() < SHARE_RATE else None
-        """The share group's limit of deliveries; None without one."""
-        self.share_members: list[ShareMember] = []
+        self.share_group = ShareGroup(self.universe, self.recorder, self.session, SHARED)
         self.observer = Observer(self.universe, self.recorder, self.nodes, self.lives, self.observed)
         directories = partial(self.layout.directories, two_disks=self.two_disks)
         self.scene = Scene(self.universe, self.layout.nodes, self.stop_node, directories, self.observer.is_spare)
@@ -207,7 +180,7 @@ class ClusterRun(SimulatedRun):
             self.recorder.phase("calm")
             async with trio.open_nursery() as client_nursery:
                 clients, members = self._start_clients(client_nursery)
-                self._start_share_members(node_nursery)
+                self.share_group.start(node_nursery, self.client)
                 await universe.sleep(CALM_SECONDS)
                 await self._until_acknowledged(lambda: self.acknowledged_between("calm", "chaos"), 1)
                 self.recorder.phase("chaos")
@@ -223,10 +196,12 @@ class ClusterRun(SimulatedRun):
                 self.remaker.settle()
                 await self._progress(members)
                 await self._until_acknowledged(self.acknowledged, ACKNOWLEDGED_LEAST)
-                for client in (*clients, *members, self.remaker):
+                for client in (*clients, *members):
                     client.stopping.set()
+                self.remaker.stopping.set()
                 self.wind_down(client_nursery, CLIENTS_WIND_DOWN_SECONDS)
-            await self._finish_shares()
+            if self.share_group.is_on:
+                await self.within(SHARES_FINISHED_SECONDS_MAX, "the share group finishes all", self._finish_shares)
             self.recorder.phase("drained")
             self._has_moved = self.tiering.has_moved(self.observer, self.observed)
             await self.within(HEALED_SECONDS_MAX, "everything is read", self._read_everything)
@@ -341,8 +316,7 @@ class ClusterRun(SimulatedRun):
         while not await find_coordinator(session, GROUP):
             await session.pause(0.5)
         await self.guests.set_up(session)
-        if self.share_limit is not None:
-            await configure(session, SHARE_GROUP, self.share_limit)
+        await self.share_group.configure(session)
         if self.transaction_level < 2:
             while not self._controllers_have_registered():  # A controller allows no change before all voters have.
                 await session.pause(0.5)
@@ -417,31 +391,10 @@ class ClusterRun(SimulatedRun):
         nursery.start_soon(self.client, partial(self.remaker.run, nursery))
         return clients, members
 
-    def _start_share_members(self, nursery: trio.Nursery) -> None:
-        """Start the share group's members, which outlive the other clients: they finish what those have written."""
-        if self.share_limit is None:
-            return
-        for number in range(SHARE_MEMBERS):
-            sessions = self.session(f"share-{number} coordinator"), self.session(f"share-{number}")
-            member = ShareMember(sessions, self.recorder, SHARE_GROUP, SHARED, self.share_limit)
-            self.share_members.append(member)
-            nursery.start_soon(self.client, member.run)
-
     async def _finish_shares(self) -> None:
-        """Wait, bounded, until no member of the share group gets records any more, for longer than a lock."""
-        for transactor in self.transactors if self.share_members else ():
+        for transactor in self.transactors:
             await self._end_what_is_open(transactor)
-        for member in self.share_members:
-            member.stays = True
-            member.busy_at = self.universe.time.now
-
-        async def idle() -> None:
-            while any(self.universe.time.now < each.busy_at + IDLE_SECONDS for each in self.share_members):
-                await self.universe.sleep(0.5)
-
-        await self.within(SHARES_FINISHED_SECONDS_MAX, "the share group finishes every record", idle)
-        for member in self.share_members:
-            member.stopping.set()
+        await self.share_group.finish()
 
     def _transaction_clients(self) -> list[Client]:
         recorder = self.recorder

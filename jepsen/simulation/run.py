@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 import trio
 
@@ -72,6 +72,15 @@ class Outcome:
     @property
     def verdict(self) -> str:
         return "violation" if self.violations else "invalid" if self.invalid else "ok"
+
+
+class Client(Protocol):
+    """A client that works until it is stopped."""
+
+    @property
+    def stopping(self) -> trio.Event: ...
+
+    async def run(self) -> None: ...
 
 
 class SimulatedRun:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from jepsen.checker.analysis import Analysis
+from jepsen.checker.analysis import Analysis, PartitionHistory
 from jepsen.checker.operations import FAIL, OK, Acknowledged, Acquired, Partition, Send, Transaction
 
 FINISHING = frozenset({"accept", "reject"})
@@ -108,11 +108,25 @@ def never_finished(analysis: Analysis) -> Iterator[str]:
         for partition in analysis.partitions.values():
             if partition.place[0] not in topics:
                 continue
-            for offset, value in sorted(partition.final_log.items()):
+            for offset, value in _kept(partition):
                 send = partition.sender.get(value)
                 is_sure = send is not None and send.outcome == OK
                 if is_sure and (group, partition.place, offset) not in finished:
                     yield f"{group} never finishes {partition.name} offset {offset} ({value})"
+
+
+def _kept(partition: PartitionHistory) -> list[tuple[int, str]]:
+    """The records that every replica has in the end, with their offsets: of a compacted topic the last one of each
+    key."""
+    found = sorted(partition.final_log.items())
+    if not partition.is_compacted:
+        return found
+    last: dict[str, tuple[int, str]] = {}
+    for offset, value in found:
+        send = partition.sender.get(value)
+        if send is not None and send.keys is not None:
+            last[send.keys[send.values.index(value)]] = (offset, value)
+    return list(last.values())
 
 
 def _name(acquired: Acquired) -> str:

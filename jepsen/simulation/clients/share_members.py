@@ -10,15 +10,10 @@ import trio
 
 from jepsen.checker.operations import Acknowledged, Acquired, Partition
 from jepsen.simulation.clients.coordinators import find_coordinator
-from jepsen.simulation.clients.session import TRY_AGAIN, Refused, RoamingSession, Session, Unanswered
+from jepsen.simulation.clients.session import TRY_AGAIN, Refused, RoamingSession, Unanswered
+from jepsen.simulation.clients.share_session import ShareSession
 from jepsen.simulation.recorder import Recorder
-from kraft.common.config.resource_type import ResourceType
 from kraft.protocol.error_codes import ErrorCode, name_of
-from kraft.protocol.messages.incremental_alter_configs_request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraft.protocol.messages.share_acknowledge_request import (
     AcknowledgementBatch as AcknowledgeBatch,
@@ -39,16 +34,7 @@ from kraft.protocol.messages.share_group_heartbeat_request import ShareGroupHear
 from kraft.protocol.records.record_batch import batches
 
 LOCK_SECONDS: Final = 3.0
-LIMITS: Final = (5, 25)
 HEARTBEAT_SECONDS: Final = 1.0
-SESSION_SECONDS: Final = 4.0
-IDLE_SECONDS: Final = SESSION_SECONDS + LOCK_SECONDS + 3.0
-"""Longer than partitions stay with a member that has vanished, and records locked."""
-SETTINGS: Final = {
-    "share.auto.offset.reset": "earliest",
-    "share.isolation.level": "read_committed",
-    "share.record.lock.duration.ms": str(int(LOCK_SECONDS * 1000)),
-}
 JOINING: Final = 0
 LEAVING: Final = -1
 FINAL: Final = -1
@@ -82,25 +68,6 @@ Chosen = Mapping[Partition, tuple[Acknowledged, list[Range]]]
 """The acknowledgements of one request."""
 
 
-async def configure(session: Session, group: str, limit: int) -> None:
-    """Set the group's configuration; try again until a node has accepted it."""
-    settings = {**SETTINGS, "share.delivery.count.limit": str(limit)}
-    configs = [AlterableConfig(name=name, config_operation=0, value=value) for name, value in settings.items()]
-    resource = AlterConfigsResource(resource_type=ResourceType.GROUP, resource_name=group, configs=configs)
-    while True:
-        try:
-            response = await session.call(IncrementalAlterConfigsRequest(resources=[resource]), 0, 1)
-        except Unanswered:
-            await session.pause(0.5)
-            continue
-        code = response.responses[0].error_code
-        if code == ErrorCode.NONE:
-            return
-        if code not in TRY_AGAIN:
-            raise Refused("IncrementalAlterConfigs of a share group", code)
-        await session.pause(0.5)
-
-
 class Held:
     """The records of one answer that the member has not acknowledged yet."""
 
@@ -129,8 +96,8 @@ class ShareMember:
         topics: Mapping[str, int],
         limit: int,
     ) -> None:
-        """`sessions` are one for the group's coordinator and one for leaders of partitions. `topics` maps the topics that
-        it subscribes to their partition counts."""
+        """`sessions` are one for the group's coordinator and one for leaders of partitions. `topics` maps topics to
+        their partition counts; the member subscribes to all."""
         self._coordinator, self._session = sessions
         self._recorder = recorder
         self._group = group
@@ -477,35 +444,3 @@ class ShareMember:
                 await self._session.pause(0.5)
                 continue
             self._ids.update((topic.name, bytes(topic.topic_id)) for topic in response.topics if not topic.error_code)
-
-
-class ShareSession:
-    """The member's share session with one node. It lives as long as the connection."""
-
-    def __init__(self, link: Session) -> None:
-        self.link = link
-        self.places: frozenset[Partition] = frozenset()
-        """The partitions that the node has in it."""
-        self.held: list[Acquired] = []
-        """What the node has delivered in it."""
-        self._epoch = 0
-        self._connection: object = None
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the session that the node knows goes on with the next request."""
-        return self._connection is not None and self.link.present_connection is self._connection
-
-    def next_epoch(self) -> int:
-        """The epoch for the next request; 0 begins a session."""
-        self._epoch += 1
-        return self._epoch - 1
-
-    def answered(self) -> None:
-        """A request of the session was answered over the present connection."""
-        self._connection = self.link.present_connection
-
-    def reset(self) -> None:
-        """The next request begins a session."""
-        self.places, self.held = frozenset(), []
-        self._epoch, self._connection = 0, None
