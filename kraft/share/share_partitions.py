@@ -67,8 +67,8 @@ class HostedSharePartition:
         """When locks are expired next, on the node's monotonic clock."""
         self.waiters: dict[FetchWaiter, None] = {}
         self.led: LedSharePartition | None = None
-        self.writes_letters = False
-        """Whether a task writes letters."""
+        self.letters: trio.CancelScope | None = None
+        """The scope of the task that writes letters; None without one."""
         self.failure: ApiError | None = None
         """The error of a failed load. The next fetch returns it; then the share partition may be loaded again."""
 
@@ -175,6 +175,8 @@ class SharePartitions:
             del self._hosted[hosted.key]
         if hosted.led is not None:
             hosted.led.end(why)
+            if hosted.letters is not None and not hosted.led.given_up(1):
+                hosted.letters.cancel()  # The next leader writes them.
         hosted.wake()
 
     # A share partition's life.
@@ -225,14 +227,15 @@ class SharePartitions:
 
     def _write_letters_later(self, hosted: HostedSharePartition, led: LedSharePartition) -> None:
         """Start to write letters if some are due and no task writes them."""
-        if self._nursery is not None and not hosted.writes_letters and led.given_up(1):
-            hosted.writes_letters = True
+        if self._nursery is not None and hosted.letters is None and led.given_up(1):
+            hosted.letters = trio.CancelScope()
             self._nursery.start_soon(self._write_letters, hosted, led)
 
     async def _write_letters(self, hosted: HostedSharePartition, led: LedSharePartition) -> None:
         """Write the letters that are due, and archive their records. A record is archived as well if its letter has
         failed permanently."""
-        try:
+        assert hosted.letters is not None
+        with hosted.letters:
             while given_up := led.given_up(LETTERS_AT_ONCE):
                 await self._letters.write(hosted.key, hosted.partition, given_up)
                 while led.given_up(1):
@@ -242,8 +245,7 @@ class SharePartitions:
                     except ApiError:  # Not durable: another leader would write the letters again.
                         if led.ended is None:
                             await self._world.clock.sleep(RETRY_SECONDS)
-        finally:
-            hosted.writes_letters = False
+        hosted.letters = None
         self._end_if_unused(hosted, led)
 
     async def _first_offset(self, hosted: HostedSharePartition) -> int:

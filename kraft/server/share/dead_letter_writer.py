@@ -5,12 +5,13 @@ number of partitions. The leader gets it in an ordinary Produce request with ack
 it has the checks of any record, and the broker's principal needs the permission Write, which a super user has. The
 topic is created if the configuration permits that.
 
-Transient errors are retried with growing pauses. A letter that fails permanently is logged and counted. Its record
-stays in its topic.
+Transient errors are retried with growing pauses for as long as this broker leads the share partition. A letter that
+fails permanently is logged and counted. Its record stays in its topic.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
@@ -48,11 +49,12 @@ from kraft.world.ports import World
 from kraft.world.turns import Turn
 
 ALL_REPLICAS: Final = -1
-ATTEMPTS_MAX: Final = 5
 RETRY_SECONDS: Final = 1.0
 RETRY_SECONDS_MAX: Final = 30.0
 PRODUCE_TIMEOUT_MS: Final = 30_000
 """As in Apache Kafka, which has no configuration for them."""
+ATTEMPTS_UNREPORTED: Final = 4
+"""Later attempts that fail are logged. Kafka gives up after the fifth."""
 WRITTEN_AT_ONCE: Final = 10
 """Batches of letters in memory. A batch and the records copied into it have at most `max.message.bytes` of the topic
 each, unless one record is larger."""
@@ -176,7 +178,7 @@ class DeadLetterWriter(DeadLetters):
     async def _write_some(self, key: SharePartitionKey, partition: Partition, letters: Sequence[Letter]) -> int:
         """Write a batch with the first letters. Returns their number. Raises _Refused."""
         backoff = Backoff(self._chance, RETRY_SECONDS, RETRY_SECONDS_MAX)
-        for attempt in range(1, ATTEMPTS_MAX + 1):
+        for attempt in itertools.count(1):
             count = len(letters)
             try:
                 target = await self._target(key.group_id, partition.index)
@@ -187,11 +189,18 @@ class DeadLetterWriter(DeadLetters):
             except ApiError as problem:
                 if problem.code not in PASSING:
                     raise _Refused(problem, count) from problem
-                if attempt == ATTEMPTS_MAX:
-                    last = ApiError(problem.code, f"{attempt} attempts, the last: {problem.message}")
-                    raise _Refused(last, count) from problem
+                if attempt > ATTEMPTS_UNREPORTED:
+                    self._log.warning(
+                        "dead letters wait until they can be written",
+                        group=key.group_id,
+                        topic=partition.topic,
+                        partition=partition.index,
+                        letters=len(letters),
+                        attempts=attempt,
+                        error=problem.message,
+                    )
             await self._clock.sleep(backoff.next())
-        raise AssertionError("the last attempt returns or raises")
+        raise AssertionError("attempts go on until one returns or raises")
 
     async def _target(self, group_id: str, index: int) -> _Target:
         """Return where a group's letters of the partitions of this number go. Creates the topic if it does not exist.
