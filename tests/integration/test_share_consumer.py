@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 import uuid
 from collections import Counter
 from collections.abc import Iterator
@@ -67,10 +68,14 @@ def values(records: list[ShareRecord]) -> list[int]:
     return sorted(int(each.record.value or b"") for each in records)
 
 
-async def read(bootstrap: str, topic: str, group: str, seconds: float) -> list[ShareRecord]:
-    """All records that the group delivers to a new member."""
+async def read(bootstrap: str, topic: str, group: str, seconds: float, count: int = 0) -> list[ShareRecord]:
+    """All records that the group delivers to a new member: within half a minute at least `count` of them, and then
+    whatever comes in `seconds`."""
     found: list[ShareRecord] = []
     async with connect(bootstrap) as cluster, open_share_consumer(cluster, group, [topic]) as jobs:
+        with trio.fail_after(30):
+            while len(found) < count:
+                found += await jobs.poll()
         with trio.move_on_after(seconds):
             while True:
                 found += await jobs.poll()
@@ -137,7 +142,7 @@ def test_a_cancelled_block_releases_its_records_immediately(bootstrap: str) -> N
                     scope.cancel()
                     await trio.lowlevel.checkpoint()
             assert scope.cancelled_caught
-            again = await read(bootstrap, topic, group, 8)
+            again = await read(bootstrap, topic, group, 1, count=16)
             # The fifth was not processed, and the others were accepted by the request for their successors.
             assert values(again) == [each for each in range(20) if each not in values(first[:4])]
 
@@ -222,6 +227,20 @@ def test_a_group_of_another_type_is_reported_by_the_first_poll(bootstrap: str) -
                 with pytest.raises(ApiError, match=f"share group {group}: .*share group"):
                     async with open_share_consumer(cluster, group, [topic]) as jobs:
                         await jobs.poll(10)
+
+    trio.run(main)
+
+
+def test_kraft_consume_accepts_what_it_has_printed_and_releases_the_rest(bootstrap: str) -> None:
+    async def main() -> None:
+        async with connect(bootstrap) as cluster:
+            topic, group = await prepare(cluster, records=10, partitions=1)
+            command = [sys.executable, "-m", "kraft.cli.admin.app", "consume", topic, "--share-group", group, "-c", "4"]
+            result = await trio.run_process([*command, "-b", bootstrap], capture_stdout=True, capture_stderr=True)
+            # stderr may name a coordinator that it waited for.
+            assert result.stdout.split() == [b"0", b"1", b"2", b"3"]
+            assert b"acknowledgement" not in result.stderr
+            assert values(await read(bootstrap, topic, group, 1, count=6)) == [4, 5, 6, 7, 8, 9]
 
     trio.run(main)
 

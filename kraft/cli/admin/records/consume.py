@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Annotated
 
 import trio
@@ -22,6 +23,8 @@ from kraft.common.ids import TopicPartition
 from kraft.rpc_client.cluster import Cluster
 from kraft.rpc_client.consumer import ConsumedRecord, Consumer, start_positions
 from kraft.rpc_client.group_consumer import GroupConsumer, open_group_consumer
+from kraft.rpc_client.share_consumer import MAX_RECORDS, ShareConsumer, open_share_consumer
+from kraft.rpc_client.share_record import ShareRecord
 
 app = typer.Typer(add_completion=False)
 
@@ -34,6 +37,7 @@ START_HELP = (
     "beginning, end (the default), N (an offset), -N (the last N), or the first since a time: "
     "2026-01-31T08:00 (UTC without an offset) or @MS."
 )
+SHARE_HELP = "Read as a member of this share group, and accept what is printed."
 UNTIL_HELP = "Leave before this: N (an offset), a time as with --offset, or end, which is --exit."
 
 
@@ -54,6 +58,7 @@ def consume(
     group: Annotated[
         str | None, typer.Option("--group", "-g", metavar="GROUP", help="Read as a member of this group, and commit.")
     ] = None,
+    share_group: Annotated[str | None, typer.Option("--share-group", metavar="GROUP", help=SHARE_HELP)] = None,
     committed: Annotated[
         bool, typer.Option("--read-committed", help="Skip records of transactions that are aborted or still open.")
     ] = False,
@@ -70,6 +75,7 @@ def consume(
     ] = None,
 ) -> None:
     """Print records as they arrive, until interrupted."""
+    _check_share_group(share_group, from_beginning, offset, partition, exit_at_end, until, group, committed)
     write = record_format.parse_format("json" if line_format(output) is OutputFormat.JSON else form)
     start = _choose_start(from_beginning, offset, group, partition)
     stop = _choose_end(exit_at_end, until, group)
@@ -80,7 +86,9 @@ def consume(
         async with trio.open_nursery() as nursery:
             nursery.start_soon(until_signalled, nursery.cancel_scope)
             described = await topics.describe_topics(cluster, names)
-            if group is not None:
+            if share_group is not None:
+                await _read_as_share_member(cluster, share_group, names, printer, count, patience)
+            elif group is not None:
                 reset = EARLIEST if start == ("time", EARLIEST) else LATEST
                 async with open_group_consumer(cluster, group, names, reset=reset, isolation=isolation) as member:
                     await _read_as_member(cluster, member, printer, exit_at_end, patience)
@@ -90,15 +98,21 @@ def consume(
                     for topic in described
                     for each in partition or range(len(topic.partitions))
                 ]
-                consumer = Consumer(cluster, isolation=isolation, reset=EARLIEST)
-                # Says at once who is away, where _begin would try for long first.
-                await patience.keep(lambda: cluster.by_leader(chosen))
-                consumer.assign(await patience.keep(lambda: _begin(cluster, chosen, start, isolation)))
-                ends = {} if stop is None else await patience.keep(lambda: _ends(cluster, chosen, stop, isolation))
-                await _read(consumer, printer, ends, patience, () if partition else names)
+                whole = () if partition else names
+                await _read_partitions(cluster, chosen, start, stop, isolation, printer, patience, whole)
             nursery.cancel_scope.cancel()
 
     ask(bootstrap, DEFAULT_TIMEOUT if timeout is None else timeout, question)
+
+
+def _check_share_group(share_group: str | None, *others: object) -> None:
+    """Check that no option is given that the share group decides. Raises typer.BadParameter (exit 2)."""
+    if share_group is not None and any(others):
+        raise typer.BadParameter(
+            "excludes --from-beginning, --offset, --partition, --exit, --until, --group and --read-committed: where a "
+            "share group starts and what it reads are settings of the group",
+            param_hint="--share-group",
+        )
 
 
 def _choose_start(from_beginning: bool, offset: str | None, group: str | None, partition: list[int]) -> tuple[str, int]:
@@ -208,6 +222,25 @@ class _Printer:
         return records
 
 
+async def _read_partitions(
+    cluster: Cluster,
+    chosen: list[TopicPartition],
+    start: tuple[str, int],
+    stop: tuple[str, int] | None,
+    isolation: int,
+    printer: _Printer,
+    patience: WaitOptions,
+    whole: Sequence[str],
+) -> None:
+    """Read partitions without a group, from `start` to `stop`. `whole` is as in `_read`."""
+    consumer = Consumer(cluster, isolation=isolation, reset=EARLIEST)
+    # Says at once who is away, where _begin would try for long first.
+    await patience.keep(lambda: cluster.by_leader(chosen))
+    consumer.assign(await patience.keep(lambda: _begin(cluster, chosen, start, isolation)))
+    ends = {} if stop is None else await patience.keep(lambda: _ends(cluster, chosen, stop, isolation))
+    await _read(consumer, printer, ends, patience, whole)
+
+
 async def _read(
     consumer: Consumer,
     printer: _Printer,
@@ -262,3 +295,38 @@ async def _read_as_member(
         if clock.now() >= commit_at:
             await patience.keep(member.commit)
             commit_at = clock.now() + COMMIT_SECONDS
+
+
+async def _read_as_share_member(
+    cluster: Cluster, group: str, names: list[str], printer: _Printer, count: int | None, patience: WaitOptions
+) -> None:
+    """Read as a member of a share group. Each printed record is accepted; records that were acquired and not printed
+    are released. Acknowledgements that failed are reported at the end: those records are delivered again."""
+    most = MAX_RECORDS if count is None else min(count, MAX_RECORDS)
+    jobs: ShareConsumer | None = None
+    try:
+        async with open_share_consumer(
+            cluster, group, names, explicit=True, max_records=most, record_limit=count is not None
+        ) as jobs:
+            poll = partial(_poll_share_member, jobs)
+            while not printer.is_done:
+                found = await patience.keep(poll, for_topics=True)
+                printed = printer.print(
+                    [
+                        ConsumedRecord(each.partition, each.leader_epoch, each.timestamp_type, each.record)
+                        for each in found
+                    ]
+                )
+                for each in found[: len(printed)]:
+                    jobs.accept(each)
+    finally:
+        for failure in () if jobs is None else jobs.failed.values():
+            sys.stderr.write(f"kraft: {failure}\n")
+
+
+async def _poll_share_member(jobs: ShareConsumer) -> list[ShareRecord]:
+    """Poll once. Raises what kept it from fetching."""
+    found = await jobs.poll(POLL_SECONDS)
+    if not found and jobs.obstacle is not None:
+        raise jobs.obstacle
+    return found

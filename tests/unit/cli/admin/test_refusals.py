@@ -153,3 +153,13 @@ def test_a_topic_that_cannot_grow_keeps_its_configuration(monkeypatch: pytest.Mo
     with pytest.raises(ApiError):
         main(["topics", "alter", "t", "-p", "1", "-c", "retention.ms=1"])
     assert done == []
+
+
+@pytest.mark.parametrize(
+    "option", [("--from-beginning",), ("-o", "5"), ("-p", "0"), ("-e",), ("--until", "end"), ("-g", "g")]
+)
+def test_consume_refuses_options_that_a_share_group_decides(
+    option: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["consume", "jobs", "--share-group", "workers", *option]) == 2
+    assert "settings of the group" in " ".join(capsys.readouterr().err.split())
