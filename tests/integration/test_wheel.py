@@ -3,13 +3,18 @@ project, whatever that project calls its packages."""
 
 from __future__ import annotations
 
+import configparser
+import hashlib
 import json
 import os
 import re
+import shutil
 import signal
+import site
 import subprocess
 import sys
 import urllib.request
+import venv
 import zipfile
 from pathlib import Path
 
@@ -58,6 +63,55 @@ def test_the_wheel_contains_only_our_packages_with_their_types_and_pages(install
         "kraft_http/ui/docs.html",
     ):
         assert (installed / expected).is_file(), expected
+
+
+def test_a_type_checker_uses_the_types_of_an_installed_wheel(tmp_path: Path) -> None:
+    build_wheel(tmp_path, KRAFT_COMPILE="0")
+    venv.create(tmp_path / "venv")
+    (packages,) = (tmp_path / "venv").glob("lib/python*/site-packages")
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as archive:
+        archive.extractall(packages)
+    # Dependencies come from this environment. A .pth file that another one names is not read: kraft is the wheel's.
+    (packages / "dependencies.pth").write_text(f"{site.getsitepackages()[0]}\n")
+    program = shutil.copy(ROOT / "tests/release/user_program.py", tmp_path)
+    command = [sys.executable, "-m", "mypy", "--strict", f"--cache-dir={tmp_path}/cache", f"--config-file={os.devnull}"]
+    command += [f"--python-executable={tmp_path}/venv/bin/python", program]
+    told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert told.returncode == 0, told.stdout
+    (packages / "kraft/py.typed").unlink()
+    told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "missing library stubs or py.typed marker" in told.stdout
+
+
+def test_every_console_script_and_plugin_of_the_wheel_can_be_imported(installed: Path) -> None:
+    (file,) = installed.glob("*.dist-info/entry_points.txt")
+    entries = configparser.ConfigParser(delimiters="=")
+    entries.read_string(file.read_text())
+    named = {name: target for section in entries.sections() for name, target in entries.items(section)}
+    assert set(named) == {"kraft-node", "kraft"}
+    code = "import pkgutil, sys; [pkgutil.resolve_name(name) for name in sys.argv[1:]]"
+    targets = [target for section in entries.sections() for _, target in entries.items(section)]
+    assert len(targets) == 3
+    subprocess.run(
+        [sys.executable, "-c", code, *targets],
+        cwd=installed,
+        env={**os.environ, "PYTHONPATH": str(installed)},
+        check=True,
+    )
+
+
+def test_the_wheel_carries_licences_and_a_bill_of_materials(installed: Path) -> None:
+    (info,) = installed.glob("*.dist-info")
+    licenses = {path.relative_to(info / "licenses").as_posix() for path in (info / "licenses").rglob("*.*")}
+    assert {"kraft/_tools/licenses/uplot.txt", "kraft/_tools/licenses/mypyc.txt"} == licenses
+    assert (info / "licenses/LICENSE").is_file()
+    document = json.loads((info / "sboms/kraft-node.cdx.json").read_text())
+    assert document["metadata"]["component"]["version"] == VERSION
+    for part in document["components"]:
+        for file in part["components"]:
+            assert hashlib.sha256((installed / file["name"]).read_bytes()).hexdigest() == file["hashes"][0]["content"]
+    named = {file["name"] for part in document["components"] for file in part["components"]}
+    assert {path.relative_to(installed).as_posix() for path in installed.rglob("*.so")} <= named
 
 
 def test_an_installed_command_prints_every_page_of_the_documentation(installed: Path) -> None:
