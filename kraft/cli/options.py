@@ -105,13 +105,15 @@ def _parser() -> argparse.ArgumentParser:
     other = parser.add_argument_group("configuration and logs")
     file_help = "a properties file with Kafka's own keys; may be given again, later ones win"
     other.add_argument("--config", metavar="FILE", action="append", default=[], help=file_help)
-    other.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="one key; may be given again")
+    other.add_argument(
+        "--set", metavar="KEY=VALUE", action="append", default=[], help="set a configuration key; repeatable"
+    )
     _add(other, "--log-format", "console|json", "how log events are written to stderr (console)")
     _add(other, "--log-level", "LEVEL", "debug, info, warning or error (info)")
     other.add_argument(
-        "--version", action="version", version=f"kraft-node {VERSION}", help="print the version and leave"
+        "--version", action="version", version=f"kraft-node {VERSION}", help="print the version and exit"
     )
-    other.add_argument("-h", "--help", action="help", help="print this and leave")
+    other.add_argument("-h", "--help", action="help", help="print this help and exit")
     return parser
 
 
@@ -120,7 +122,7 @@ def _add_format_options(group: argparse._ArgumentGroup) -> None:
     _add(group, "--add-scram", "MECHANISM=[name=..,password=..]", scram)
     feature = "the level of a feature; may be given again"
     group.add_argument("--feature", dest="features", metavar="NAME=LEVEL", action="append", default=[], help=feature)
-    group.add_argument("--release-version", metavar="VERSION", help="the release whose features to begin with")
+    group.add_argument("--release-version", metavar="VERSION", help="use the feature levels of this release of Kafka")
     voters = group.add_mutually_exclusive_group()
     alone = "this controller is the whole quorum, and others may join it"
     voters.add_argument("--standalone", action="store_true", help=alone)

@@ -44,38 +44,36 @@ FOLDERS: Mapping[str, str] = {DATA: "records", CLUSTER: "cluster", NODES: "disks
 
 NOUNS: Mapping[str, CommandGroup] = {
     "produce": CommandGroup(DATA, "Send lines from standard input as records."),
-    "consume": CommandGroup(DATA, "Print records, as they are or as JSON."),
-    "perf": CommandGroup(DATA, "Measure how fast records are taken and given."),
-    "verify": CommandGroup(DATA, "Numbers into a topic, and whether each of them comes out once."),
-    "mirror": CommandGroup(DATA, "Keep topics of one cluster in another, each record once."),
+    "consume": CommandGroup(DATA, "Print the records of topics."),
+    "perf": CommandGroup(DATA, "Measure throughput and latency of produce and consume."),
+    "verify": CommandGroup(DATA, "Produce numbered records, and verify that each is consumed once."),
+    "mirror": CommandGroup(DATA, "Copy topics to another cluster, each record once."),
     "topics": CommandGroup(CLUSTER, "List, describe, create, alter and delete topics."),
-    "groups": CommandGroup(CLUSTER, "Consumer groups: members, offsets, lag, and resetting them."),
-    "share": CommandGroup(CLUSTER, "Share groups (queues): members, start offsets, lag, and resetting them."),
-    "transactions": CommandGroup(CLUSTER, "Transactions: who has one open, and ending one that hangs."),
+    "groups": CommandGroup(CLUSTER, "Consumer groups: show members, offsets and lag; reset offsets."),
+    "share": CommandGroup(CLUSTER, "Share groups (queues): show members, start offsets and lag; reset start offsets."),
+    "transactions": CommandGroup(CLUSTER, "Transactions: show open ones, and end a hanging one."),
     "configs": CommandGroup(CLUSTER, "Show and change configuration of topics, brokers, the cluster and groups."),
-    "quotas": CommandGroup(CLUSTER, "Quotas: what users, client ids and addresses may use."),
-    "acls": CommandGroup(CLUSTER, "Access control entries: who may do what."),
-    "users": CommandGroup(CLUSTER, "Users who log in by SCRAM: add, list and remove them."),
-    "tokens": CommandGroup(CLUSTER, "Delegation tokens: make, list, renew and expire them."),
-    "features": CommandGroup(CLUSTER, "Features: levels that all nodes run, raised after an upgrade."),
+    "quotas": CommandGroup(CLUSTER, "Quotas of users, client ids and IP addresses."),
+    "acls": CommandGroup(CLUSTER, "Access control lists: add, list and remove permissions."),
+    "users": CommandGroup(CLUSTER, "Users with a password (SCRAM): add, list and remove them."),
+    "tokens": CommandGroup(CLUSTER, "Delegation tokens: create, list, renew and expire them."),
+    "features": CommandGroup(CLUSTER, "Features: show, upgrade and downgrade their levels."),
     "brokers": CommandGroup(CLUSTER, "Brokers: describe, put in maintenance, fence, decommission; log directories."),
-    "partitions": CommandGroup(CLUSTER, "Partitions in trouble, and how far behind replicas are."),
-    "reassignments": CommandGroup(CLUSTER, "Move partitions between brokers: plan, start, follow, cancel."),
-    "elections": CommandGroup(CLUSTER, "Elect leaders, preferred or unclean."),
+    "partitions": CommandGroup(CLUSTER, "Partitions: list those in trouble, and the lag of replicas."),
+    "reassignments": CommandGroup(CLUSTER, "Move partitions between brokers: plan, start, follow and cancel moves."),
+    "elections": CommandGroup(CLUSTER, "Elect leaders: preferred or unclean."),
     "cluster": CommandGroup(CLUSTER, "Describe the cluster and its health; start one on this machine."),
-    "quorum": CommandGroup(CLUSTER, "The quorum of controllers: describe it, add and remove voters."),
-    "doctor": CommandGroup(CLUSTER, "Why clients do not get in, and what will hurt later."),
-    "bundle": CommandGroup(CLUSTER, "All that somebody who helps would ask for, in one file."),
-    "top": CommandGroup(CLUSTER, "The busiest topics and partitions, and groups that fall behind, live."),
-    "events": CommandGroup(CLUSTER, "What happened: leaders, in-sync sets, brokers (-f follows)."),
-    "profiles": CommandGroup(CLUSTER, "Names for clusters: kraft --profile NAME ... asks the one of that name."),
-    "spark": CommandGroup(DATA, "Pipelines run by Spark: ingest, archive, mirror, verify."),
-    "dump": CommandGroup(NODES, "Show what segments, snapshots and indexes hold."),
-    "metadata": CommandGroup(NODES, "Show what a node's metadata log says, as a tree."),
+    "quorum": CommandGroup(CLUSTER, "The controller quorum: show it, add and remove voters."),
+    "doctor": CommandGroup(CLUSTER, "Find out why clients cannot connect, and what will fail later."),
+    "bundle": CommandGroup(CLUSTER, "Collect all that a support engineer needs in one file."),
+    "top": CommandGroup(CLUSTER, "Live view of the busiest topics and partitions, and of lagging groups."),
+    "events": CommandGroup(CLUSTER, "Events: changes of leaders, in-sync sets and brokers."),
+    "profiles": CommandGroup(CLUSTER, "Named clusters for `kraft --profile NAME`."),
+    "spark": CommandGroup(DATA, "Spark jobs: ingest, archive, compact, mirror, verify, maintain."),
+    "dump": CommandGroup(NODES, "Print the content of segments, snapshots and indexes."),
+    "metadata": CommandGroup(NODES, "Print a node's metadata log as a tree."),
     "storage": CommandGroup(NODES, "Format and inspect log directories (no node needed)."),
-    "docs": CommandGroup(
-        HELP, "Pages of the documentation: what to do when a node, a disk or the quorum is lost, every key."
-    ),
+    "docs": CommandGroup(HELP, "Documentation: runbooks for failures, every configuration key, and more."),
 }
 
 EPILOG = (
@@ -162,14 +160,14 @@ def root(
         "--profile",
         metavar="NAME",
         envvar="KRAFT_PROFILE",
-        help="Which cluster: `kraft profiles` makes and shows them.",
+        help="Use the cluster of this profile (see `kraft profiles`).",
         show_default=False,
     ),
     watch: str = typer.Option(  # Taken out before the others are read.
-        None, "--watch", metavar="SECONDS", help="Again and again, until Ctrl-C.", show_default=False
+        None, "--watch", metavar="SECONDS", help="Repeat the command every SECONDS, until Ctrl-C.", show_default=False
     ),
     version: bool = typer.Option(
-        False, "--version", callback=_print_version, is_eager=True, help="Print the version and leave."
+        False, "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
     ),
 ) -> None:
     """Administer a Kafka-compatible cluster: topics, groups, configuration, records, disks."""

@@ -33,7 +33,10 @@ def _verb(
             OPTION,
             metavar="FILE",
             envvar="KRAFT_COMMAND_CONFIG",
-            help="Kafka's client keys: security.protocol=SASL_SSL, sasl.jaas.config, ssl.truststore.location ...",
+            help=(
+                "File with Kafka's client keys: security.protocol=SASL_SSL, sasl.jaas.config, "
+                "ssl.truststore.location ..."
+            ),
             callback=_remember,
             expose_value=False,
         ),

@@ -56,7 +56,7 @@ Bootstrap = Annotated[
         "-b",
         metavar="HOST:PORT,..",
         envvar="KRAFT_BOOTSTRAP_SERVER",
-        help="One or more nodes of the cluster.",
+        help="Addresses of one or more nodes of the cluster.",
     ),
 ]
 Output = Annotated[
@@ -65,11 +65,13 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="FORMAT",
-        help="table, json or yaml; wide: a table with every column; name: names only, one a line. "
-        "Without it: a table on a terminal, tab-separated columns elsewhere.",
+        help=(
+            "table, json or yaml; wide: a table with every column; name: one name a line. (default: a table on a "
+            "terminal, tab-separated columns elsewhere)"
+        ),
     ),
 ]
-Timeout = Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="How long to go on trying.")]
+Timeout = Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="Give up after SECONDS.")]
 DeliveryTimeout = Annotated[
     float | None,
     typer.Option(
@@ -80,8 +82,8 @@ DeliveryTimeout = Annotated[
         f"{DEFAULT_TIMEOUT:g} for the rest.",
     ),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Have the cluster check it, and change nothing.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask. Scripts have to give it.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Let the cluster validate the change without applying it.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation. Required without a terminal.")]
 
 
 def line_format(output: OutputFormat | None) -> OutputFormat | None:

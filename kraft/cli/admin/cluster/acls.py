@@ -29,48 +29,73 @@ from kraft.security.acls import (
 )
 
 app = typer.Typer(
-    help="Access control entries: who may do what, where the nodes have an authorizer.",
+    help="Access control lists: add, list and remove the permissions of principals.",
     no_args_is_help=True,
     add_completion=False,
 )
 
 
 Names = list[str] | None
-Topics = Annotated[Names, typer.Option("--topic", metavar="NAME", help="This topic; * for all.")]
-Groups = Annotated[Names, typer.Option("--group", metavar="NAME", help="This group; * for all.")]
+Topics = Annotated[Names, typer.Option("--topic", metavar="NAME", help="Topic NAME; * for all topics.")]
+Groups = Annotated[Names, typer.Option("--group", metavar="NAME", help="Group NAME; * for all groups.")]
 TransactionalIds = Annotated[
-    Names, typer.Option("--transactional-id", metavar="NAME", help="This transactional id; * for all.")
+    Names, typer.Option("--transactional-id", metavar="NAME", help="Transactional id NAME; * for all.")
 ]
-Tokens = Annotated[Names, typer.Option("--delegation-token", metavar="ID", help="This delegation token; * for all.")]
+Tokens = Annotated[Names, typer.Option("--delegation-token", metavar="ID", help="Delegation token ID; * for all.")]
 Users = Annotated[
     Names,
-    typer.Option("--user-principal", metavar="USER", help="Tokens of this one, as User:alice (CreateTokens, ...)."),
+    typer.Option(
+        "--user-principal",
+        metavar="USER",
+        help="Tokens of this principal, such as User:alice (for CreateTokens and DescribeTokens).",
+    ),
 ]
-OnCluster = Annotated[bool, typer.Option("--cluster", help="The cluster itself.")]
+OnCluster = Annotated[bool, typer.Option("--cluster", help="The cluster resource.")]
 Pattern = Annotated[
     str,
     typer.Option(
         "--resource-pattern-type",
         metavar="TYPE",
-        help="literal, or prefixed: all whose names begin so. To list and remove also any, and match: whatever applies "
-        "to the name.",
+        help=(
+            "literal; prefixed: every name that begins with NAME. list and remove also accept any, and match: "
+            "every entry that applies to the name."
+        ),
     ),
 ]
-Principals = Annotated[Names, typer.Option("--principal", metavar="USER", help="Of this one, as User:alice.")]
-Allowed = Annotated[
-    Names, typer.Option("--allow-principal", metavar="USER", help="Who is allowed, as User:alice; User:* is everybody.")
+Principals = Annotated[
+    Names, typer.Option("--principal", metavar="USER", help="Only entries of this principal, such as User:alice.")
 ]
-Denied = Annotated[Names, typer.Option("--deny-principal", metavar="USER", help="Who is denied.")]
-AllowedHosts = Annotated[Names, typer.Option("--allow-host", metavar="ADDRESS", help="From where; everywhere without.")]
-DeniedHosts = Annotated[Names, typer.Option("--deny-host", metavar="ADDRESS", help="From where; everywhere without.")]
+Allowed = Annotated[
+    Names,
+    typer.Option(
+        "--allow-principal", metavar="USER", help="Principal to allow, such as User:alice; User:* is everybody."
+    ),
+]
+Denied = Annotated[Names, typer.Option("--deny-principal", metavar="USER", help="Principal to deny.")]
+AllowedHosts = Annotated[
+    Names,
+    typer.Option(
+        "--allow-host", metavar="ADDRESS", help="Client address of the allowed principal. (default: every address)"
+    ),
+]
+DeniedHosts = Annotated[
+    Names,
+    typer.Option(
+        "--deny-host", metavar="ADDRESS", help="Client address of the denied principal. (default: every address)"
+    ),
+]
 Operations = Annotated[
-    Names, typer.Option("--operation", metavar="NAME", help="Read, Write, Create, Describe, ...; All without.")
+    Names, typer.Option("--operation", metavar="NAME", help="Read, Write, Create, Describe, ... (default: All)")
 ]
 Producer = Annotated[
-    bool, typer.Option("--producer", help="What producers need: Write, Describe, Create on topics and ids.")
+    bool,
+    typer.Option(
+        "--producer", help="The permissions of a producer: Write, Describe and Create on topics and transactional ids."
+    ),
 ]
 Consumer = Annotated[
-    bool, typer.Option("--consumer", help="What consumers need: Read and Describe on topics, Read on groups.")
+    bool,
+    typer.Option("--consumer", help="The permissions of a consumer: Read and Describe on topics, Read on groups."),
 ]
 
 Resource = tuple[int, str]

@@ -108,9 +108,11 @@ def describe(
 @app.command("log-dirs")
 def log_dirs(
     node_ids: Annotated[
-        list[int] | None, typer.Argument(metavar="[ID...]", help="Brokers; all of them without it.", show_default=False)
+        list[int] | None, typer.Argument(metavar="[ID...]", help="Ids of brokers. (default: all)", show_default=False)
     ] = None,
-    replicas: Annotated[bool, typer.Option("--replicas", help="Show every replica (JSON always does).")] = False,
+    replicas: Annotated[
+        bool, typer.Option("--replicas", help="Show every replica. JSON output always has them.")
+    ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
@@ -183,7 +185,9 @@ async def _want(cluster: Cluster, node_id: int, state: str | None) -> None:
 @app.command()
 def maintenance(
     node_id: Id,
-    end: Annotated[bool, typer.Option("--end", help="It may lead again.")] = False,
+    end: Annotated[
+        bool, typer.Option("--end", help="End the maintenance: the broker may lead partitions again.")
+    ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
@@ -202,7 +206,7 @@ def maintenance(
 @app.command()
 def fence(
     node_id: Id,
-    end: Annotated[bool, typer.Option("--end", help="It may serve again.")] = False,
+    end: Annotated[bool, typer.Option("--end", help="Unfence the broker: it may serve clients again.")] = False,
     yes: Yes = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
@@ -223,16 +227,12 @@ def fence(
 @app.command(epilog="Example: kraft brokers decommission 3 --wait 600")
 def decommission(
     node_id: Id,
-    cancel: Annotated[
-        bool, typer.Option("--cancel", help="Keep it after all. What has moved stays where it is.")
-    ] = False,
+    cancel: Annotated[bool, typer.Option("--cancel", help="Cancel it. Replicas that have moved stay there.")] = False,
     cancel_moves: Annotated[
-        bool, typer.Option("--cancel-moves", help="With --cancel: replicas on their way come back, too.")
+        bool, typer.Option("--cancel-moves", help="With --cancel: revert moves in progress, too.")
     ] = False,
     throttle: ThrottleOption = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would move, as the HTTP admin of a node tells (--admin).")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would move (needs --admin).")] = False,
     node_admin: Admin = DEFAULT_ADMIN,
     wait: Annotated[
         float,
@@ -240,7 +240,7 @@ def decommission(
             "--wait",
             metavar="SECONDS",
             min=0,
-            help="Until it holds nothing, or nothing moves any more, this long at most; else leaves with 1.",
+            help="Wait until it has no replicas, or nothing moves: then exit with code 1.",
         ),
     ] = 0.0,
     yes: Yes = False,
@@ -347,7 +347,8 @@ async def _left(cluster: Cluster, node_id: int) -> dict[str, Any]:
 def unregister(
     node_id: Id,
     force: Annotated[
-        bool, typer.Option("--force", help="Also one that runs: it serves nobody until it is restarted.")
+        bool,
+        typer.Option("--force", help="Also fence a broker that is running. It serves no client until it is restarted."),
     ] = False,
     yes: Yes = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,

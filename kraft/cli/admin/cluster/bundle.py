@@ -52,7 +52,7 @@ ANSWER_BYTES_MAX: Final = 64 << 20
 def bundle(
     file: Annotated[
         Path | None,
-        typer.Option("--file", "-f", metavar="FILE", help="The archive to write (kraft-bundle.tar.gz)."),
+        typer.Option("--file", "-f", metavar="FILE", help="Archive to write. (default: kraft-bundle.tar.gz)"),
     ] = None,
     admin: Admin = DEFAULT_ADMIN,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,

@@ -68,7 +68,7 @@ def health(
     wait: Annotated[
         float,
         typer.Option(
-            "--wait", metavar="SECONDS", min=0, help="Look again until the cluster is healthy, this long at most."
+            "--wait", metavar="SECONDS", min=0, help="Repeat until the cluster is healthy, for at most SECONDS."
         ),
     ] = 0.0,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
@@ -134,32 +134,47 @@ async def _health(cluster: Cluster) -> dict[str, Any]:
 def start(
     nodes: Annotated[
         int | None,
-        typer.Option("--nodes", "-n", metavar="N", min=1, max=9, help="How many, each broker and controller (3)."),
+        typer.Option(
+            "--nodes",
+            "-n",
+            metavar="N",
+            min=1,
+            max=9,
+            help="Number of nodes. Each is broker and controller. (default: 3)",
+        ),
     ] = None,
     directory: Annotated[
         Path | None,
         typer.Option(
-            "--dir", "-d", metavar="DIR", help="Where it lives (kraft-cluster); what is there is started again."
+            "--dir",
+            "-d",
+            metavar="DIR",
+            help="Directory of the nodes' data. A cluster that is there is started again. (default: kraft-cluster)",
         ),
     ] = None,
     port: Annotated[
         int | None,
         typer.Option(
-            "--port", metavar="N", min=0, max=60_000, help="The first node's port for clients (9092); 0: any free."
+            "--port",
+            metavar="N",
+            min=0,
+            max=60_000,
+            help="Client port of the first node; 0: any free port. (default: 9092)",
         ),
     ] = None,
     sets: Annotated[
-        list[str],
-        typer.Option("--set", metavar="KEY=VALUE", help="A configuration key of every node; may be given again."),
+        list[str], typer.Option("--set", metavar="KEY=VALUE", help="Set a configuration key on every node. Repeatable.")
     ] = [],  # noqa: B006
     ephemeral: Annotated[
         bool,
         typer.Option(
             "--ephemeral",
-            help="For tests: any free ports, nothing is left behind, and it ends with whoever started it.",
+            help="For tests: use free ports, delete everything at the end, and end with the parent process.",
         ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Tell in one line of JSON where it serves.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the addresses of the nodes as one line of JSON.")
+    ] = False,
 ) -> None:
     """Run a cluster on this machine, in the foreground, until Ctrl-C, with a process for each node. For development,
     tests, and trying things out.

@@ -54,10 +54,8 @@ def split_words(words: list[str]) -> tuple[Resource, list[str]]:
 @app.command(epilog="Example: kraft configs describe topic flights --key retention.ms")
 def describe(
     words: Words,
-    everything: Annotated[bool, typer.Option("--all", "-a", help="Defaults too.")] = False,
-    key: Annotated[
-        list[str], typer.Option("--key", "-k", metavar="KEY", help="Only this key; may be given again.")
-    ] = [],  # noqa: B006 - only read.
+    everything: Annotated[bool, typer.Option("--all", "-a", help="Show keys with default values, too.")] = False,
+    key: Annotated[list[str], typer.Option("--key", "-k", metavar="KEY", help="Show only this key. Repeatable.")] = [],  # noqa: B006 - only read.
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,

@@ -66,7 +66,8 @@ def doctor(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
     timeout: Annotated[
-        float, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="How long each address may take to answer.")
+        float,
+        typer.Option("--timeout", metavar="SECONDS", min=0.1, help="Longest wait for the response of each address."),
     ] = 5.0,
 ) -> None:
     """Find out why clients cannot connect, or what will cause trouble later. Exits with 1 if something is wrong.

@@ -21,16 +21,18 @@ from kraft.common.ids import TopicPartition
 from kraft.rpc_client.cluster import Cluster
 
 app = typer.Typer(
-    help="Elect leaders: give leadership back to preferred replicas, or have a replica lead that is not in sync.",
+    help="Elect leaders: the preferred replicas, or replicas that are not in sync.",
     no_args_is_help=True,
     add_completion=False,
 )
 
 Partitions = Annotated[
-    list[str] | None, typer.Argument(metavar="[TOPIC-PARTITION...]", help="As flights-0.", show_default=False)
+    list[str] | None,
+    typer.Argument(metavar="[TOPIC-PARTITION...]", help="Partitions, such as flights-0.", show_default=False),
 ]
 File = Annotated[
-    Path | None, typer.Option("--file", metavar="FILE", help="Kafka's JSON file of partitions; - reads standard input.")
+    Path | None,
+    typer.Option("--file", metavar="FILE", help="Partitions in Kafka's JSON format; - reads standard input."),
 ]
 
 
@@ -56,7 +58,10 @@ def unclean(
     file: File = None,
     every: Annotated[bool, typer.Option("--all", help="Every partition without a leader.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show who would lead and what would be lost; elect nobody.")
+        bool,
+        typer.Option(
+            "--dry-run", help="Show which replicas would lead and which records would be lost, and elect nothing."
+        ),
     ] = False,
     yes: Yes = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
@@ -139,7 +144,7 @@ def plan_row(planned: dict[str, Any]) -> tuple[object, ...]:
 @app.command()
 def losses(
     topic: Annotated[
-        str | None, typer.Argument(metavar="[TOPIC]", help="All topics without it.", show_default=False)
+        str | None, typer.Argument(metavar="[TOPIC]", help="Only this topic. (default: all topics)", show_default=False)
     ] = None,
     admin: Admin = DEFAULT_ADMIN,
     output: Output = None,

@@ -29,17 +29,18 @@ SSE = "text/event-stream"
 
 @app.command(epilog="Example: kraft events -f -k leader --admin http://127.0.0.1:9644")
 def events(
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as events happen, until interrupted.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print new events until interrupted.")] = False,
     after: Annotated[
-        int | None,
-        typer.Option("--after", metavar="ID", min=-1, help="Only later ones than this event of the same node."),
+        int | None, typer.Option("--after", metavar="ID", min=-1, help="Only events after this one of the same node.")
     ] = None,
     kind: Annotated[
         list[str] | None,
-        typer.Option("--kind", "-k", metavar="KIND", help="As leader or leader.changed; may be given again."),
+        typer.Option(
+            "--kind", "-k", metavar="KIND", help="Only this kind, such as leader or leader.changed. Repeatable."
+        ),
     ] = None,
     count: Annotated[
-        int, typer.Option("--count", "-c", metavar="N", min=1, help="At most so many, the newest. Not with --follow.")
+        int, typer.Option("--count", "-c", metavar="N", min=1, help="Only the newest N events. Not with --follow.")
     ] = SHOWN,
     admin: Admin = DEFAULT_ADMIN,
     output: Output = None,

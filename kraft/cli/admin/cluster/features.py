@@ -28,7 +28,7 @@ from kraft.common.features import LEVELS_AT_FORMAT, TRANSACTION_VERSION
 from kraft.rpc_client.cluster import Cluster
 
 app = typer.Typer(
-    help="Features: the levels that all nodes agreed to run, raised after an upgrade.",
+    help="Features: show, upgrade and downgrade their levels.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -80,7 +80,9 @@ def upgrade(
     pairs: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[FEATURE=LEVEL...]", help="None: every feature to its level in a new cluster.", show_default=False
+            metavar="[FEATURE=LEVEL...]",
+            help="Features and levels. (default: every feature, to its level in a new cluster)",
+            show_default=False,
         ),
     ] = None,
     dry_run: DryRun = False,
@@ -107,7 +109,7 @@ def upgrade(
 @app.command(epilog="Example: kraft features downgrade transaction.version=1 --yes")
 def downgrade(
     pairs: Annotated[list[str], typer.Argument(metavar="FEATURE=LEVEL...", show_default=False)],
-    unsafe: Annotated[bool, typer.Option("--unsafe", help="Also where metadata may be lost by it.")] = False,
+    unsafe: Annotated[bool, typer.Option("--unsafe", help="Downgrade even if metadata is lost.")] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,

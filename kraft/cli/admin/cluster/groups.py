@@ -26,18 +26,16 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.rpc_client.cluster import Cluster
 
 app = typer.Typer(
-    help="Consumer groups: members, offsets, lag, and resetting them.", no_args_is_help=True, add_completion=False
+    help="Consumer groups: show members, offsets and lag; reset offsets.", no_args_is_help=True, add_completion=False
 )
 
 Name = Annotated[str, typer.Argument(metavar="GROUP", show_default=False)]
 Names = Annotated[list[str], typer.Argument(metavar="GROUP...", show_default=False)]
 SomeNames = Annotated[list[str] | None, typer.Argument(metavar="[GROUP...]", show_default=False)]
-EveryGroup = Annotated[bool, typer.Option("--all-groups", help="Every group there is, except share groups.")]
+EveryGroup = Annotated[bool, typer.Option("--all-groups", help="All groups except share groups.")]
 Topics = Annotated[
     list[str],
-    typer.Option(
-        "--topic", "-t", metavar="TOPIC[:0,1,..]", help="A topic, or some of its partitions; may be given again."
-    ),
+    typer.Option("--topic", "-t", metavar="TOPIC[:0,1,..]", help="A topic, or some of its partitions. Repeatable."),
 ]
 
 
@@ -277,26 +275,29 @@ def delete(
 def reset_offsets(
     name: Name,
     topic: Topics = [],  # noqa: B006 - Typer reads it and never changes it.
-    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the first record there is.")] = False,
+    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the first record.")] = False,
     to_latest: Annotated[bool, typer.Option("--to-latest", help="To the end.")] = False,
     to_current: Annotated[
-        bool, typer.Option("--to-current", help="To what is committed, or the end where nothing is.")
+        bool, typer.Option("--to-current", help="To the committed offset, or to the end where there is none.")
     ] = False,
-    to_offset: Annotated[int | None, typer.Option("--to-offset", metavar="N", min=0, help="To this offset.")] = None,
+    to_offset: Annotated[int | None, typer.Option("--to-offset", metavar="N", min=0, help="To offset N.")] = None,
     shift_by: Annotated[
-        int | None, typer.Option("--shift-by", metavar="N", help="Forward by N records, or back with -N.")
+        int | None, typer.Option("--shift-by", metavar="N", help="Forward by N records; back with -N.")
     ] = None,
     to_datetime: Annotated[
         str | None,
-        typer.Option("--to-datetime", metavar="TIME", help="To the first record since, as 2026-01-31T08:00:00Z."),
+        typer.Option(
+            "--to-datetime", metavar="TIME", help="To the first record at or after TIME, such as 2026-01-31T08:00:00Z."
+        ),
     ] = None,
     by_duration: Annotated[
-        str | None, typer.Option("--by-duration", metavar="1d2h3m4s", help="To the first record since that long ago.")
+        str | None,
+        typer.Option("--by-duration", metavar="1d2h3m4s", help="To the first record that is at most so old."),
     ] = None,
-    execute: Annotated[bool, typer.Option("--execute", help="Do it. Without it only a preview is shown.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would happen (this is so without --execute).")
+    execute: Annotated[
+        bool, typer.Option("--execute", help="Reset. Without --execute only a preview is printed.")
     ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print a preview only. This is the default.")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
@@ -377,7 +378,9 @@ def export_offsets(
 @app.command("import", epilog="Example: kraft groups import offsets.json --execute")
 def import_offsets(
     file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False)],
-    execute: Annotated[bool, typer.Option("--execute", help="Do it. Without it only a preview is shown.")] = False,
+    execute: Annotated[
+        bool, typer.Option("--execute", help="Commit the offsets. Without --execute only a preview is printed.")
+    ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,

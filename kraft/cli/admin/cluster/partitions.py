@@ -15,7 +15,9 @@ from kraft.common.ids import TopicPartition
 from kraft.rpc_client.cluster import Cluster
 
 app = typer.Typer(
-    help="Partitions in trouble, and how far behind replicas are.", no_args_is_help=True, add_completion=False
+    help="Partitions: list those that are in trouble, and the lag of replicas.",
+    no_args_is_help=True,
+    add_completion=False,
 )
 
 MIN_ISR = "min.insync.replicas"
@@ -23,13 +25,12 @@ MIN_ISR = "min.insync.replicas"
 
 @app.command("list")
 def list_all(
-    offline: Annotated[bool, typer.Option("--offline", help="Only those that nobody leads.")] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Only partitions without a leader.")] = False,
     under_replicated: Annotated[
-        bool, typer.Option("--under-replicated", help="Only those with a replica that is not in sync.")
+        bool, typer.Option("--under-replicated", help="Only partitions with a replica that is not in sync.")
     ] = False,
     under_min_isr: Annotated[
-        bool,
-        typer.Option("--under-min-isr", help="Only those below min.insync.replicas: writes with acks=all are refused."),
+        bool, typer.Option("--under-min-isr", help="Only partitions below min.insync.replicas, which reject acks=all.")
     ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
@@ -95,7 +96,8 @@ def _words(found: dict[str, Any]) -> str:
 @app.command()
 def lag(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[TOPIC...]", help="All topics without it.", show_default=False)
+        list[str] | None,
+        typer.Argument(metavar="[TOPIC...]", help="Only these topics. (default: all)", show_default=False),
     ] = None,
     behind: Annotated[
         bool, typer.Option("--behind", help="Only replicas that lack records, or whose broker does not answer.")

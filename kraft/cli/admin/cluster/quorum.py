@@ -24,13 +24,15 @@ DOUBT_SECONDS = FETCHES_STILL_MS / 1000 + 1.0
 WIDE = frozenset(("CAUGHT UP", "DIRECTORY"))
 
 app = typer.Typer(
-    help="The quorum of controllers: describe it, add and remove voters.", no_args_is_help=True, add_completion=False
+    help="The controller quorum: show it, add and remove voters.", no_args_is_help=True, add_completion=False
 )
 
 NodeId = Annotated[int, typer.Argument(metavar="ID", min=0, show_default=False)]
 DirectoryId = Annotated[
     str | None,
-    typer.Option("--directory-id", metavar="UUID", help="Which of its disks, as `kraft quorum describe` shows it."),
+    typer.Option(
+        "--directory-id", metavar="UUID", help="Directory id of the voter, as `kraft quorum describe` shows it."
+    ),
 ]
 
 
@@ -100,7 +102,9 @@ def add_voter(
     endpoint: Annotated[
         list[str],
         typer.Option(
-            "--endpoint", metavar="[NAME=]HOST:PORT", help="Its controller listener (CONTROLLER); may be given again."
+            "--endpoint",
+            metavar="[NAME=]HOST:PORT",
+            help="Address of its controller listener. Repeatable. (default name: CONTROLLER)",
         ),
     ],
     directory_id: DirectoryId = None,

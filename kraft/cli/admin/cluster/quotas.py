@@ -15,17 +15,19 @@ from kraft.cli.admin.running import ask
 from kraft.metadata.quota_keys import ADDRESS_KEYS, CLIENT_ID, CLIENT_KEYS, IP, USER
 
 app = typer.Typer(
-    help="Quotas: what users, client ids and addresses may use.",
+    help="Quotas of users, client ids and IP addresses.",
     no_args_is_help=True,
     add_completion=False,
 )
 
-User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="Of this user.")]
-ClientId = Annotated[str | None, typer.Option("--client-id", metavar="NAME", help="Of clients of this name.")]
-Address = Annotated[str | None, typer.Option("--ip", metavar="ADDRESS", help="Of this address.")]
-UserDefault = Annotated[bool, typer.Option("--user-default", help="Of each user without one by name.")]
-ClientIdDefault = Annotated[bool, typer.Option("--client-id-default", help="Of each client id without one by name.")]
-AddressDefault = Annotated[bool, typer.Option("--ip-default", help="Of each address without one by name.")]
+User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="Quota of this user.")]
+ClientId = Annotated[str | None, typer.Option("--client-id", metavar="NAME", help="Quota of this client id.")]
+Address = Annotated[str | None, typer.Option("--ip", metavar="ADDRESS", help="Quota of this IP address.")]
+UserDefault = Annotated[bool, typer.Option("--user-default", help="Quota of each user without a quota by name.")]
+ClientIdDefault = Annotated[
+    bool, typer.Option("--client-id-default", help="Quota of each client id without a quota by name.")
+]
+AddressDefault = Annotated[bool, typer.Option("--ip-default", help="Quota of each IP address without a quota by name.")]
 
 KEYS = ", ".join((*CLIENT_KEYS, *ADDRESS_KEYS))
 

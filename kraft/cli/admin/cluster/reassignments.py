@@ -35,7 +35,9 @@ from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.rpc_client.cluster import Cluster
 
 app = typer.Typer(
-    help="Move partitions between brokers: plan, start, follow, cancel.", no_args_is_help=True, add_completion=False
+    help="Move partitions between brokers: plan, start, follow and cancel moves.",
+    no_args_is_help=True,
+    add_completion=False,
 )
 
 NOT_NEEDED = name_of(ErrorCode.ELECTION_NOT_NEEDED)
@@ -47,11 +49,15 @@ ThrottleOption = Annotated[
         "--throttle",
         metavar="BYTES",
         min=1,
-        help="A second: what each broker may send, and take. It stays until `kraft reassignments throttle --remove`.",
+        help=(
+            "Limit of replication for the moves, in bytes a second: what each broker sends, and what it "
+            "receives. It stays until `kraft reassignments throttle --remove`."
+        ),
     ),
 ]
 File = Annotated[
-    Path, typer.Argument(metavar="FILE", help="Kafka's JSON file; - reads standard input.", show_default=False)
+    Path,
+    typer.Argument(metavar="FILE", help="Plan in Kafka's JSON format; - reads standard input.", show_default=False),
 ]
 
 
@@ -163,14 +169,17 @@ def _place(partition: TopicPartition) -> dict[str, Any]:
 @app.command(epilog="Example: kraft reassignments plan flights --broker 1 --broker 2 --undo back.json > moves.json")
 def plan(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[TOPIC...]", help="All topics without it.", show_default=False)
+        list[str] | None,
+        typer.Argument(metavar="[TOPIC...]", help="Only these topics. (default: all)", show_default=False),
     ] = None,
     broker: Annotated[
         list[int] | None,
-        typer.Option("--broker", metavar="ID", help="A broker to spread them over; may be given again. All live ones."),
+        typer.Option(
+            "--broker", metavar="ID", help="Broker that may get replicas. Repeatable. (default: all live brokers)"
+        ),
     ] = None,
     undo: Annotated[
-        Path | None, typer.Option("--undo", metavar="FILE", help="First write the file that brings everything back.")
+        Path | None, typer.Option("--undo", metavar="FILE", help="First write a plan that reverts the moves to FILE.")
     ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     timeout: Timeout = DEFAULT_TIMEOUT,
@@ -271,10 +280,10 @@ def start(
 @app.command()
 def cancel(
     file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="Only the partitions of this file.", show_default=False)
+        Path | None, typer.Argument(metavar="[FILE]", help="Only the partitions of this plan.", show_default=False)
     ] = None,
     keep_throttle: Annotated[
-        bool, typer.Option("--keep-throttle", help="Else the throttle goes with the last move.")
+        bool, typer.Option("--keep-throttle", help="Keep the throttle after the last move. By default it is removed.")
     ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
@@ -293,11 +302,14 @@ def throttle(
     rate: Annotated[
         int | None,
         typer.Argument(
-            metavar="[BYTES]", min=1, help="A second: what each broker may send, and take.", show_default=False
+            metavar="[BYTES]",
+            min=1,
+            help="Bytes a second that each broker sends, and that each receives, for moves.",
+            show_default=False,
         ),
     ] = None,
     remove: Annotated[
-        bool, typer.Option("--remove", help="Take it away, also while moves go on: as fast as they can then.")
+        bool, typer.Option("--remove", help="Remove the throttle, also while moves are in progress.")
     ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,

@@ -18,12 +18,14 @@ from kraft.common.ids import TopicPartition
 from kraft.rpc_client.cluster import Cluster
 
 app = typer.Typer(
-    help="Share groups (queues): members, start offsets, lag, and resetting them.",
+    help="Share groups (queues): show members, start offsets and lag; reset start offsets.",
     no_args_is_help=True,
     add_completion=False,
 )
 offsets_app = typer.Typer(
-    help="Start offsets of a share group without members.", no_args_is_help=True, add_completion=False
+    help="Start offsets of a share group without members: reset and delete.",
+    no_args_is_help=True,
+    add_completion=False,
 )
 app.add_typer(offsets_app, name="offsets")
 
@@ -32,11 +34,9 @@ Names = Annotated[list[str], typer.Argument(metavar="GROUP...", show_default=Fal
 SomeNames = Annotated[list[str] | None, typer.Argument(metavar="[GROUP...]", show_default=False)]
 Topics = Annotated[
     list[str],
-    typer.Option(
-        "--topic", "-t", metavar="TOPIC[:0,1,..]", help="A topic, or some of its partitions; may be given again."
-    ),
+    typer.Option("--topic", "-t", metavar="TOPIC[:0,1,..]", help="A topic, or some of its partitions. Repeatable."),
 ]
-WholeTopics = Annotated[list[str], typer.Option("--topic", "-t", metavar="TOPIC", help="A topic; may be given again.")]
+WholeTopics = Annotated[list[str], typer.Option("--topic", "-t", metavar="TOPIC", help="A topic. Repeatable.")]
 
 
 @app.command("list")
@@ -53,7 +53,7 @@ def list_all(
 @app.command(epilog="Example: kraft share describe jobs --offsets")
 def describe(
     names: SomeNames = None,
-    every: Annotated[bool, typer.Option("--all-groups", help="Every share group there is.")] = False,
+    every: Annotated[bool, typer.Option("--all-groups", help="All share groups.")] = False,
     members: Annotated[bool, typer.Option("--members", help="Show the members and their partitions.")] = False,
     offsets: Annotated[bool, typer.Option("--offsets", help="Show the start offset and lag of partitions.")] = False,
     state: Annotated[bool, typer.Option("--state", help="Show the state and the epochs.")] = False,
@@ -187,17 +187,19 @@ def delete(
 def reset_offsets(
     name: Name,
     topic: Topics = [],  # noqa: B006 - Typer reads it and never changes it.
-    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the first record there is.")] = False,
+    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the first record.")] = False,
     to_latest: Annotated[bool, typer.Option("--to-latest", help="To the end.")] = False,
-    to_offset: Annotated[int | None, typer.Option("--to-offset", metavar="N", min=0, help="To this offset.")] = None,
+    to_offset: Annotated[int | None, typer.Option("--to-offset", metavar="N", min=0, help="To offset N.")] = None,
     to_datetime: Annotated[
         str | None,
-        typer.Option("--to-datetime", metavar="TIME", help="To the first record since, as 2026-01-31T08:00:00Z."),
+        typer.Option(
+            "--to-datetime", metavar="TIME", help="To the first record at or after TIME, such as 2026-01-31T08:00:00Z."
+        ),
     ] = None,
-    execute: Annotated[bool, typer.Option("--execute", help="Do it. Without it only a preview is shown.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would happen (this is so without --execute).")
+    execute: Annotated[
+        bool, typer.Option("--execute", help="Reset. Without --execute only a preview is printed.")
     ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print a preview only. This is the default.")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,

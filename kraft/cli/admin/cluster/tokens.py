@@ -15,22 +15,36 @@ from kraft.cli.admin.output import Table, moment, say, show
 from kraft.cli.admin.running import ask
 from kraft.rpc_client.cluster import Cluster
 
-app = typer.Typer(no_args_is_help=True, help="Tokens by which others log in for a while, without a password.")
+app = typer.Typer(
+    no_args_is_help=True, help="Delegation tokens: let applications log in for a limited time without a password."
+)
 
 HOUR_MS = 3_600_000
-Principals = Annotated[list[str] | None, typer.Option("--renewer", metavar="PRINCIPAL", help="Who may renew it, too.")]
-Hmac = Annotated[str, typer.Argument(metavar="HMAC", show_default=False, help="As create and list show it.")]
+Principals = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--renewer", metavar="PRINCIPAL", help="Principal that may renew the token, beside its owner. Repeatable."
+    ),
+]
+Hmac = Annotated[
+    str, typer.Argument(metavar="HMAC", show_default=False, help="HMAC of the token, as create and list print it.")
+]
 
 
 @app.command(epilog="Example: kraft tokens create --hours 12 --command-config alice.properties")
 def create(
     owner: Annotated[
-        str | None, typer.Option("--owner", metavar="PRINCIPAL", help="Whose it is; yours without it.")
+        str | None, typer.Option("--owner", metavar="PRINCIPAL", help="Principal that owns the token. (default: yours)")
     ] = None,
     renewers: Principals = None,
     hours: Annotated[
         float | None,
-        typer.Option("--hours", metavar="N", min=0.001, help="Its longest life; the cluster's (7 days) without it."),
+        typer.Option(
+            "--hours",
+            metavar="N",
+            min=0.001,
+            help="Longest life of the token, in hours. (default: the cluster's, 7 days)",
+        ),
     ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
@@ -76,7 +90,7 @@ def _document(token: Token) -> dict[str, Any]:
 @app.command("list", epilog="Example: kraft tokens list --owner User:alice")
 def list_tokens(
     owners: Annotated[
-        list[str] | None, typer.Option("--owner", metavar="PRINCIPAL", help="Only those of this one.")
+        list[str] | None, typer.Option("--owner", metavar="PRINCIPAL", help="Only tokens of this owner.")
     ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
@@ -97,7 +111,10 @@ def list_tokens(
 def renew(
     hmac: Hmac,
     hours: Annotated[
-        float | None, typer.Option("--hours", metavar="N", min=0.001, help="For how long; the cluster's (1 day).")
+        float | None,
+        typer.Option(
+            "--hours", metavar="N", min=0.001, help="Renew for N hours. (default: the cluster's period, 1 day)"
+        ),
     ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
@@ -113,7 +130,7 @@ def renew(
 def expire(
     hmac: Hmac,
     hours: Annotated[
-        float | None, typer.Option("--hours", metavar="N", min=0, help="In how long; at once without it.")
+        float | None, typer.Option("--hours", metavar="N", min=0, help="Expire in N hours. (default: immediately)")
     ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,

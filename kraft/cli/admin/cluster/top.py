@@ -36,12 +36,12 @@ GROUPS_MAX = 200
 @app.command(epilog="Example: kraft top --interval 5")
 def top(
     interval: Annotated[
-        float, typer.Option("--interval", "-i", metavar="SECONDS", min=0.2, help="Between two looks.")
+        float, typer.Option("--interval", "-i", metavar="SECONDS", min=0.2, help="Seconds between two updates.")
     ] = 2.0,
     looks: Annotated[
-        int, typer.Option("--looks", metavar="N", min=0, help="Leave after so many (0: until interrupted).")
+        int, typer.Option("--looks", metavar="N", min=0, help="Exit after N updates; 0: run until interrupted.")
     ] = 0,
-    rows: Annotated[int, typer.Option("--rows", metavar="N", min=1, help="Lines of each table.")] = 10,
+    rows: Annotated[int, typer.Option("--rows", metavar="N", min=1, help="Rows of each table.")] = 10,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,

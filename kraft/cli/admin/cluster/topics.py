@@ -39,7 +39,7 @@ Name = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]
 Names = Annotated[list[str], typer.Argument(metavar="TOPIC...", show_default=False)]
 Settings = Annotated[
     list[str],
-    typer.Option("--config", "-c", metavar="KEY=VALUE", help="A configuration key of the topic; may be given again."),
+    typer.Option("--config", "-c", metavar="KEY=VALUE", help="Set a configuration key of the topic. Repeatable."),
 ]
 
 FINISHED_LOOK_SECONDS = 0.2
@@ -52,9 +52,13 @@ Changes = Sequence[tuple[str, int, str | None]]
 def list_all(
     patterns: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PATTERN]...", help="Only these: names, or patterns as flights-*.", show_default=False),
+        typer.Argument(
+            metavar="[PATTERN]...",
+            help="Only these topics: names, or patterns such as flights-*.",
+            show_default=False,
+        ),
     ] = None,
-    internal: Annotated[bool, typer.Option("--internal", help="Show the cluster's own topics too.")] = False,
+    internal: Annotated[bool, typer.Option("--internal", help="Show internal topics, too.")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
@@ -162,7 +166,12 @@ def offsets(
     at: Annotated[
         str,
         typer.Option(
-            "--at", metavar="TIME", help="earliest, latest, max-timestamp, a time as 2026-01-31T08:00:00Z, or @MS."
+            "--at",
+            metavar="TIME",
+            help=(
+                "earliest, latest, max-timestamp, a time such as 2026-01-31T08:00:00Z, or @MS (milliseconds "
+                "since 1970)."
+            ),
         ),
     ] = "latest",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
@@ -212,16 +221,15 @@ def create(
     name: Name,
     partitions: Annotated[
         int | None,
-        typer.Option(
-            "--partitions", "-p", metavar="N", min=1, help="How many; the cluster's num.partitions without it."
-        ),
+        typer.Option("--partitions", "-p", metavar="N", min=1, help="Number of partitions. (default: the cluster's)"),
     ] = None,
     replication: Annotated[
-        int | None, typer.Option("--replication-factor", "-r", metavar="N", min=1, help="How many copies.")
+        int | None,
+        typer.Option("--replication-factor", "-r", metavar="N", min=1, help="Replicas. (default: the cluster's)"),
     ] = None,
     config: Settings = [],  # noqa: B006 - Typer reads it and never changes it.
     if_not_exists: Annotated[
-        bool, typer.Option("--if-not-exists", help="It is no error if there is one already.")
+        bool, typer.Option("--if-not-exists", help="Succeed if the topic exists already.")
     ] = False,
     dry_run: DryRun = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
@@ -269,7 +277,7 @@ def alter(
     name: Name,
     partitions: Annotated[
         int | None,
-        typer.Option("--partitions", "-p", metavar="N", min=1, help="Grow to this many; there is no way back."),
+        typer.Option("--partitions", "-p", metavar="N", min=1, help="New number of partitions. It can only grow."),
     ] = None,
     copies: Annotated[
         int | None,
@@ -278,12 +286,13 @@ def alter(
             "-r",
             metavar="N",
             min=1,
-            help="Have this many copies: new ones go to the least loaded brokers that are up.",
+            help="New number of replicas. Additional replicas go to the least loaded live brokers.",
         ),
     ] = None,
     config: Settings = [],  # noqa: B006 - as above.
     delete_config: Annotated[
-        list[str], typer.Option("--delete-config", metavar="KEY", help="Back to the default; may be given again.")
+        list[str],
+        typer.Option("--delete-config", metavar="KEY", help="Reset a configuration key to its default. Repeatable."),
     ] = [],  # noqa: B006
     dry_run: DryRun = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
@@ -370,7 +379,7 @@ async def _finish_moves(cluster: Cluster, topic: str) -> None:
 @app.command()
 def delete(
     names: Names,
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="It is no error if there is none.")] = False,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Succeed if a topic does not exist.")] = False,
     yes: Yes = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
@@ -401,10 +410,17 @@ FOLLOWED_SECONDS: Final = 3.0
 def delete_records_command(
     name: Name,
     before: Annotated[
-        str, typer.Option("--before", metavar="OFFSET|end", help="The first record that stays.", show_default=False)
+        str,
+        typer.Option(
+            "--before",
+            metavar="OFFSET|end",
+            help="Offset of the first record to keep; end deletes all.",
+            show_default=False,
+        ),
     ],
     partition: Annotated[
-        int | None, typer.Option("--partition", metavar="N", min=0, help="Only this partition; without it all of them.")
+        int | None,
+        typer.Option("--partition", metavar="N", min=0, help="Only this partition. (default: all partitions)"),
     ] = None,
     yes: Yes = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,

@@ -19,7 +19,7 @@ from kraft.protocol.messages.describe_producers_response import ProducerState
 from kraft.rpc_client.cluster import Cluster
 
 app = typer.Typer(
-    help="Transactions: who has one open, and ending one that hangs.", no_args_is_help=True, add_completion=False
+    help="Transactions: show open ones, and end a hanging one.", no_args_is_help=True, add_completion=False
 )
 
 ONGOING: Final = "Ongoing"
@@ -32,12 +32,18 @@ Place = Annotated[str, typer.Argument(metavar="TOPIC-PARTITION", show_default=Fa
 
 @app.command("list", epilog="Example: kraft transactions list --state Ongoing --open-for 60")
 def list_all(
-    state: Annotated[list[str], typer.Option("--state", metavar="STATE", help="As Ongoing; may be given again.")] = [],  # noqa: B006 - only read.
+    state: Annotated[
+        list[str], typer.Option("--state", metavar="STATE", help="Only in this state, such as Ongoing. Repeatable.")
+    ] = [],  # noqa: B006 - only read.
     open_for: Annotated[
-        float | None, typer.Option("--open-for", metavar="SECONDS", min=0, help="Begun longer ago than that.")
+        float | None,
+        typer.Option("--open-for", metavar="SECONDS", min=0, help="Only transactions that have been open for longer."),
     ] = None,
     match: Annotated[
-        str | None, typer.Option("--match", metavar="EXPRESSION", help="Ids that this regular expression describes.")
+        str | None,
+        typer.Option(
+            "--match", metavar="EXPRESSION", help="Only transactional ids that match this regular expression."
+        ),
     ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
@@ -141,16 +147,17 @@ def _begin(producer: ProducerState) -> int | None:
 
 @app.command("find-hanging", epilog="Example: kraft transactions find-hanging --topic payments")
 def find_hanging(
-    topic: Annotated[
-        list[str], typer.Option("--topic", metavar="TOPIC", help="Only in this one; may be given again.")
-    ] = [],  # noqa: B006 - only read.
+    topic: Annotated[list[str], typer.Option("--topic", metavar="TOPIC", help="Only this topic. Repeatable.")] = [],  # noqa: B006 - only read.
     open_for: Annotated[
         float,
         typer.Option(
             "--open-for",
             metavar="SECONDS",
             min=0,
-            help="Without a record for so long: transaction.max.timeout.ms. Those that a coordinator knows: for 30 s.",
+            help=(
+                "Only producers without a record for so long. (default: transaction.max.timeout.ms; 30 s if a "
+                "coordinator knows the transaction)"
+            ),
         ),
     ] = 900.0,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
@@ -240,14 +247,11 @@ def abort(
     start_offset: Annotated[
         int,
         typer.Option(
-            "--start-offset", metavar="OFFSET", min=0, help="Where it begins (kraft transactions producers shows it)."
+            "--start-offset", metavar="OFFSET", min=0, help="First offset, from `kraft transactions producers`."
         ),
     ],
     only_here: Annotated[
-        bool,
-        typer.Option(
-            "--only-here", help="In this partition alone, whatever the coordinator says: the transaction is torn apart."
-        ),
+        bool, typer.Option("--only-here", help="Abort in this partition alone. Other partitions may be committed.")
     ] = False,
     yes: Yes = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,

@@ -15,13 +15,13 @@ from kraft.cli.admin.running import ask
 from kraft.rpc_client.cluster import Cluster
 from kraft.security.scram_credentials import ITERATIONS_DEFAULT, MECHANISMS, ScramMechanism
 
-app = typer.Typer(no_args_is_help=True, help="Users who log in by a password (SCRAM): add, list and remove them.")
+app = typer.Typer(no_args_is_help=True, help="Users with a password (SCRAM): add, list and remove them.")
 
 PASSWORD_CHARACTERS_MAX = 4_096
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Without User:, as it logs in.", show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the user, without User:.", show_default=False)]
 Mechanisms = Annotated[
     list[str] | None,
-    typer.Option("--mechanism", metavar="NAME", help="SCRAM-SHA-512 or SCRAM-SHA-256; may be given again."),
+    typer.Option("--mechanism", metavar="NAME", help="SCRAM-SHA-512 or SCRAM-SHA-256. Repeatable."),
 ]
 
 
@@ -30,11 +30,18 @@ def add(
     name: Name,
     mechanisms: Mechanisms = None,
     iterations: Annotated[
-        int, typer.Option("--iterations", metavar="N", min=4096, max=16384, help="How dear guessing is.")
+        int,
+        typer.Option(
+            "--iterations",
+            metavar="N",
+            min=4096,
+            max=16384,
+            help="Iterations of the password hash: more make guessing slower.",
+        ),
     ] = ITERATIONS_DEFAULT,
     variable: Annotated[
         str | None,
-        typer.Option("--password-variable", metavar="NAME", help="The environment variable that holds the password."),
+        typer.Option("--password-variable", metavar="NAME", help="Read the password from this environment variable."),
     ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
@@ -81,7 +88,7 @@ def _password(user: str, variable: str | None) -> str:
 @app.command("list", epilog="Example: kraft users list")
 def list_users(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME...]", help="Only these.", show_default=False)
+        list[str] | None, typer.Argument(metavar="[NAME...]", help="Only these users.", show_default=False)
     ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,

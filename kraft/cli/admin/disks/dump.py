@@ -20,9 +20,9 @@ app = typer.Typer(add_completion=False)
 @app.command(epilog="Example: kraft dump --data /var/kraft/flights-0/00000000000000000000.log")
 def dump(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", show_default=False)],
-    records: Annotated[bool, typer.Option("--records", "-r", help="The records of each batch, too.")] = False,
+    records: Annotated[bool, typer.Option("--records", "-r", help="Print the records of each batch, too.")] = False,
     data: Annotated[
-        bool, typer.Option("--data", "-d", help="Their keys and values, decoded where the topic is Kafka's own.")
+        bool, typer.Option("--data", "-d", help="Print keys and values, too. Those of internal topics are decoded.")
     ] = False,
     output: Output = None,
 ) -> None:

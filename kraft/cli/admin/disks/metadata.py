@@ -38,11 +38,16 @@ Tree = dict[str, Any]
 @app.command(epilog="Example: kraft metadata /var/kraft topics/flights/0; with -o json a whole branch")
 def metadata(
     directory: Annotated[
-        str, typer.Argument(metavar="DIR", help="A node's metadata log directory.", show_default=False)
+        str, typer.Argument(metavar="DIR", help="Metadata log directory of a node.", show_default=False)
     ],
-    path: Annotated[str, typer.Argument(metavar="PATH", help="A branch, as topics/flights/0; all without it.")] = "",
+    path: Annotated[
+        str,
+        typer.Argument(
+            metavar="PATH", help="Branch of the image, such as topics/flights/0. (default: the whole image)"
+        ),
+    ] = "",
     until: Annotated[
-        int | None, typer.Option("--until", metavar="OFFSET", min=0, help="As it was before this offset.")
+        int | None, typer.Option("--until", metavar="OFFSET", min=0, help="The image before this offset.")
     ] = None,
     output: Output = None,
 ) -> None:

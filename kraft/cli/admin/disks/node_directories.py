@@ -24,19 +24,22 @@ Configs = Annotated[
         "--config",
         "-c",
         metavar="FILE",
-        help="The node's properties file; may be given again, later ones win.",
+        help="Properties file of the node. Repeatable; later files win.",
         show_default=False,
     ),
 ]
-Sets = Annotated[
-    list[str], typer.Option("--set", metavar="KEY=VALUE", help="One key of the configuration; may be given again.")
+Sets = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="Set a configuration key. Repeatable.")]
+NodeId = Annotated[
+    str | None, typer.Option("--node-id", metavar="N", help="Node id, as for kraft-node.", show_default=False)
 ]
-NodeId = Annotated[str | None, typer.Option("--node-id", metavar="N", help="As kraft-node's.", show_default=False)]
-DataDir = Annotated[str | None, typer.Option("--data-dir", metavar="DIR", help="As kraft-node's.", show_default=False)]
+DataDir = Annotated[
+    str | None,
+    typer.Option("--data-dir", metavar="DIR", help="Data directory, as for kraft-node.", show_default=False),
+]
 Voters = Annotated[
     str | None,
     typer.Option(
-        "--voters", metavar="1@H:P,2@H:P,..", help="The members of a fixed quorum, as kraft-node's.", show_default=False
+        "--voters", metavar="1@H:P,2@H:P,..", help="Voters of a static quorum, as for kraft-node.", show_default=False
     ),
 ]
 

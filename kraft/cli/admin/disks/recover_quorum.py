@@ -63,9 +63,9 @@ def recover_quorum(
     voters: Voters = None,
     sets: Sets = [],  # noqa: B006 - as above.
     sure: Annotated[
-        bool, typer.Option(SURE, help="Don't ask for the cluster's id to be typed. Scripts have to give it.")
+        bool, typer.Option(SURE, help="Do not ask for the cluster id. Required without a terminal.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what would be done, and do nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and change nothing.")] = False,
     output: Output = None,
 ) -> None:
     """Make a quorum of one out of a stopped controller, after the disks of a majority of the voters are permanently

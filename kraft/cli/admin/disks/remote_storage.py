@@ -37,7 +37,12 @@ def remote() -> None:
 def verify(
     store: Annotated[
         str,
-        typer.Option("--store", metavar="URI", help="As kraft.remote.storage.uri of the nodes.", show_default=False),
+        typer.Option(
+            "--store",
+            metavar="URI",
+            help="URI of the object store, as in the nodes' kraft.remote.storage.uri.",
+            show_default=False,
+        ),
     ],
     read: Annotated[
         bool, typer.Option("--read", help="Read every segment, and compare the offsets and CRCs of its batches.")

@@ -61,7 +61,13 @@ app.command("recover-quorum", epilog=recover_quorum.EXAMPLE)(recover_quorum.reco
 
 ClusterId = Annotated[
     str,
-    typer.Option("--cluster-id", "-t", metavar="ID", help="The same on every node of the cluster.", show_default=False),
+    typer.Option(
+        "--cluster-id",
+        "-t",
+        metavar="ID",
+        help="Cluster id: the same for every node of the cluster.",
+        show_default=False,
+    ),
 ]
 AddScram = Annotated[
     list[str],
@@ -69,16 +75,13 @@ AddScram = Annotated[
         "--add-scram",
         "-S",
         metavar="MECHANISM=[name=..,password=..]",
-        help="A SCRAM credential that the cluster begins with.",
+        help="SCRAM credential to create with the cluster. Repeatable.",
     ),
 ]
 InitialControllers = Annotated[
     str | None,
     typer.Option(
-        "--initial-controllers",
-        "-I",
-        metavar="ID@HOST:PORT:DIRECTORY,..",
-        help="The first voters of a quorum of several.",
+        "--initial-controllers", "-I", metavar="ID@HOST:PORT:DIRECTORY,..", help="First voters of the quorum."
     ),
 ]
 
@@ -95,21 +98,24 @@ def format_directories(
     voters: Voters = None,
     sets: Sets = [],  # noqa: B006 - Typer reads it and never changes it.
     standalone: Annotated[
-        bool, typer.Option("--standalone", "-s", help="This controller is the whole quorum, and others may join it.")
+        bool, typer.Option("--standalone", "-s", help="Make this controller the only voter. Others can join later.")
     ] = False,
     no_initial: Annotated[
-        bool, typer.Option("--no-initial-controllers", "-N", help="This node joins a quorum that there is already.")
+        bool, typer.Option("--no-initial-controllers", "-N", help="Let this node join an existing quorum.")
     ] = False,
     initial: InitialControllers = None,
     ignore_formatted: Annotated[
-        bool, typer.Option("--ignore-formatted", "-g", help="Pass over directories that are formatted already.")
+        bool, typer.Option("--ignore-formatted", "-g", help="Skip directories that are formatted already.")
     ] = False,
     release: Annotated[
         str | None,
-        typer.Option("--release-version", "-r", metavar="VERSION", help="The release whose features to begin with."),
+        typer.Option(
+            "--release-version", "-r", metavar="VERSION", help="Use the feature levels of this release of Kafka."
+        ),
     ] = None,
     feature: Annotated[
-        list[str], typer.Option("--feature", "-f", metavar="NAME=LEVEL", help="May be given again.")
+        list[str],
+        typer.Option("--feature", "-f", metavar="NAME=LEVEL", help="Use this level of a feature. Repeatable."),
     ] = [],  # noqa: B006 - as above.
     add_scram: AddScram = [],  # noqa: B006 - as above.
     output: Output = None,
@@ -265,14 +271,16 @@ def _told(found: list[str], identities: dict[str, MetaProperties], problems: lis
 
 @app.command("damaged", epilog="Example: kraft storage damaged --data-dir /var/kraft --accept flights:0 --execute")
 def damaged(
-    data_dir: Annotated[
-        list[str], typer.Option("--data-dir", metavar="DIR", help="A log directory; may be given again.")
-    ],
+    data_dir: Annotated[list[str], typer.Option("--data-dir", metavar="DIR", help="Log directory. Repeatable.")],
     accept: Annotated[
         str | None,
-        typer.Option("--accept", metavar="TOPIC:N", help="Give up what this partition's damaged log has lost here."),
+        typer.Option(
+            "--accept", metavar="TOPIC:N", help="Accept the loss of records in the damaged log of this partition."
+        ),
     ] = None,
-    execute: Annotated[bool, typer.Option("--execute", help="Do it. Without it only a preview is shown.")] = False,
+    execute: Annotated[
+        bool, typer.Option("--execute", help="Repair. Without --execute only a preview is printed.")
+    ] = False,
     output: Output = None,
 ) -> None:
     """Show logs that were damaged in the middle, and release one that no other replica can repair.

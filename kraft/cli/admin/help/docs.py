@@ -22,7 +22,10 @@ app = typer.Typer(add_completion=False)
 @app.command(epilog=EPILOG)
 def docs(
     page: Annotated[
-        str | None, typer.Argument(metavar="PAGE", help="operations/full-disk, or full-disk; none lists all.")
+        str | None,
+        typer.Argument(
+            metavar="PAGE", help="Page, such as operations/full-disk or full-disk. (default: list all pages)"
+        ),
     ] = None,
     output: Output = None,
 ) -> None:

@@ -37,41 +37,37 @@ START_HELP = (
     "beginning, end (the default), N (an offset), -N (the last N), or the first since a time: "
     "2026-01-31T08:00 (UTC without an offset) or @MS."
 )
-SHARE_HELP = "Read as a member of this share group, and accept what is printed."
-UNTIL_HELP = "Leave before this: N (an offset), a time as with --offset, or end, which is --exit."
+SHARE_HELP = "Consume in this share group, and accept the printed records."
+UNTIL_HELP = "Exit before this: N (an offset), a time as for --offset, or end (the same as --exit)."
 
 
 @app.command(epilog="Example: kraft consume flights --from-beginning --exit -f '%p %o %k %s\\n'")
 def consume(
     names: Annotated[list[str], typer.Argument(metavar="TOPIC...", show_default=False)],
-    from_beginning: Annotated[bool, typer.Option("--from-beginning", help="Begin with the oldest records.")] = False,
+    from_beginning: Annotated[bool, typer.Option("--from-beginning", help="Start with the oldest records.")] = False,
     offset: Annotated[str | None, typer.Option("--offset", "-o", metavar="WHERE", help=START_HELP)] = None,
     partition: Annotated[
-        list[int], typer.Option("--partition", "-p", metavar="N", min=0, help="Only this one; may be given again.")
+        list[int], typer.Option("--partition", "-p", metavar="N", min=0, help="Only this partition. Repeatable.")
     ] = [],  # noqa: B006
     count: Annotated[
-        int | None, typer.Option("--count", "-c", metavar="N", min=1, help="Leave after so many records.")
+        int | None, typer.Option("--count", "-c", metavar="N", min=1, help="Exit after N records.")
     ] = None,
-    exit_at_end: Annotated[bool, typer.Option("--exit", "-e", help="Leave at the end of every partition.")] = False,
+    exit_at_end: Annotated[bool, typer.Option("--exit", "-e", help="Exit at the end of every partition.")] = False,
     until: Annotated[str | None, typer.Option("--until", metavar="WHERE", help=UNTIL_HELP)] = None,
     form: Annotated[str, typer.Option("--format", "-f", metavar="FORMAT", help=record_format.HELP)] = VALUE_LINES,
     group: Annotated[
-        str | None, typer.Option("--group", "-g", metavar="GROUP", help="Read as a member of this group, and commit.")
+        str | None,
+        typer.Option("--group", "-g", metavar="GROUP", help="Consume in this group, and commit."),
     ] = None,
     share_group: Annotated[str | None, typer.Option("--share-group", metavar="GROUP", help=SHARE_HELP)] = None,
     committed: Annotated[
-        bool, typer.Option("--read-committed", help="Skip records of transactions that are aborted or still open.")
+        bool, typer.Option("--read-committed", help="Skip records of aborted and open transactions.")
     ] = False,
-    output: Annotated[OutputFormat | None, typer.Option("--output", help="json is the same as -f json.")] = None,
+    output: Annotated[OutputFormat | None, typer.Option("--output", help="json: the same as -f json.")] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     timeout: Annotated[
         float | None,
-        typer.Option(
-            "--timeout",
-            metavar="SECONDS",
-            min=0.1,
-            help="How long to wait for leaders that are away; for ever without it.",
-        ),
+        typer.Option("--timeout", metavar="SECONDS", min=0.1, help="Longest wait for a leader. (default: forever)"),
     ] = None,
 ) -> None:
     """Print records as they arrive, until interrupted."""

@@ -41,40 +41,58 @@ CONNECT_SECONDS: Final = 5.0
 
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="TOPIC", show_default=False)]
-To = Annotated[str, typer.Option("--to", metavar="HOST:PORT,..", help="Nodes of the cluster to write to.")]
+To = Annotated[str, typer.Option("--to", metavar="HOST:PORT,..", help="Addresses of the target cluster.")]
 TopicsPattern = Annotated[
     str | None,
-    typer.Option("--topics-pattern", metavar="REGEX", help="All topics whose whole names match, new ones too."),
+    typer.Option(
+        "--topics-pattern",
+        metavar="REGEX",
+        help="Mirror every topic whose whole name matches, also topics created later.",
+    ),
 ]
-Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on until it is stopped.")]
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Continue until stopped.")]
 GroupsPattern = Annotated[
     str | None,
-    typer.Option("--groups-pattern", metavar="REGEX", help="Keep offsets of these consumer groups there, translated."),
+    typer.Option(
+        "--groups-pattern",
+        metavar="REGEX",
+        help="Translate the offsets of these consumer groups, and commit them in the target cluster.",
+    ),
 ]
 ToConfig = Annotated[
-    str | None, typer.Option("--to-command-config", metavar="FILE", help="Kafka's client keys for --to.")
+    str | None,
+    typer.Option("--to-command-config", metavar="FILE", help="Kafka client keys for --to."),
 ]
-Prefix = Annotated[str, typer.Option("--prefix", metavar="TEXT", help="Before the topics' names there.")]
-Rename = Annotated[str | None, typer.Option("--target-topic", metavar="NAME", help="The name there, of the one TOPIC.")]
+Prefix = Annotated[str, typer.Option("--prefix", metavar="TEXT", help="Prefix for the names of target topics.")]
+Rename = Annotated[
+    str | None,
+    typer.Option("--target-topic", metavar="NAME", help="Name of the target topic. Only with a single TOPIC."),
+]
 Name = Annotated[
     str | None,
     typer.Option(
         "--name",
         metavar="NAME",
-        help="By which it finds how far it is; made of the topics and the source without it.",
+        help="Name under which the progress is stored. (default: made of the source and the topics)",
     ),
 ]
 Replicas = Annotated[
-    int, typer.Option("--replication-factor", metavar="N", help="Of topics that it creates; -1: as there.")
+    int, typer.Option("--replication-factor", metavar="N", help="Replicas of created topics; -1: as in the source.")
 ]
 NoConfigs = Annotated[
-    bool, typer.Option("--no-configs", help="Create topics with that cluster's defaults, not as they are here.")
+    bool,
+    typer.Option(
+        "--no-configs", help="Create topics with the target cluster's defaults instead of the source's configuration."
+    ),
 ]
 ReadUncommitted = Annotated[
-    bool, typer.Option("--read-uncommitted", help="Copy records of aborted and open transactions as well.")
+    bool, typer.Option("--read-uncommitted", help="Copy records of aborted and open transactions, too.")
 ]
 SkipLost = Annotated[
-    bool, typer.Option("--skip-lost", help="Go on, with a warning, behind records that are gone at the source.")
+    bool,
+    typer.Option(
+        "--skip-lost", help="Continue, with a warning, if records were deleted from the source before they were copied."
+    ),
 ]
 
 
@@ -89,12 +107,12 @@ def mirror(
     prefix: Prefix = "",
     rename: Rename = None,
     name: Name = None,
-    codec: Annotated[Codec, typer.Option("--codec", "-z", help="Of batches there.")] = Codec.NONE,
+    codec: Annotated[Codec, typer.Option("--codec", "-z", help="Compression of target batches.")] = Codec.NONE,
     replication_factor: Replicas = -1,
     no_configs: NoConfigs = False,
     read_uncommitted: ReadUncommitted = False,
     skip_lost: SkipLost = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on the way.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,

@@ -36,7 +36,9 @@ from kraft.rpc_client.consumer import Consumer
 from kraft.rpc_client.producer import ALL, Producer, open_producer
 from kraft.world.ports import Clock
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Measure how fast records are taken and given.")
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="Measure throughput and latency of produce and consume."
+)
 
 PAYLOADS: Final = 1000
 """Different values that are sent in turn."""
@@ -51,9 +53,12 @@ LETTERS: Final = bytes(range(ord("A"), ord("Z") + 1))
 SHARES: Final = ((0.5, "p50_ms"), (0.95, "p95_ms"), (0.99, "p99_ms"), (0.999, "p999_ms"))
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]
-Records = Annotated[int, typer.Option("--records", "-n", metavar="N", min=1, help="How many.")]
-Size = Annotated[int, typer.Option("--size", "-s", metavar="BYTES", min=0, max=64 << 20, help="Of each value.")]
-Acks = Annotated[str, typer.Option("--acks", metavar="all|1|0", help="Who must have a record before it counts.")]
+Records = Annotated[int, typer.Option("--records", "-n", metavar="N", min=1, help="Number of records.")]
+Size = Annotated[int, typer.Option("--size", "-s", metavar="BYTES", min=0, max=64 << 20, help="Bytes of each value.")]
+Acks = Annotated[
+    str,
+    typer.Option("--acks", metavar="all|1|0", help="Replicas that must have the record."),
+]
 
 
 class Latencies:
@@ -100,9 +105,9 @@ def produce(
     records: Records = 1_000_000,
     size: Size = 100,
     rate: Annotated[
-        int | None, typer.Option("--rate", metavar="N", min=1, help="Records a second at most; as fast as can be.")
+        int | None, typer.Option("--rate", metavar="N", min=1, help="Records a second. (default: as fast as possible)")
     ] = None,
-    codec: Annotated[Codec, typer.Option("--codec", "-z", help="How batches are compressed.")] = Codec.NONE,
+    codec: Annotated[Codec, typer.Option("--codec", "-z", help="Compression of batches.")] = Codec.NONE,
     acks: Acks = "all",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
@@ -201,7 +206,7 @@ def _show(
 def consume(
     topic: Topic,
     records: Records = 1_000_000,
-    from_end: Annotated[bool, typer.Option("--from-end", help="Only records that come from now on.")] = False,
+    from_end: Annotated[bool, typer.Option("--from-end", help="Only records that are produced from now on.")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,

@@ -57,25 +57,22 @@ def produce(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)],
     separator: Annotated[
         str | None,
-        typer.Option("--key-separator", "-k", metavar="TEXT", help="What ends the key of each line, as : or \\t."),
+        typer.Option("--key-separator", "-k", metavar="TEXT", help="Separator of key and value, such as : or \\t."),
     ] = None,
-    key: Annotated[str | None, typer.Option("--key", "-K", metavar="KEY", help="One key for every record.")] = None,
+    key: Annotated[str | None, typer.Option("--key", "-K", metavar="KEY", help="Key of every record.")] = None,
     header: Annotated[
-        list[str], typer.Option("--header", "-H", metavar="NAME=VALUE", help="For every record; may be given again.")
+        list[str], typer.Option("--header", "-H", metavar="NAME=VALUE", help="Header of every record. Repeatable.")
     ] = [],  # noqa: B006
     partition: Annotated[
         int | None,
         typer.Option(
-            "--partition", "-p", metavar="N", min=0, help="Where to; by the key without it, as Java clients do."
+            "--partition", "-p", metavar="N", min=0, help="Partition. (default: by key, as Java's clients do)"
         ),
     ] = None,
-    codec: Annotated[Codec, typer.Option("--codec", "-z", help="How batches are compressed.")] = Codec.NONE,
-    acks: Annotated[
-        str, typer.Option("--acks", metavar="all|1|0", help="Who must have a record before it counts.")
-    ] = "all",
+    codec: Annotated[Codec, typer.Option("--codec", "-z", help="Compression of batches.")] = Codec.NONE,
+    acks: Annotated[str, typer.Option("--acks", metavar="all|1|0", help="Replicas that must have the record.")] = "all",
     empty_is_null: Annotated[
-        bool,
-        typer.Option("--null", "-Z", help="An empty key or value is null (a null value deletes, in compacted topics)."),
+        bool, typer.Option("--null", "-Z", help="Send an empty key or value as null (a deletion in compacted topics).")
     ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,

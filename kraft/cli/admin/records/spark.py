@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 OLDER_THAN = "--expire-snapshots-older-than"
 app = typer.Typer(
-    help="Pipelines run by Spark: files to a topic, a topic to Parquet, cluster to cluster, and whether they agree.",
+    help="Spark jobs: files to a topic, a topic to Parquet, cluster to cluster, and verification.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -70,18 +70,17 @@ app = typer.Typer(
 
 @app.command()
 def ingest(
-    path: Annotated[str, typer.Argument(metavar="PATH", help="A file or a directory of files.", show_default=False)],
+    path: Annotated[str, typer.Argument(metavar="PATH", help="File, or directory of files.", show_default=False)],
     topic: Annotated[
-        str, typer.Option("--topic", "-t", metavar="TOPIC", help="Created if it is not there.", show_default=False)
+        str,
+        typer.Option("--topic", "-t", metavar="TOPIC", help="Target topic, created if missing.", show_default=False),
     ],
     file_format: Annotated[
-        FileFormat, typer.Option("--format", "-f", help="Lines of text and JSON stay as they are; rows become JSON.")
+        FileFormat, typer.Option("--format", "-f", help="Text and JSON lines are sent unchanged, rows as JSON.")
     ] = FileFormat.TEXT,
-    key: Annotated[
-        str | None, typer.Option("--key", "-k", metavar="COLUMN", help="The column that becomes the key.")
-    ] = None,
+    key: Annotated[str | None, typer.Option("--key", "-k", metavar="COLUMN", help="Column for the key.")] = None,
     partitions: Annotated[
-        int, typer.Option("--partitions", metavar="N", min=1, help="Of a topic that is created.")
+        int, typer.Option("--partitions", metavar="N", min=1, help="Partitions of a created topic.")
     ] = 1,
     bytes_per_batch: BytesPerBatch = 64 << 20,
     files_per_batch: FilesPerBatch = 100,
@@ -136,7 +135,7 @@ def archive(
         ArchiveFormat, typer.Option("--format", "-f", help="Plain Parquet files, a Delta table, or an Iceberg table.")
     ] = ArchiveFormat.PARQUET,
     by_hour: Annotated[
-        bool, typer.Option("--by-hour", help="Files go by the hour of their records, not the day alone.")
+        bool, typer.Option("--by-hour", help="Partition directories by hour instead of by day.")
     ] = False,
     table: IcebergTable = None,
     catalog: CatalogName = None,
@@ -147,7 +146,7 @@ def archive(
     value_schema: ValueSchema = None,
     bad_records: Bad = None,
     records: Annotated[
-        int, typer.Option("--records-per-batch", metavar="N", min=1, help="At most so many records in one micro-batch.")
+        int, typer.Option("--records-per-batch", metavar="N", min=1, help="Most records of a micro-batch.")
     ] = 1_000_000,
     read_committed: ReadCommitted = False,
     read_uncommitted: ReadUncommitted = False,
@@ -224,14 +223,13 @@ def _archive_table(names: list[str], pattern: str | None, to: TableName | None, 
 @app.command()
 def compact(
     directory: Annotated[
-        str | None, typer.Argument(metavar="[DIRECTORY]", help="Of an archive.", show_default=False)
+        str | None, typer.Argument(metavar="[DIRECTORY]", help="Directory of an archive.", show_default=False)
     ] = None,
     table: IcebergTable = None,
     catalog: CatalogName = None,
     catalog_property: CatalogProperty = [],  # noqa: B006
     bytes_max: Annotated[
-        int,
-        typer.Option("--bytes-max", metavar="N", min=1, help="About the most that becomes one directory, or one file."),
+        int, typer.Option("--bytes-max", metavar="N", min=1, help="Approximate size limit of a directory or file.")
     ] = 1 << 30,
     master: Master = LOCAL,
     conf: Conf = [],  # noqa: B006
@@ -277,12 +275,10 @@ def _compact_table(to: TableName, bytes_max: int) -> Steps:
 
 @app.command()
 def maintain(
-    table: Annotated[
-        str, typer.Option("--table", metavar="NAMESPACE.NAME", help="An Iceberg table.", show_default=False)
-    ],
+    table: Annotated[str, typer.Option("--table", metavar="NAMESPACE.NAME", help="Iceberg table.", show_default=False)],
     older_than: Annotated[
         str,
-        typer.Option(OLDER_THAN, metavar="AGE", help="Such as 7d or 12h. The present one is kept."),
+        typer.Option(OLDER_THAN, metavar="AGE", help="Age, such as 7d or 12h. The current snapshot is always kept."),
     ],
     catalog: CatalogName = None,
     catalog_property: CatalogProperty = [],  # noqa: B006
@@ -305,26 +301,26 @@ def maintain(
 @app.command()
 def mirror(
     target: Annotated[
-        str, typer.Option("--to", metavar="HOST:PORT,..", help="Nodes of the cluster to write to.", show_default=False)
+        str, typer.Option("--to", metavar="HOST:PORT,..", help="Addresses of the target cluster.", show_default=False)
     ],
     topics: Annotated[list[str] | None, typer.Argument(metavar="TOPIC", show_default=False)] = None,
     pattern: TopicsPattern = None,
     every: Continuous = None,
     groups: GroupsPattern = None,
     target_config: Annotated[
-        str | None, typer.Option("--to-command-config", metavar="FILE", help="The same for --to.")
+        str | None, typer.Option("--to-command-config", metavar="FILE", help="Kafka client keys for --to.")
     ] = None,
     target_topic: Annotated[
-        str | None, typer.Option("--target-topic", metavar="NAME", help="Its name there; the same without it.")
+        str | None, typer.Option("--target-topic", metavar="NAME", help="Target topic. (default: same name)")
     ] = None,
     codec: Annotated[
-        Codec, typer.Option("--codec", "-z", metavar="CODEC", help="Of batches there: none, gzip, snappy, lz4, zstd.")
+        Codec, typer.Option("--codec", "-z", metavar="CODEC", help="Compression: none, gzip, snappy, lz4 or zstd.")
     ] = Codec.NONE,
     records: Annotated[
-        int, typer.Option("--records-per-batch", metavar="N", min=1, help="At most so many records in one micro-batch.")
+        int, typer.Option("--records-per-batch", metavar="N", min=1, help="Most records of a micro-batch.")
     ] = 500_000,
     no_configs: Annotated[
-        bool, typer.Option("--no-configs", help="Create the topic with that cluster's defaults, not as this one is.")
+        bool, typer.Option("--no-configs", help="Create the topic with the target's default configuration.")
     ] = False,
     checkpoint: Checkpoint = None,
     read_committed: ReadCommitted = False,
@@ -399,23 +395,23 @@ def _mirror_many(
 def verify(
     topic: Topic,
     other: Annotated[
-        str | None, typer.Option("--with-topic", metavar="NAME", help="The other topic; the same name without it.")
+        str | None, typer.Option("--with-topic", metavar="NAME", help="Other topic. (default: same name)")
     ] = None,
     other_bootstrap: Annotated[
-        str | None, typer.Option("--at", metavar="HOST:PORT,..", help="Nodes of the cluster of the other topic.")
+        str | None, typer.Option("--at", metavar="HOST:PORT,..", help="Addresses of the other topic's cluster.")
     ] = None,
     other_config: Annotated[
-        str | None, typer.Option("--at-command-config", metavar="FILE", help="Client keys for --at.")
+        str | None, typer.Option("--at-command-config", metavar="FILE", help="Kafka client keys for --at.")
     ] = None,
     directory: Annotated[
         str | None,
-        typer.Option("--with-archive", metavar="DIRECTORY", help="Compare with what `kraft spark archive` wrote."),
+        typer.Option("--with-archive", metavar="DIRECTORY", help="Compare with an archive of `kraft spark archive`."),
     ] = None,
     table: IcebergTable = None,
     catalog: CatalogName = None,
     catalog_property: CatalogProperty = [],  # noqa: B006
     ignore_timestamps: Annotated[
-        bool, typer.Option("--ignore-timestamps", help="Compare keys, values and headers alone.")
+        bool, typer.Option("--ignore-timestamps", help="Compare keys, values and headers, but not timestamps.")
     ] = False,
     read_committed: ReadCommitted = False,
     read_uncommitted: ReadUncommitted = False,

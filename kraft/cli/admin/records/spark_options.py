@@ -50,28 +50,35 @@ class ArchiveFormat(StrEnum):
 
 
 ValueForm = Annotated[
-    ValueFormat | None, typer.Option("--value-format", help="Decode values: the column value gets their fields.")
+    ValueFormat | None,
+    typer.Option("--value-format", help="Format of values. Their fields become columns of `value`."),
 ]
 ValueSchema = Annotated[
-    str | None, typer.Option("--value-schema", metavar="SCHEMA", help="The fields of values: DDL, or a JSON schema.")
+    str | None, typer.Option("--value-schema", metavar="SCHEMA", help="Schema of the values: DDL, or a JSON schema.")
 ]
 Bad = Annotated[
     BadRecords | None,
-    typer.Option("--bad-records", help="Values that do not fit end the job (fail), are null, or go to _bad (column)."),
+    typer.Option(
+        "--bad-records",
+        help=(
+            "Values that do not match the schema: fail ends the job, null replaces them, column moves them to the "
+            "column _bad."
+        ),
+    ),
 ]
 IcebergTable = Annotated[
-    str | None, typer.Option("--table", metavar="NAMESPACE.NAME", help="An Iceberg table.", show_default=False)
+    str | None, typer.Option("--table", metavar="NAMESPACE.NAME", help="Iceberg table.", show_default=False)
 ]
 CatalogName = Annotated[
     str | None,
-    typer.Option("--catalog", metavar="NAME", help="The catalog of the table, as ~/.pyiceberg.yaml has it."),
+    typer.Option("--catalog", metavar="NAME", help="Catalog of the table, as named in ~/.pyiceberg.yaml."),
 ]
 CatalogProperty = Annotated[
     list[str],
     typer.Option(
         "--catalog-property",
         metavar="KEY=VALUE",
-        help="A property of the catalog (type, uri, warehouse, ...); may be given again.",
+        help="Property of the catalog (type, uri, warehouse, ...). Repeatable.",
     ),
 ]
 PartitionBy = Annotated[
@@ -79,24 +86,24 @@ PartitionBy = Annotated[
     typer.Option(
         "--partition-by",
         metavar="PART",
-        help="Of an Iceberg table: day, hour or month(timestamp), identity(topic), identity(partition), "
-        "bucket(N,partition); may be given again. [default: day(timestamp) identity(partition)]",
+        help=(
+            "Partitioning of an Iceberg table: day, hour or month(timestamp), identity(topic), "
+            "identity(partition), bucket(N,partition). Repeatable. (default: day(timestamp) identity(partition))"
+        ),
     ),
 ]
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]
 Master = Annotated[
     str,
-    typer.Option(
-        "--master", metavar="URL", envvar="KRAFT_SPARK_MASTER", help="Where Spark runs, as spark-submit takes it."
-    ),
+    typer.Option("--master", metavar="URL", envvar="KRAFT_SPARK_MASTER", help="Spark master, as for spark-submit."),
 ]
-Conf = Annotated[list[str], typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark; may be given again.")]
+Conf = Annotated[list[str], typer.Option("--conf", metavar="KEY=VALUE", help="Spark configuration. Repeatable.")]
 Checkpoint = Annotated[
     str | None,
     typer.Option(
         "--checkpoint",
         metavar="DIR",
-        help="Where the job remembers how far it is (a place of its own in ~/.local/state/kraft/spark).",
+        help="Directory for the job's progress. (default: one below ~/.local/state/kraft/spark)",
     ),
 ]
 CommandConfig = Annotated[
@@ -105,66 +112,88 @@ CommandConfig = Annotated[
         "--command-config",
         metavar="FILE",
         envvar="KRAFT_COMMAND_CONFIG",
-        help="Kafka's client keys for --bootstrap-server: security.protocol, sasl.jaas.config, ssl.truststore.location",
+        help=(
+            "File with Kafka's client keys for --bootstrap-server: security.protocol, sasl.jaas.config, "
+            "ssl.truststore.location ..."
+        ),
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on the way.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")]
 ReadCommitted = Annotated[bool, typer.Option("--read-committed", hidden=True)]
 """As it is by default; checkpoints of earlier versions go on as they began without it."""
 ReadUncommitted = Annotated[
     bool,
     typer.Option(
         "--read-uncommitted",
-        help="Read records of transactions that are aborted or still open as well. They are left out without it. "
-        "A run that goes on reads what the first one did.",
+        help=(
+            "Read records of aborted and open transactions, too. By default they are skipped. A job that is "
+            "resumed keeps the choice of its first run."
+        ),
     ),
 ]
 SkipLost = Annotated[
-    bool, typer.Option("--skip-lost", help="Go on, with a warning, behind records that the log does not hold any more.")
+    bool,
+    typer.Option("--skip-lost", help="Continue, with a warning, if records were deleted before the job read them."),
 ]
 ReplaceNames = Annotated[
-    bool, typer.Option("--replace-header-names", help="Replace bytes of header names that are not UTF-8, as Java does.")
+    bool,
+    typer.Option("--replace-header-names", help="Replace bytes of header names that are not UTF-8, as Java does."),
 ]
 TopicsPattern = Annotated[
     str | None,
-    typer.Option("--topics-pattern", metavar="REGEX", help="All topics whose whole names match, new ones too."),
+    typer.Option(
+        "--topics-pattern", metavar="REGEX", help="Every topic whose whole name matches, also topics created later."
+    ),
 ]
 Continuous = Annotated[
     int | None,
     typer.Option(
-        "--continuous", metavar="SECONDS", min=1, help="Go on until it is stopped; look for what is new so often."
+        "--continuous", metavar="SECONDS", min=1, help="Run until stopped, and look for new data every SECONDS."
     ),
 ]
 GroupsPattern = Annotated[
     str | None,
-    typer.Option("--groups-pattern", metavar="REGEX", help="Keep offsets of these consumer groups there, translated."),
+    typer.Option(
+        "--groups-pattern",
+        metavar="REGEX",
+        help="Translate the offsets of these consumer groups, and commit them in the target cluster.",
+    ),
 ]
 MetricsPort = Annotated[
     str | None,
     typer.Option(
         METRICS_PORT,
         metavar="[HOST:]PORT",
-        help="Serve the job's metrics for Prometheus at /metrics until it ends (host 127.0.0.1; port 0: any free).",
+        help=(
+            "Serve the job's metrics for Prometheus at /metrics until it ends. (default host: 127.0.0.1; port 0: "
+            "any free port)"
+        ),
     ),
 ]
 LOCAL = "local[*]"
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything, say what would be done, and write nothing.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Check everything, print what would be done, and write nothing.")
+]
 BytesPerBatch = Annotated[
     int,
     typer.Option(
         "--bytes-per-batch",
         metavar="N",
         min=1,
-        help="At most so many bytes of files in one micro-batch, which is one transaction: what a kill loses. "
-        "A larger file has one of its own.",
+        help=(
+            "Most bytes of files in a micro-batch, which is one transaction. A job that is killed loses at most "
+            "one. A larger file has a micro-batch of its own."
+        ),
     ),
 ]
 FilesPerBatch = Annotated[
-    int, typer.Option("--files-per-batch", metavar="N", min=1, help="At most so many files in one micro-batch.")
+    int, typer.Option("--files-per-batch", metavar="N", min=1, help="Most files of a micro-batch.")
 ]
 DeadLetter = Annotated[
     str | None,
-    typer.Option("--dead-letter", metavar="TOPIC", help="For lines that are no JSON; without it they end the job."),
+    typer.Option(
+        "--dead-letter", metavar="TOPIC", help="Topic for lines that are not JSON. Without it they end the job."
+    ),
 ]
 
 

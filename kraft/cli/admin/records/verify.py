@@ -30,7 +30,7 @@ from kraft.rpc_client.group_consumer import GroupConsumer, open_group_consumer
 from kraft.rpc_client.producer import ALL, Producer, open_producer
 
 app = typer.Typer(
-    help="Numbers into a topic, and whether each comes out once: a line of JSON for all that happens.",
+    help="Produce numbered records, and verify that each is consumed once. Every event is printed as a line of JSON.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -48,18 +48,23 @@ Topic = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]
 def produce(
     topic: Topic,
     records: Annotated[
-        int | None, typer.Option("--records", "-n", metavar="N", min=1, help="How many; until Ctrl-C without it.")
+        int | None,
+        typer.Option("--records", "-n", metavar="N", min=1, help="Number of records. (default: until Ctrl-C)"),
     ] = None,
     rate: Annotated[
-        int | None, typer.Option("--rate", metavar="N", min=1, help="Records a second at most; as fast as can be.")
+        int | None, typer.Option("--rate", metavar="N", min=1, help="Records a second. (default: as fast as possible)")
     ] = None,
     prefix: Annotated[
-        str | None, typer.Option("--prefix", metavar="TEXT", help="Values are TEXT.0, TEXT.1 ...; tells runs apart.")
+        str | None,
+        typer.Option(
+            "--prefix", metavar="TEXT", help="Values are TEXT.0, TEXT.1 ... Different prefixes tell runs apart."
+        ),
     ] = None,
     keys: Annotated[
-        int | None, typer.Option("--keys", metavar="N", min=1, help="Keys 0 to N - 1 in turn; without it none.")
+        int | None,
+        typer.Option("--keys", metavar="N", min=1, help="Use the keys 0 to N - 1 in turn. (default: no keys)"),
     ] = None,
-    acks: Annotated[str, typer.Option("--acks", metavar="all|1|0", help="Who must have a record.")] = "all",
+    acks: Annotated[str, typer.Option("--acks", metavar="all|1|0", help="Replicas that must have the record.")] = "all",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
@@ -149,12 +154,12 @@ class _Run:
 def consume(
     topic: Topic,
     group: Annotated[
-        str | None, typer.Option("--group", "-g", metavar="GROUP", help="A group of its own without it.")
+        str | None, typer.Option("--group", "-g", metavar="GROUP", help="Consumer group. (default: a new group)")
     ] = None,
     records: Annotated[
-        int | None, typer.Option("--records", "-n", metavar="N", min=1, help="Leave after so many.")
+        int | None, typer.Option("--records", "-n", metavar="N", min=1, help="Exit after N records.")
     ] = None,
-    exit_at_end: Annotated[bool, typer.Option("--exit", "-e", help="Leave at the end of every partition.")] = False,
+    exit_at_end: Annotated[bool, typer.Option("--exit", "-e", help="Exit at the end of every partition.")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
