@@ -17,7 +17,7 @@ MINUTES ?= 5
 TARGET ?= kraft
 WORKLOAD ?= queue
 .DEFAULT_GOAL := help
-.PHONY: help setup check-python check-machine check-maven packages demo-packages system demo test lint lint-static lint-tidy flakes fresh-machine bench soak simulate mutants jepsen docs spark-harness record-vectors constraints drift pythons clean
+.PHONY: help setup check-python check-machine check-maven packages demo-packages system demo test lint lint-static lint-tidy flakes fresh-machine bench soak simulate mutants jepsen docs spark-harness record-vectors constraints drift release pythons clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -104,6 +104,9 @@ record-vectors: check-maven setup ## Record Apache Kafka's answers afresh under 
 
 constraints: setup ## Write the versions that are installed now to tests/constraints.txt, which make and CI install
 	@$(PY) -m pip freeze --exclude-editable --disable-pip-version-check > $(CONSTRAINTS)
+
+release: check-python setup ## Build sdist and wheels of the version into dist/, twice, and check them as strangers get them; TAG=1 makes the git tag (MINORS="12 13": those Pythons; UPLOAD=1: reject what only an upload needs)
+	@$(PY) -m tests.release$(if $(MINORS), --minors $(MINORS))$(if $(TAG), --tag)$(if $(UPLOAD), --upload)
 
 pythons: packages ## Run unit tests, laws and the demo under every Python from 3.11 on that this machine has (MINORS="12 13": those)
 	@bash tests/pythons.sh

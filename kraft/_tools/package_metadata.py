@@ -13,7 +13,7 @@ FENCE: Final = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 LINK: Final = re.compile(r"(?P<image>!?)\[(?P<text>(?:[^\]\[]|\[[^\]]*\])*)\]\((?P<target>[^)\s]+)\)")
 SOURCE: Final = re.compile(r'(?P<name>src|srcset)="(?P<target>[^"]+)"')
 PLACEHOLDER_HOST: Final = "example.org"
-"""The host of a repository address that the owner did not set yet (RFC 2606)."""
+"""The host of the repository's address until the owner sets it (RFC 2606)."""
 
 
 def project_urls(repository: str, version: str) -> dict[str, str]:

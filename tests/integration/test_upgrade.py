@@ -14,7 +14,15 @@ from kraft.testing.process_cluster import ProcessCluster
 from kraft.testing.steady_writer import SteadyWriter
 from tests.capabilities import require_capability
 from tests.integration.transactions_of_one_key import COMPACTED, SECONDS_MAX, read_all, write_transactions
-from tests.upgrade.earlier import FORGETS_ABORTED, NoEarlierCommit, check_out_earlier, describe, read_records, unpack
+from tests.upgrade.earlier import (
+    FORGETS_ABORTED,
+    NoEarlierCommit,
+    check_out_earlier,
+    describe,
+    earlier_commits,
+    read_records,
+    unpack,
+)
 from tests.upgrade.make_fixture import FIXTURES, GROUP, TOPICS
 
 
@@ -36,10 +44,11 @@ def test_data_of_an_earlier_commit_is_kept_and_appended_to(tmp_path: Path, name:
         assert describe(cluster.bootstrap, TOPICS, GROUP) == acknowledged
 
 
-def test_a_quorum_rolls_to_the_current_code_and_back_under_a_writer(tmp_path: Path) -> None:
+@pytest.mark.parametrize("commit", earlier_commits())
+def test_a_quorum_rolls_to_the_current_code_and_back_under_a_writer(tmp_path: Path, commit: str) -> None:
     require_capability("git")
     try:
-        earlier = check_out_earlier(tmp_path / "earlier")
+        earlier = check_out_earlier(tmp_path / "earlier", commit)
     except NoEarlierCommit as missing:
         pytest.skip(str(missing))
     cluster = ProcessCluster(tmp_path / "cluster")

@@ -12,10 +12,7 @@ import trio
 from kraft.admin import topics
 from kraft.clients import EARLIEST, Consumer, connect, open_producer
 from kraft.clients import aio as kraft_aio
-from kraft.common.version import VERSION
 from kraft.testing.pytest_plugin import StartCluster
-
-assert_type(VERSION.upper(), str)
 
 
 async def on_asyncio() -> None:

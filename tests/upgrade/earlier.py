@@ -14,11 +14,23 @@ from typing import Any, Final
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource
 
+from kraft.common.version import VERSION
+from tests.release import tags
+
 REPOSITORY: Final = Path(__file__).parents[2]
 EARLIER_COMMIT: Final = "e0eeb51"
 FORGETS_ABORTED: Final = "f34467b"
 """The last commit whose orderly stop lost the transaction index of a small log."""
 READ_SECONDS_MAX: Final = 30.0
+
+
+def earlier_commits() -> list[str]:
+    """The commits that upgrades start at: one before any release, and the tag of the newest earlier release."""
+    try:
+        released = [version for version in tags.versions(REPOSITORY) if version != VERSION]
+    except tags.NoGit:
+        released = []  # Without git the tests of upgrades are skipped, by name.
+    return [EARLIER_COMMIT, *(f"v{version}" for version in released[:1])]
 
 
 class NoEarlierCommit(Exception):

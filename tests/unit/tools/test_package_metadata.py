@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kraft._tools.package_metadata import LINK, SOURCE, project_urls, with_absolute_links
+from tests.release.artifacts import repository_address
 
 ROOT = Path(__file__).resolve().parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -50,7 +51,7 @@ def test_every_url_begins_with_the_address_of_the_repository() -> None:
 
 
 def test_the_address_of_the_repository_stands_in_one_place() -> None:
-    address = PROJECT["tool"]["hatch"]["metadata"]["hooks"]["custom"]["repository"]
+    address = repository_address()
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
     pages += [path for path in (ROOT / ".github").rglob("*") if path.is_file()]
     assert [str(page) for page in pages if address in page.read_text(encoding="utf-8")] == []
