@@ -41,7 +41,7 @@ VOTER_SILENT_MS_MAX = 5_000
 class PartitionRef(BaseModel):
     topic: str
     partition: int
-    leader: int = Field(description="-1 when nobody leads it.")
+    leader: int = Field(description="Node id of the leader; -1 without a leader.")
     replicas: list[int]
     in_sync: list[int]
     min_in_sync: int
@@ -56,8 +56,10 @@ class VoterFacts(BaseModel):
     """A voter's progress as the quorum's leader sees it."""
 
     node_id: int
-    lag: Int64 = Field(description="Records of the metadata log that it has yet to copy.")
-    behind_ms: Int64 = Field(description="How long ago it last had everything; -1: not since this leader leads.")
+    lag: Int64 = Field(description="Records of the metadata log that the voter has not copied yet.")
+    behind_ms: Int64 = Field(
+        description="Milliseconds since the voter was last caught up; -1: never under this leader."
+    )
     is_current: bool
 
 
@@ -65,30 +67,30 @@ class ClusterHealth(BaseModel):
     is_healthy: bool
     reasons: list[Reason]
     warnings: list[Reason] = Field(
-        default=[], description="What clients should look at. The cluster itself is healthy with it."
+        default=[], description="Findings that affect clients. The cluster is healthy in spite of them."
     )
-    controller_id: int = Field(description="The active controller; -1 when there is none.")
+    controller_id: int = Field(description="The active controller; -1 without one.")
     controller_epoch: int
     quorum_voters: list[int]
-    voters: list[VoterFacts] = Field(description="Empty while the active controller cannot be asked.")
+    voters: list[VoterFacts] = Field(description="Empty if the active controller does not respond.")
     brokers: list[int]
     nodes_down: list[int] = Field(description="Registered brokers that are fenced.")
-    out_of_duty: list[int] = Field(description="Brokers in maintenance, kept fenced or being decommissioned.")
+    out_of_duty: list[int] = Field(description="Brokers in maintenance, kept fenced, or being decommissioned.")
     reassignments_count: int
     topics_count: int
     partitions_count: int
     leaderless: PartitionProblem
     under_replicated: PartitionProblem
     under_min_isr: PartitionProblem
-    offline_log_dirs: list[str] = Field(description="Of the node that answers.")
+    offline_log_dirs: list[str] = Field(description="Offline log directories of the node that responds.")
     disk_free_bytes: Int64 | None
     disk_total_bytes: Int64 | None
     metadata_offset: Int64
     nodes: list[NodeStatus] = Field(
-        default=[], description="What live nodes tell of their disks and of replicas that wait, by node."
+        default=[], description="Disks and waiting replicas of each live node, as it reports them."
     )
     waiting_elections: WaitingElections = Field(
-        default=WaitingElections(), description="Empty while the active controller cannot be asked."
+        default=WaitingElections(), description="Empty if the active controller does not respond."
     )
 
 

@@ -27,8 +27,8 @@ class ReplicaEnd(BaseModel):
     """The end of a replica's log."""
 
     replica: int
-    last_epoch: int = Field(description="The leader epoch of its last record; -1: it is empty.")
-    end_offset: Int64 = Field(description="Exclusive.")
+    last_epoch: int = Field(description="Leader epoch of the last record; -1 if the log is empty.")
+    end_offset: Int64 = Field(description="Offset after the last record.")
 
 
 class LostRange(BaseModel):
@@ -36,7 +36,7 @@ class LostRange(BaseModel):
 
     replica: int
     start_offset: Int64
-    end_offset: Int64 = Field(description="Exclusive.")
+    end_offset: Int64 = Field(description="Offset after the last lost record.")
 
 
 class WaitingElection(BaseModel):
@@ -44,19 +44,21 @@ class WaitingElection(BaseModel):
 
     topic: str
     partition: int
-    strategy: str = Field(description="kraft.unclean.recovery.strategy of the topic.")
+    strategy: str = Field(description="The topic's kraft.unclean.recovery.strategy.")
     members: list[int] = Field(description="Replicas that had every acknowledged record.")
-    awaited: list[int] = Field(description="Replicas that it waits for.")
+    awaited: list[int] = Field(description="Replicas that the election waits for.")
     since_ms: Int64
-    until_ms: Int64 | None = Field(description="null: it waits without bound.")
-    ends: list[ReplicaEnd] = Field(description="Of the replicas that answered.")
-    candidate: int = Field(description="Who would lead after an unclean election now; -1: no log is known.")
+    until_ms: Int64 | None = Field(description="End of the wait; null: without a limit.")
+    ends: list[ReplicaEnd] = Field(description="Log ends of the replicas that responded.")
+    candidate: int = Field(description="Replica that an unclean election would elect now; -1: no log is known.")
     lost: list[LostRange] = Field(
         default=[],
-        description="What the other known logs have beyond the candidate's. What an awaited replica has beyond it is "
-        "lost as well.",
+        description=(
+            "Offsets that other known logs have beyond the candidate's. Further records of awaited replicas are "
+            "lost as well."
+        ),
     )
-    command: str = Field(description="Ends the wait. With --dry-run it only shows what would be lost.")
+    command: str = Field(description="Command that ends the wait. With --dry-run it only prints the losses.")
 
 
 class WaitingReplica(BaseModel):
@@ -65,10 +67,14 @@ class WaitingReplica(BaseModel):
     topic: str
     partition: int
     since_ms: Int64
-    start_offset: Int64 = Field(description="The first offset that is missing.")
-    known_end_offset: Int64 = Field(description="Up to which offset (exclusive) it is known to have had records.")
+    start_offset: Int64 = Field(description="First missing offset.")
+    known_end_offset: Int64 = Field(
+        description="Offset up to which (exclusive) the replica is known to have had records."
+    )
     reason: str
-    command: str = Field(description="Ends the wait, on that node. Without --execute it only shows what would be lost.")
+    command: str = Field(
+        description="Command to run on that node to end the wait. Without --execute it only prints the losses."
+    )
 
 
 class UnreadableLog(BaseModel):
@@ -77,10 +83,10 @@ class UnreadableLog(BaseModel):
     topic: str
     partition: int
     since_ms: Int64
-    count: int = Field(description="Batches or segments.")
-    ranges: list[tuple[Int64, Int64]] = Field(description="The offsets of the first ones, ends exclusive.")
+    count: int = Field(description="Number of batches or segments.")
+    ranges: list[tuple[Int64, Int64]] = Field(description="Offsets of the first ones; ends are exclusive.")
     reason: str
-    command: str = Field(description="Deletes them with everything before them.")
+    command: str = Field(description="Command that deletes them and everything before them.")
 
 
 class SetAsideItem(BaseModel):
@@ -90,8 +96,8 @@ class SetAsideItem(BaseModel):
     work: str
     item: str
     since_ms: Int64
-    count: int = Field(description="How often it failed.")
-    error: str = Field(description="The last time.")
+    count: int = Field(description="Number of failures.")
+    error: str = Field(description="Error of the last failure.")
 
 
 class UnmadeTopic(BaseModel):
@@ -113,8 +119,10 @@ class SlowDiskStatus(BaseModel):
     """A log directory whose disk is slow."""
 
     path: str
-    seconds: float = Field(description="The longest sync of the last five minutes, also one that is under way.")
-    slow: int = Field(description="Syncs of more than a second, in the last five minutes.")
+    seconds: float = Field(
+        description="Duration of the longest sync of the last five minutes, including a sync in progress."
+    )
+    slow: int = Field(description="Number of syncs that took longer than a second in the last five minutes.")
     syncs: int
 
 
@@ -127,16 +135,18 @@ class LateMember(BaseModel):
     host: str
     instance_id: str | None
     pace: Literal["slow", "commits_nothing", "stands_still"] = Field(
-        description="commits_nothing: no commit although records wait. stands_still: it commits the same offset again "
-        "and again. slow: it commits further offsets, but its lag grows."
+        description=(
+            "commits_nothing: no commit although records wait. stands_still: commits of the same offset again "
+            "and again. slow: the committed offset advances, but the lag grows."
+        )
     )
-    topic: str = Field(description="Of the first of these partitions.")
+    topic: str = Field(description="Topic of the first of these partitions.")
     partition: int
     partitions_count: int
     waiting: Int64 = Field(description="Records that wait in these partitions.")
-    since_ms: Int64 = Field(description="For how long.")
-    growth: float = Field(description="By how many records a second the lag of a slow member grows.")
-    last_commit_ms: Int64 | None = Field(description="When it last committed for these partitions.")
+    since_ms: Int64 = Field(description="How long this has lasted.")
+    growth: float = Field(description="Growth of the lag of a slow member, in records a second.")
+    last_commit_ms: Int64 | None = Field(description="Time of the last commit for these partitions.")
     summary: str
 
 
@@ -145,20 +155,23 @@ class NodeStatus(BaseModel):
 
     node_id: int
     is_known: bool = Field(
-        default=True, description="False: what it tells cannot be read by the node that answers; the rest is empty."
+        default=True, description="False if the response of that node cannot be read; the other fields are empty then."
     )
     offline_log_dirs: list[str] = []
     authorizer: str | None = Field(
-        default=None, description="How it judges who may do what, `none` without an authorizer; null: it does not tell."
+        default=None, description="Name of the authorizer, `none` without one; null if the node does not report it."
     )
     disk_free_bytes: int | None = None
     disk_total_bytes: int | None = None
-    wall_ms: int | None = Field(default=None, description="Its wall clock when it told this.")
-    clock_offset_ms: int = Field(default=0, description="How far its clock is ahead of that of the node that answers.")
+    wall_ms: int | None = Field(default=None, description="The node's wall clock when it responded.")
+    clock_offset_ms: int = Field(
+        default=0, description="How far the node's clock is ahead of the clock of the responding node."
+    )
     certificates: list[CertificateEnd] = []
     slow_disks: list[SlowDiskStatus] = []
     late_transactions_count: int = Field(
-        default=0, description="Partitions led here with a transaction that has been open for longer than any may."
+        default=0,
+        description=("Number of partitions led by this node with a transaction that exceeds the longest allowed time."),
     )
     late_transactions: list[str] = []
     waiting_replicas_count: int = 0
@@ -169,14 +182,15 @@ class NodeStatus(BaseModel):
     set_aside_count: int = 0
     set_aside: list[SetAsideItem] = []
     late_members_count: int = Field(
-        default=0, description="Members of groups coordinated here that are stuck, or slow for as long."
+        default=0, description="Number of members of groups coordinated by this node that are stuck or slow."
     )
     late_members: list[LateMember] = []
     tiering_put_off_count: int = Field(
-        default=0, description="Tiered partitions led here whose last round with the object store failed."
+        default=0,
+        description="Number of tiered partitions led by this node whose last round with the object store failed.",
     )
-    tiering_put_off_error: str | None = Field(default=None, description="Why, of the first of them.")
-    tiering_put_off_bytes_in: float = Field(default=0.0, description="A second, of their topics.")
+    tiering_put_off_error: str | None = Field(default=None, description="Error of the first of them.")
+    tiering_put_off_bytes_in: float = Field(default=0.0, description="Bytes a second written to their topics.")
 
 
 class WaitingElections(BaseModel):
@@ -186,7 +200,7 @@ class WaitingElections(BaseModel):
     count: int = 0
     partitions: list[WaitingElection] = []
     refused_brokers: list[int] = Field(
-        default=[], description="Brokers that run and whose registration is no more: their heartbeats are refused."
+        default=[], description="Running brokers whose registration was removed: their heartbeats are rejected."
     )
 
 

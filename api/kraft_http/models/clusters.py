@@ -10,7 +10,7 @@ from kraft_http.requests.int64 import Int64
 
 class ClusterData(Resource):
     controller: Relationship | None = Field(
-        description="The broker that is the active controller, when it is a broker; null as well while there is none."
+        description="The broker that is the active controller; null without one, or if the controller is no broker."
     )
     acls: Relationship
     brokers: Relationship
@@ -31,7 +31,9 @@ class BrokerData(Resource):
     host: str | None
     port: int | None
     rack: str | None
-    is_fenced: bool = Field(description="Whether the controller keeps it out: no heartbeat, or not caught up.")
+    is_fenced: bool = Field(
+        description="Whether the controller has fenced the broker: it sends no heartbeats, or is not caught up."
+    )
     configs: Relationship
     partition_replicas: Relationship
 
@@ -48,17 +50,17 @@ class QuorumEndpoint(BaseModel):
 
 class QuorumReplica(BaseModel):
     node_id: int
-    directory_id: str | None = Field(description="Which of the node's disks it is; null in a quorum of static voters.")
+    directory_id: str | None = Field(description="Metadata directory of the voter; null in a quorum of static voters.")
     is_leader: bool
     log_end_offset: Int64
     lag: Int64
-    last_fetch_timestamp: Int64 = Field(description="Milliseconds since the epoch; -1 when not known.")
+    last_fetch_timestamp: Int64 = Field(description="Milliseconds since 1970; -1 if unknown.")
     last_caught_up_timestamp: Int64
     endpoints: list[QuorumEndpoint]
 
 
 class QuorumData(Resource):
-    leader_id: int = Field(description="The active controller; -1 while there is none.")
+    leader_id: int = Field(description="The active controller; -1 without one.")
     leader_epoch: int
     high_watermark: Int64
     voters: list[QuorumReplica]

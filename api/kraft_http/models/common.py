@@ -9,10 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 
-PartitionId = Annotated[int, Field(ge=0, le=INT32_MAX, description="A partition's number.", examples=[0])]
-BrokerId = Annotated[int, Field(ge=0, le=INT32_MAX, description="A broker's number.", examples=[1])]
+PartitionId = Annotated[int, Field(ge=0, le=INT32_MAX, description="Number of the partition.", examples=[0])]
+BrokerId = Annotated[int, Field(ge=0, le=INT32_MAX, description="Id of the broker.", examples=[1])]
 Offset = Annotated[int, Field(ge=0, le=INT64_MAX)]
-TopicName = Annotated[str, Field(min_length=1, max_length=249, description="A topic's name.", examples=["flights"])]
+TopicName = Annotated[str, Field(min_length=1, max_length=249, description="Name of the topic.", examples=["flights"])]
 
 _LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 HOST = rf"^(?:{_LABEL}(?:\.{_LABEL})*\.?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%[A-Za-z0-9_.-]+)?)$"
@@ -27,17 +27,17 @@ class Body(BaseModel):
 
 
 class Relationship(BaseModel):
-    related: str = Field(description="Where the related resource is.")
+    related: str = Field(description="URL of the related resource.")
 
 
 class ResourceMetadata(BaseModel):
-    self: str = Field(description="The URL of this resource.")
+    self: str = Field(description="URL of this resource.")
     resource_name: str | None = None
 
 
 class CollectionMetadata(BaseModel):
-    self: str = Field(description="The URL of this collection.")
-    next: str | None = Field(default=None, description="The URL of the next page, when page_size cut the list.")
+    self: str = Field(description="URL of this collection.")
+    next: str | None = Field(default=None, description="URL of the next page, if page_size limits this one.")
 
 
 class UnansweredBroker(BaseModel):
@@ -47,14 +47,14 @@ class UnansweredBroker(BaseModel):
 
 UnansweredBrokers = Annotated[
     list[UnansweredBroker],
-    Field(description="Brokers that could not be asked. What only they know is missing here."),
+    Field(description="Brokers that did not respond. The response lacks what only they know."),
 ]
 
 
 AuthorizedOperations = Annotated[
     list[str],
     Field(
-        description="What the caller may do with it, where include_authorized_operations asks for that.",
+        description="Operations that the caller may perform, with include_authorized_operations.",
         examples=[["READ", "DESCRIBE"]],
     ),
 ]

@@ -70,7 +70,7 @@ class AlterConfigEntry(Body):
     name: str = Field(min_length=1, examples=["cleanup.policy"])
     value: str | None = Field(default=None, examples=["compact"])
     operation: AlterOperation | None = Field(
-        default=None, description="SET when left out. APPEND and SUBTRACT are for lists."
+        default=None, description="Default: SET. APPEND and SUBTRACT are for lists."
     )
 
 

@@ -25,9 +25,11 @@ class Direction(StrEnum):
 
 class FeatureData(BaseModel):
     name: str = Field(examples=["transaction.version"])
-    level: int = Field(description="The level that is finalized. 0: none.", examples=[1])
-    min_level: int = Field(description="The first level that every broker in service can run.", examples=[0])
-    max_level: int = Field(description="The last one; below `min_level` where two have none in common.", examples=[2])
+    level: int = Field(description="Finalized level; 0: not finalized.", examples=[1])
+    min_level: int = Field(description="Lowest level that every active broker supports.", examples=[0])
+    max_level: int = Field(
+        description="Highest such level; below `min_level` if two brokers have no common level.", examples=[2]
+    )
 
 
 class FeatureList(BaseModel):
@@ -42,11 +44,12 @@ class FeatureChange(Body):
     )
     direction: Direction = Field(
         default=Direction.UPGRADE,
-        description="A level goes down only by `safe_downgrade`, or, where metadata may be lost by it, by "
-        "`unsafe_downgrade`.",
+        description=(
+            "Default: upgrade. A downgrade needs `safe_downgrade`, or `unsafe_downgrade` if metadata may be lost."
+        ),
     )
-    validate_only: bool = Field(default=False, description="Check, and change nothing.")
+    validate_only: bool = Field(default=False, description="Validate the change without applying it.")
 
 
 class FeatureLevels(BaseModel):
-    levels: dict[str, int] = Field(description="As asked for.", examples=[{"transaction.version": 2}])
+    levels: dict[str, int] = Field(description="Levels of the request.", examples=[{"transaction.version": 2}])

@@ -31,13 +31,13 @@ class AssignedPartition(BaseModel):
 
 class ConsumerGroupData(Resource):
     consumer_group_id: str
-    is_simple: bool = Field(description="Whether somebody only commits offsets under this name, without members.")
+    is_simple: bool = Field(description="Whether the group only has committed offsets, and no members.")
     partition_assignor: str
     state: str = Field(examples=["STABLE", "EMPTY", "PREPARING_REBALANCE"])
     type: str = Field(examples=["CLASSIC", "CONSUMER"])
-    is_mixed_consumer_group: bool = Field(description="Whether members of both protocols are in it.")
+    is_mixed_consumer_group: bool = Field(description="Whether the group has members of both protocols.")
     group_epoch: int | None = Field(description="null for a classic group.")
-    assignment_epoch: int | None = Field(description="The group epoch that the target assignment is for.")
+    assignment_epoch: int | None = Field(description="Group epoch of the target assignment.")
     coordinator: Relationship
     consumers: Relationship
     lag_summary: Relationship
@@ -57,14 +57,18 @@ class ConsumerData(Resource):
     host: str
     protocol: str = Field(examples=["CLASSIC", "CONSUMER"])
     member_epoch: int | None = Field(
-        description="null in a classic group. Below group_epoch the member has to catch up."
+        description="null in a classic group. Below group_epoch, the member is still reconciling."
     )
-    subscribed_topics: list[str] = Field(description="None are told of members of a classic group.")
+    subscribed_topics: list[str] = Field(description="Empty for members of a classic group.")
     subscribed_pattern: str | None
     partitions_count: int
     partitions: list[AssignedPartition] = Field(description=f"At most {PARTITIONS_SHOWN_MAX} of them.")
-    gives_up: list[AssignedPartition] = Field(description="Those that it has yet to give up, as many at most.")
-    waits_for: list[AssignedPartition] = Field(description="Those that it gets once others gave them up, likewise.")
+    gives_up: list[AssignedPartition] = Field(
+        description="Partitions that the member has to revoke, with the same limit."
+    )
+    waits_for: list[AssignedPartition] = Field(
+        description="Partitions that the member gets once other members have revoked them, with the same limit."
+    )
     assignments: Relationship
 
 
@@ -135,9 +139,9 @@ class GroupLagData(BaseModel):
     type: str
     members_count: int
     coordinator_id: int
-    topics: list[str] = Field(description="Topics that it has commits for, at most 100 of them.")
+    topics: list[str] = Field(description="Topics with commits of the group, at most 100.")
     topics_count: int
-    total_lag: Int64 | None = Field(description="null where the group has no commit whose lag can be told.")
+    total_lag: Int64 | None = Field(description="null if no lag is known.")
     max_lag: Int64 | None
     max_lag_topic_name: str | None
     max_lag_partition_id: int | None
@@ -148,17 +152,16 @@ class GroupPartitionData(BaseModel):
 
     topic_name: str
     partition_id: int
-    current_offset: Int64 | None = Field(description="null where the group has committed none.")
-    log_end_offset: Int64 | None = Field(description="null where its leader does not answer.")
+    current_offset: Int64 | None = Field(description="null without a commit.")
+    log_end_offset: Int64 | None = Field(description="null if the leader does not respond.")
     lag: Int64 | None
     last_commit_ms: Int64 | None = Field(
-        description="When it was last committed; null where the coordinator does not tell."
+        description="Time of the last commit; null if the coordinator does not report it."
     )
     pace: Literal["keeps_up", "slow", "commits_nothing", "stands_still"] | None = Field(
-        description="How its member gets on; null for a partition without a member, and where the coordinator does "
-        "not tell."
+        description="State of the member; null without a member, or if the coordinator does not report it."
     )
-    consumer_id: str | None = Field(description="null where it is assigned to nobody.")
+    consumer_id: str | None = Field(description="null if the partition is not assigned.")
     instance_id: str | None
     client_id: str | None
     host: str | None
@@ -169,7 +172,9 @@ class GroupProgressData(BaseModel):
     partitions: list[GroupPartitionData]
     late_members: list[LateMember] = Field(description="Members that are stuck or slow.")
     stuck_ms: Int64 | None = Field(
-        description="kraft.group.stuck.ms of the coordinator; null where it does not tell how members get on."
+        description=(
+            "kraft.group.stuck.ms of the coordinator; null if the coordinator does not report the state of members."
+        )
     )
 
 
@@ -177,9 +182,7 @@ class GroupLagList(BaseModel):
     kind: str
     metadata: CollectionMetadata
     data: list[GroupLagData]
-    total_lag: Int64 | None = Field(
-        description="Of all groups on all pages; null unless the list is sorted by what groups do."
-    )
+    total_lag: Int64 | None = Field(description="Sum over all pages; null unless the list is sorted by state or lag.")
     unanswered_brokers: UnansweredBrokers
 
 
@@ -189,22 +192,24 @@ class TopicGroupData(BaseModel):
     type: str
     members_count: int
     coordinator_id: int
-    assigned_partitions_count: int = Field(description="Of this topic, to its members.")
+    assigned_partitions_count: int = Field(description="Partitions of this topic that members have.")
     committed_partitions_count: int
-    lag: Int64 | None = Field(description="In this topic alone; null where no lag can be told.")
+    lag: Int64 | None = Field(description="Lag in this topic; null if unknown.")
 
 
 class TopicGroupList(BaseModel):
     topic_name: str
     data: list[TopicGroupData]
-    groups_count: int = Field(description="How many groups have committed offsets for it, or may be consuming it.")
-    looked_at_count: int = Field(description="How many of them, by id, were looked at: at most 2,000.")
+    groups_count: int = Field(description="Number of groups with commits for the topic, or which may be consuming it.")
+    looked_at_count: int = Field(description="Number of these groups that were examined: the first 2,000 by id.")
     unanswered_brokers: UnansweredBrokers
 
 
 class ResetTopic(Body):
     topic_name: TopicName
-    partitions: list[PartitionId] | None = Field(default=None, max_length=10_000, description="Left out: all.")
+    partitions: list[PartitionId] | None = Field(
+        default=None, max_length=10_000, description="Default: all partitions."
+    )
 
 
 class ResetOffsetsBody(Body):
@@ -213,9 +218,9 @@ class ResetOffsetsBody(Body):
     to: Literal["earliest", "latest", "offset", "timestamp", "shift"]
     value: Annotated[int, Field(ge=-INT64_MAX, le=INT64_MAX)] | None = None
     topics: list[ResetTopic] | None = Field(
-        default=None, min_length=1, max_length=1_000, description="Left out: every partition that it has a commit for."
+        default=None, min_length=1, max_length=1_000, description="Default: every partition with a commit of the group."
     )
-    validate_only: bool = Field(default=True, description="Only tell what would change. Nothing is written.")
+    validate_only: bool = Field(default=True, description="Return the changes without applying them.")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -230,7 +235,7 @@ class ResetOffsetsBody(Body):
 class OffsetResetData(BaseModel):
     topic_name: str
     partition_id: int
-    current_offset: Int64 | None = Field(description="null where nothing is committed.")
+    current_offset: Int64 | None = Field(description="null without a commit.")
     new_offset: Int64
     log_start_offset: Int64
     log_end_offset: Int64

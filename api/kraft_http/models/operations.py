@@ -33,11 +33,11 @@ class DrainData(BaseModel):
     also after a fail-over."""
 
     phase: Literal["draining", "blocked", "stop_it", "unregistering"] = Field(
-        description="stop_it: it is empty and waits to be stopped."
+        description="stop_it: the broker has no replicas and can be stopped."
     )
     replicas_left: int
     leaders_left: int
-    moving: int = Field(description="Of the replicas left, those that are being copied to other brokers now.")
+    moving: int = Field(description="Number of these replicas that are being moved to other brokers.")
     blocked_count: int
     blocked: list[str] = Field(
         description=f"Partitions for whose replica no other broker is free; at most {LISTED_MAX} of them."
@@ -46,12 +46,12 @@ class DrainData(BaseModel):
 
 class DecommissionBody(Body):
     bytes_per_second: BytesPerSecond | None = Field(
-        default=None, description="A throttle: what each broker may send, and take. Left out: none is set or changed."
+        default=None, description="Throttle: what each broker may send, and what it may receive. Default: no change."
     )
 
 
 class ThrottleBody(Body):
-    bytes_per_second: BytesPerSecond = Field(description="What each broker may send, and take.")
+    bytes_per_second: BytesPerSecond = Field(description="What each broker may send, and what it may receive.")
 
 
 class PlannedArrivals(BaseModel):
@@ -64,19 +64,18 @@ class DecommissionPlan(BaseModel):
     """The moves that a decommissioning would make now."""
 
     broker_id: int
-    replicas_count: int = Field(description="That would be made on other brokers.")
-    size_bytes: Int64 = Field(
-        description="That would be copied: what the leaders of these partitions have on their disks."
-    )
-    unsized_count: int = Field(description="Of these replicas, those whose size is not known; `size_bytes` lacks them.")
-    arrivals: list[PlannedArrivals] = Field(description="Brokers that would get some.")
+    replicas_count: int = Field(description="Number of replicas to create on other brokers.")
+    size_bytes: Int64 = Field(description="Bytes to copy: the size of the leaders' logs.")
+    unsized_count: int = Field(description="Number of replicas of unknown size, which `size_bytes` lacks.")
+    arrivals: list[PlannedArrivals] = Field(description="Brokers that would get replicas.")
     blocked_count: int
     blocked: list[str] = Field(
         description=f"Partitions for whose replica no other broker is free; at most {LISTED_MAX} of them."
     )
     estimated_seconds: float | None = Field(
-        description="For the broker that sends or gets most, at `bytes_per_second`; null where that is not given, or a "
-        "size is not known."
+        description=(
+            "Estimate for the busiest broker at `bytes_per_second`; null without that, or if a size is unknown."
+        )
     )
     unanswered_brokers: UnansweredBrokers
 
@@ -85,7 +84,7 @@ class BrokerStateData(BaseModel):
     broker_id: int
     state: BrokerState
     desired_state: DesiredState
-    epoch: Int64 = Field(description="Of its registration: it rises with every start.")
+    epoch: Int64 = Field(description="Broker epoch. It grows with every start of the broker.")
     host: str
     port: int
     rack: str | None
@@ -117,7 +116,7 @@ class LogDirReplica(BaseModel):
 
 class LogDirData(BaseModel):
     path: str
-    error: str | None = Field(description="Why it cannot be used.")
+    error: str | None = Field(description="Why the directory cannot be used.")
     total_bytes: Int64 | None
     usable_bytes: Int64 | None
     size_bytes: Int64
@@ -143,7 +142,7 @@ class ReassignmentDataList(Collection):
 
 class StartReassignmentBody(Body):
     replica_ids: list[BrokerId] = Field(
-        min_length=1, max_length=100, description="The brokers wanted, the preferred leader first."
+        min_length=1, max_length=100, description="Ids of the target brokers, the preferred leader first."
     )
 
 
@@ -151,7 +150,7 @@ class ReassignedPartition(Body):
     topic: TopicName
     partition: PartitionId
     replicas: list[BrokerId] = Field(min_length=1, max_length=100)
-    log_dirs: list[str] | None = Field(default=None, description="As in Kafka's file; only `any` can be had here.")
+    log_dirs: list[str] | None = Field(default=None, description="As in Kafka's file. Only `any` is supported.")
 
 
 class ReassignmentFile(Body):
@@ -174,12 +173,10 @@ class PlanBody(Body):
     """Kafka's topics-to-move file, and the brokers of `--broker-list`."""
 
     version: Literal[1] = 1
-    topics: list[NamedTopic] | None = Field(default=None, max_length=PLACES_MAX, description="Left out: every topic.")
-    brokers: list[BrokerId] | None = Field(
-        default=None, max_length=10_000, description="Left out: every broker that runs and is wanted active."
-    )
+    topics: list[NamedTopic] | None = Field(default=None, max_length=PLACES_MAX, description="Default: every topic.")
+    brokers: list[BrokerId] | None = Field(default=None, max_length=10_000, description="Default: every active broker.")
     bytes_per_second: BytesPerSecond | None = Field(
-        default=None, description="For the estimate: what a broker may send, or take. It is not set."
+        default=None, description="Rate for the estimate: what a broker may send, or receive. It is not applied."
     )
 
 
@@ -188,26 +185,28 @@ class PlanData(BaseModel):
 
     proposed: ReassignmentFile
     current: ReassignmentFile
-    impossible: list[str] = Field(description="Partitions with more replicas than there are brokers to choose from.")
-    replicas_count: int = Field(description="That would be made on other brokers.")
-    size_bytes: Int64 = Field(
-        description="That would be copied: what the leaders of these partitions have on their disks."
-    )
-    unsized_count: int = Field(description="Of these replicas, those whose size is not known; `size_bytes` lacks them.")
-    arrivals: list[PlannedArrivals] = Field(description="Brokers that would get some.")
+    impossible: list[str] = Field(description="Partitions with more replicas than available brokers.")
+    replicas_count: int = Field(description="Number of replicas to create on other brokers.")
+    size_bytes: Int64 = Field(description="Bytes to copy: the size of the leaders' logs.")
+    unsized_count: int = Field(description="Number of replicas of unknown size, which `size_bytes` lacks.")
+    arrivals: list[PlannedArrivals] = Field(description="Brokers that would get replicas.")
     estimated_seconds: float | None = Field(
-        description="For the broker that sends or gets most, at `bytes_per_second`; null where that is not given, or a "
-        "size is not known."
+        description=(
+            "Estimate for the busiest broker at `bytes_per_second`; null without that, or if a size is unknown."
+        )
     )
     unanswered_brokers: UnansweredBrokers
 
 
 class CancelBody(Body):
     partitions: list[PlacedPartition] | None = Field(
-        default=None, max_length=PLACES_MAX, description="Left out: every move under way."
+        default=None, max_length=PLACES_MAX, description="Default: every move in progress."
     )
     keep_throttle: bool = Field(
-        default=False, description="Else the throttle goes with the last move, if the caller may alter configurations."
+        default=False,
+        description=(
+            "Keep the throttle. By default it is removed with the last move, if the caller may alter configurations."
+        ),
     )
 
 
@@ -215,7 +214,7 @@ class PartitionOutcome(BaseModel):
     topic_name: str
     partition_id: int
     ok: bool
-    error: str | None = Field(default=None, description="Kafka's name of what went wrong.")
+    error: str | None = Field(default=None, description="Kafka's name of the error.")
     detail: str | None = None
 
 
@@ -230,9 +229,11 @@ class AddingReplica(BaseModel):
     broker_id: int
     is_in_sync: bool
     log_end_offset: Int64 | None
-    lag: Int64 | None = Field(description="Records it has yet to copy; null where a broker cannot be asked.")
-    size_bytes: Int64 | None = Field(description="What it has on its disk; null where its broker does not tell.")
-    bytes_left: Int64 | None = Field(description="What it lacks of the leader's log; null where that is not known.")
+    lag: Int64 | None = Field(
+        description="Records that the replica has not copied yet; null if a broker does not respond."
+    )
+    size_bytes: Int64 | None = Field(description="Size of the replica's log; null if its broker does not report it.")
+    bytes_left: Int64 | None = Field(description="Bytes of the leader's log that the replica lacks; null if unknown.")
 
 
 class MoveData(BaseModel):
@@ -241,13 +242,13 @@ class MoveData(BaseModel):
     replicas: list[int]
     adding: list[AddingReplica]
     removing: list[int]
-    size_bytes: Int64 | None = Field(description="What the leader has on its disk; null where that is not known.")
-    troubles: list[str] = Field(default=[], description="Why it does not get on, and what to do.")
+    size_bytes: Int64 | None = Field(description="Size of the leader's log; null if unknown.")
+    troubles: list[str] = Field(default=[], description="Why the move does not progress, and what to do.")
 
 
 class ThrottledBroker(BaseModel):
     broker_id: int
-    bytes_per_second: Int64 = Field(description="The lower of what it may send and take.")
+    bytes_per_second: Int64 = Field(description="The lower of the limits for sending and receiving.")
 
 
 class ThrottleData(BaseModel):
@@ -255,7 +256,7 @@ class ThrottleData(BaseModel):
     topics."""
 
     brokers: list[ThrottledBroker]
-    topics_count: int = Field(description="Topics with replicas that are held to it.")
+    topics_count: int = Field(description="Number of topics with throttled replicas.")
     topics: list[str] = Field(description=f"At most {LISTED_MAX}.")
 
 
@@ -264,25 +265,32 @@ class MoveList(BaseModel):
     the rate."""
 
     phase: Literal["idle", "moving", "remove_throttle"] = Field(
-        description="moving: also while a broker is being decommissioned that holds what can move. remove_throttle: "
-        "finished, and a throttle is still set, which DELETE /v1/reassignments/throttle removes."
+        description=(
+            "moving: moves are in progress, or a broker that is being decommissioned has replicas to move. "
+            "remove_throttle: all moves have finished and a throttle is still set; DELETE "
+            "/v1/reassignments/throttle removes it."
+        )
     )
-    detail: str = Field(description="The same in a sentence.")
+    detail: str = Field(description="The phase as a sentence.")
     count: int
     data: list[MoveData] = Field(description=f"At most {LISTED_MAX}; the sums are of all.")
-    bytes_left: Int64 = Field(description="What replicas being added lack of the leaders' logs.")
-    unsized_count: int = Field(description="Replicas being added that `bytes_left` lacks: their size is not known.")
+    bytes_left: Int64 = Field(description="Bytes of the leaders' logs that the added replicas lack.")
+    unsized_count: int = Field(description="Number of added replicas of unknown size, which `bytes_left` lacks.")
     bytes_per_second: float | None = Field(
-        description="How fast they grow, all together, by what this node was told in the last 30 seconds; null when it "
-        "is asked for the first time, or nothing is left to compare."
+        description=(
+            "Total growth of the added replicas, measured by this node over the last 30 seconds; null at the "
+            "first request, or without moves."
+        )
     )
     remaining_seconds: float | None = Field(
-        description="At that rate; while that is not known, at the throttle for the broker that has most to send or "
-        "to take; null where neither tells, or a size is not known. Moves of a decommissioning that have yet to begin "
-        "are not counted: its plan has them."
+        description=(
+            "Estimate at that rate; while the rate is unknown, at the throttle of the busiest broker. null "
+            "without a rate and a throttle, or if a size is unknown. Moves of a decommissioning that have not "
+            "started are not counted: its plan has them."
+        )
     )
     throttle: ThrottleData | None = Field(
-        description="null where none is set, or the caller may not see configurations."
+        description="null without a throttle, or if the caller may not describe configurations."
     )
     unanswered_brokers: UnansweredBrokers
 
@@ -292,7 +300,7 @@ class ElectionBody(Body):
 
     type: Literal["preferred", "unclean"] = "preferred"
     partitions: list[PlacedPartition] | None = Field(
-        default=None, max_length=PLACES_MAX, description="Left out: wherever one is needed."
+        default=None, max_length=PLACES_MAX, description="Default: every partition that needs one."
     )
 
 
@@ -304,8 +312,8 @@ class ReplicaStatusData(Resource):
     is_in_isr: bool
     is_caught_up: bool
     log_start_offset: Int64 | None
-    log_end_offset: Int64 | None = Field(description="null when the broker cannot be asked.")
-    lag: Int64 | None = Field(description="Records behind the leader.")
+    log_end_offset: Int64 | None = Field(description="null if the broker does not respond.")
+    lag: Int64 | None = Field(description="Records that the replica is behind the leader.")
 
 
 class ReplicaStatusDataList(Collection):
@@ -321,7 +329,7 @@ class VoterEndpoint(Body):
             pattern=HOST,
             min_length=1,
             max_length=253,
-            description="A host name or address. The node is connected to before it may vote.",
+            description="Host name or address. The controller connects to it before it adds the voter.",
         ),
     ]
     port: Annotated[int, Field(ge=1, le=65535)]
@@ -330,7 +338,7 @@ class VoterEndpoint(Body):
 class AddVoterBody(Body):
     node_id: BrokerId
     directory_id: Annotated[
-        str, Field(pattern=r"^[A-Za-z0-9_-]{22}$", description="`kraft storage info` and /v3/.../quorum show it.")
+        str, Field(pattern=r"^[A-Za-z0-9_-]{22}$", description="Shown by `kraft storage info` and /v3/.../quorum.")
     ]
     endpoints: list[VoterEndpoint] = Field(min_length=1, max_length=16)
 
@@ -339,8 +347,8 @@ class KnownEnd(BaseModel):
     """The end of a replica's log, as the replica reported it before the election."""
 
     replica: int
-    last_epoch: int = Field(description="The leader epoch of its last record.")
-    end_offset: Int64 = Field(description="One beyond its last record.")
+    last_epoch: int = Field(description="Leader epoch of the last record.")
+    end_offset: Int64 = Field(description="Offset after the last record.")
 
 
 class ReplicaLoss(BaseModel):
@@ -348,41 +356,44 @@ class ReplicaLoss(BaseModel):
 
     replica: int
     state: Literal["awaited", "lost", "nothing", "gone"] = Field(
-        description="awaited: it may have more, and has not come back. lost: it gave up the records told here. "
-        "nothing: "
-        "it is in sync again and told of "
-        "nothing that it gave up. gone: it was moved away or unregistered, what it had was never seen."
+        description=(
+            "awaited: the replica may have more records, and has not returned. lost: it has deleted the records "
+            "given here. nothing: it is in sync again and has reported no loss. gone: it was moved away or "
+            "unregistered; its records were never seen."
+        )
     )
-    start_offset: Int64 | None = Field(default=None, description="The first record that it gave up.")
-    end_offset: Int64 | None = Field(default=None, description="One beyond the last.")
-    high_watermark: Int64 | None = Field(default=None, description="Below here it knew its records to be committed.")
-    leader_epoch: int | None = Field(default=None, description="The epoch in which it followed again.")
-    time: str | None = Field(default=None, description="RFC 3339, UTC, by that broker's clock.")
+    start_offset: Int64 | None = Field(default=None, description="First deleted offset.")
+    end_offset: Int64 | None = Field(default=None, description="Offset after the last deleted one.")
+    high_watermark: Int64 | None = Field(
+        default=None, description="Offset below which the replica knew its records to be committed."
+    )
+    leader_epoch: int | None = Field(
+        default=None, description="Leader epoch in which the replica became a follower again."
+    )
+    time: str | None = Field(default=None, description="RFC 3339, UTC, by the clock of that broker.")
 
 
 class UncleanElectionData(BaseModel):
     topic_name: str
     partition_id: int
-    time: str = Field(description="RFC 3339, UTC, by the controller's clock.")
+    time: str = Field(description="RFC 3339, UTC, by the clock of the controller.")
     leader: int
     leader_epoch: int
-    former_leader: int = Field(description="-1 when nobody led any more.")
+    former_leader: int = Field(description="-1 if there was no leader.")
     former_epoch: int
     former_isr: list[int]
     former_elr: list[int]
     last_known: list[int]
     replicas: list[int]
-    strategy: str | None = Field(
-        default=None, description="null for the elections that Apache Kafka has as well: those ask nobody."
-    )
+    strategy: str | None = Field(default=None, description="null for elections without a strategy, as in Apache Kafka.")
     end_offset: Int64 | None = Field(
-        default=None, description="Where the log of the elected replica ended, if it was asked."
+        default=None, description="Log end of the elected replica, if the controller knew it."
     )
     last_epoch: int | None = None
     ends: list[KnownEnd] = Field(default=[], description="What replicas that were asked told before.")
     silent: list[int] = Field(default=[], description="Replicas that told nothing.")
     losses: list[ReplicaLoss]
-    complete: bool = Field(description="Whether no replica is awaited any more.")
+    complete: bool = Field(description="Whether the report is final: no replica is awaited.")
 
 
 class UncleanElectionList(BaseModel):
@@ -391,32 +402,34 @@ class UncleanElectionList(BaseModel):
 
 
 class HistoryData(BaseModel):
-    times_ms: list[Int64] = Field(description="When each number was taken, in ms since 1970.")
-    series: dict[str, list[float]] = Field(description="Each as long as `times_ms`.", examples=[{"bytes_in": [120.5]}])
+    times_ms: list[Int64] = Field(description="Times of the samples, in milliseconds since 1970.")
+    series: dict[str, list[float]] = Field(
+        description="Series with one value for each of `times_ms`.", examples=[{"bytes_in": [120.5]}]
+    )
     units: dict[str, str]
     unanswered_brokers: UnansweredBrokers
 
 
 class TierData(BaseModel):
     partition_id: int
-    local_bytes: Int64 = Field(description="On the leader's disk.")
-    remote_bytes: Int64 = Field(description="In the object store.")
-    copy_lag_bytes: Int64 = Field(description="Of closed segments that lie on the leader's disk alone.")
+    local_bytes: Int64 = Field(description="Bytes on the leader's disk.")
+    remote_bytes: Int64 = Field(description="Bytes in the object store.")
+    copy_lag_bytes: Int64 = Field(description="Bytes of closed segments that are not in the object store yet.")
     copy_lag_segments: int
-    last_error: str | None = Field(description="Why the last round of copying was put off; null where it was not.")
+    last_error: str | None = Field(description="Error of the last round of copying; null if it succeeded.")
 
 
 class TopicFactsData(BaseModel):
     topic_name: str
-    records: Int64 = Field(description="Offsets in use: with markers of transactions, and what compaction took out.")
-    leader_bytes: Int64 = Field(description="Size of one copy.")
-    replica_bytes: Int64 = Field(description="Size of all copies.")
-    records_in: float = Field(description="A second, over the last ten seconds; 0 where no node counts.")
+    records: Int64 = Field(description="Number of offsets, including transaction markers and compacted records.")
+    leader_bytes: Int64 = Field(description="Bytes of one copy.")
+    replica_bytes: Int64 = Field(description="Bytes of all copies.")
+    records_in: float = Field(description="Records a second over the last ten seconds; 0 if no node reports it.")
     bytes_in: float
     bytes_out: float
-    groups_count: int = Field(description="Groups that have committed offsets for it, as of the last half minute.")
-    lag: Int64 = Field(description="Records that these are behind, together; 0 where no node counts.")
-    tiers: list[TierData] = Field(description="Tiered partitions that have a leader.")
+    groups_count: int = Field(description="Groups with commits for the topic within the last half minute.")
+    lag: Int64 = Field(description="Total lag of these groups, in records; 0 if no node reports it.")
+    tiers: list[TierData] = Field(description="Tiered partitions with a leader.")
 
 
 class TopicFactsList(BaseModel):
@@ -433,5 +446,5 @@ class EventData(BaseModel):
 
 class EventList(BaseModel):
     data: list[EventData]
-    missed: bool = Field(description="Whether there were events after `after` that this node does not know (any more).")
-    last_id: Int64 = Field(description="Give it as `after` to read on.")
+    missed: bool = Field(description="Whether events after `after` are missing because the node no longer has them.")
+    last_id: Int64 = Field(description="Use it as `after` for the next request.")

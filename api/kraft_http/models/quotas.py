@@ -53,8 +53,8 @@ class QuotaChange(Body):
     set: dict[str, FiniteFloat] = Field(
         default={}, max_length=16, description=f"Limits by key: {', '.join((*CLIENT_KEYS, *ADDRESS_KEYS))}."
     )
-    delete: list[str] = Field(default=[], max_length=16, description="Keys whose limit is removed.")
-    validate_only: bool = Field(default=False, description="Check, and change nothing.")
+    delete: list[str] = Field(default=[], max_length=16, description="Keys of limits to remove.")
+    validate_only: bool = Field(default=False, description="Validate the change without applying it.")
 
     @model_validator(mode="after")
     def _check(self) -> Self:

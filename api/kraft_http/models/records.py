@@ -38,18 +38,18 @@ class ProduceRecord(Body):
     headers: list[RecordHeader] = Field(default_factory=list)
     key: RecordData | None = None
     value: RecordData | None = None
-    timestamp: datetime | None = Field(default=None, description="RFC 3339; left out: now.")
+    timestamp: datetime | None = Field(default=None, description="RFC 3339. Default: now.")
 
 
 class ProducedData(BaseModel):
     type: DataType
-    size: int = Field(description="Bytes as they are stored.")
+    size: int = Field(description="Stored size in bytes.")
 
 
 class ProduceReport(BaseModel):
     """The result for one record. The reports of a stream are in the order of its records."""
 
-    error_code: int = Field(description="200 when the record is acknowledged.")
+    error_code: int = Field(description="200 if the record is acknowledged.")
     message: str | None = None
     cluster_id: str | None = None
     topic_name: str | None = None
@@ -86,7 +86,7 @@ class ProduceBatchResponse(BaseModel):
 class ConsumedHeader(BaseModel):
     name: str
     name_type: DataType = Field(
-        description="STRING; or BINARY where the name is not UTF-8, which `name` shows as base64."
+        description="STRING; BINARY if the name is not UTF-8, which `name` then shows as base64."
     )
     value: str | None = Field(description="base64")
 
@@ -105,8 +105,8 @@ class ConsumedRecord(BaseModel):
     headers: list[ConsumedHeader]
     transaction: Outcome | None = Field(
         description=(
-            "What became of the transaction that wrote it; null for a record without one. `undecided`: it has ended "
-            "behind what was read, and behind one that is still open."
+            "Outcome of the record's transaction; null for a record without one. `undecided`: the transaction "
+            "ended after the records that were read, or is still open."
         )
     )
 
@@ -120,16 +120,16 @@ class UnreadPartition(BaseModel):
 class ConsumedRecords(Collection):
     cluster_id: str
     topic_name: str
-    topic_id: str = Field(description="The UUID of the topic that all this is of: what to ask with its offsets.")
+    topic_id: str = Field(description="UUID of the topic. Send it with the offsets of this response.")
     topic_recreated: bool = Field(
         description=(
-            "Whether the topic is another one than was asked for: it was deleted and recreated. Its partitions were "
-            "read from their beginning, wherever `positions` were in the earlier one."
+            "Whether the topic was deleted and recreated since the request's topic id. Its partitions were then "
+            "read from their start, whatever `positions` says."
         )
     )
     data: list[ConsumedRecord]
-    next_offsets: dict[str, Int64] = Field(description="For each partition that was read, the offset to go on from.")
-    end_offsets: dict[str, Int64] = Field(description="For each partition that was read, its end when it was read.")
+    next_offsets: dict[str, Int64] = Field(description="Next offset of each partition that was read.")
+    end_offsets: dict[str, Int64] = Field(description="End offset of each partition when it was read.")
     unread_partitions: list[UnreadPartition] = Field(
-        description="Partitions of which nothing was read, since they lack the offset or a leader, or are no more."
+        description="Partitions that were not read: the offset, the leader or the partition does not exist."
     )

@@ -22,9 +22,9 @@ class EndReason(StrEnum):
 
 class SearchStart(BaseModel):
     kind: Literal["start"]
-    partitions: list[int] = Field(description="That are read, one after the other.")
-    note: str | None = Field(description="Why only these, where the search chose them itself.")
-    offsets_total: Int64 = Field(description="How many offsets there are to look through.")
+    partitions: list[int] = Field(description="Partitions to search, one after the other.")
+    note: str | None = Field(description="Why the search chose these partitions.")
+    offsets_total: Int64 = Field(description="Number of offsets to search.")
 
 
 class SearchHit(BaseModel):
@@ -36,7 +36,7 @@ class Progress(BaseModel):
     offsets_read: Int64
     offsets_total: Int64
     records_read: Int64
-    bytes_read: Int64 = Field(description="As they came from the log: compressed where it is.")
+    bytes_read: Int64 = Field(description="Bytes read from the log, compressed if stored so.")
     hits: int
     elapsed_ms: int
 
@@ -49,8 +49,8 @@ class SearchEnd(Progress):
     kind: Literal["end"]
     reason: EndReason
     detail: str | None = None
-    too_large: int = Field(description="Records with a part too large to be looked at, which may fit all the same.")
-    next_offsets: dict[str, Int64] = Field(description="For each partition, the first offset that was not looked at.")
+    too_large: int = Field(description="Records with a part too large to search, which may match.")
+    next_offsets: dict[str, Int64] = Field(description="First offset of each partition that was not searched.")
     unread_partitions: list[UnreadPartition] = Field(
-        description="Partitions that were not read, or only up to a damaged batch or a failure."
+        description="Partitions that were not searched, or only up to a damaged batch or a failure."
     )

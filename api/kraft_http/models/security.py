@@ -125,8 +125,10 @@ class AccessVerdict(BaseModel):
 
     allowed: bool
     reason: str = Field(
-        description="SUPER_USER, ENTRY (the one that is told), NO_ENTRY (none allows it), NO_ENTRY_NAMES_RESOURCE "
-        "(allow.everyone.if.no.acl.found decides) or NO_AUTHORIZER.",
+        description=(
+            "SUPER_USER, ENTRY (see `entry`), NO_ENTRY (no entry allows it), NO_ENTRY_NAMES_RESOURCE "
+            "(allow.everyone.if.no.acl.found decides) or NO_AUTHORIZER."
+        ),
         examples=["ENTRY"],
     )
     entry: AclWords | None = None
@@ -141,16 +143,20 @@ class UserBody(Body):
 
 
 class TokenBody(Body):
-    owner: Principal | None = Field(default=None, description="Whose it is; the caller's without it.")
-    renewers: list[Principal] = Field(default=[], max_length=100, description="Who may renew it, too.")
+    owner: Principal | None = Field(default=None, description="Owner of the token. Default: the caller.")
+    renewers: list[Principal] = Field(
+        default=[], max_length=100, description="Principals that may renew the token, beside its owner."
+    )
     max_lifetime_ms: int | None = Field(
-        default=None, ge=1, le=INT64_MAX, description="delegation.token.max.lifetime.ms without it."
+        default=None, ge=1, le=INT64_MAX, description="Default: delegation.token.max.lifetime.ms."
     )
 
 
 class TokenTermBody(Body):
-    hmac: str = Field(min_length=1, max_length=1_000, repr=False, description="As the list shows it, in base64.")
-    period_ms: int | None = Field(default=None, ge=0, le=INT64_MAX, description="From now on.")
+    hmac: str = Field(
+        min_length=1, max_length=1_000, repr=False, description="HMAC in base64, as in the list of tokens."
+    )
+    period_ms: int | None = Field(default=None, ge=0, le=INT64_MAX, description="Milliseconds from now.")
 
 
 class TokenData(BaseModel):
@@ -160,8 +166,8 @@ class TokenData(BaseModel):
     renewers: list[str]
     issued_ms: Int64
     expires_ms: Int64
-    longest_ms: Int64 = Field(description="Until when it may be renewed.")
-    hmac: str = Field(description="The password that belongs to the id, in base64.", repr=False)
+    longest_ms: Int64 = Field(description="Latest time to which it can be renewed.")
+    hmac: str = Field(description="Password of the token, in base64.", repr=False)
 
 
 class TokenList(BaseModel):

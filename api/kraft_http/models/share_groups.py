@@ -20,10 +20,12 @@ class ShareGroupData(Resource):
     share_group_id: str
     state: str = Field(examples=["STABLE", "EMPTY"])
     partition_assignor: str
-    group_epoch: int = Field(description="Rises with each change of members, subscriptions or partitions.")
-    assignment_epoch: int = Field(description="The group epoch that the assignment was computed for.")
+    group_epoch: int = Field(description="Grows with each change of members, subscriptions or partitions.")
+    assignment_epoch: int = Field(description="Group epoch of the assignment.")
     consumer_count: int
-    partition_count: int = Field(description="Partitions that members have; several members may have the same one.")
+    partition_count: int = Field(
+        description="Number of partitions that members have. Several members may have the same one."
+    )
     assigned_topic_partitions: list[AssignedPartition] | None = Field(
         description="Partitions that members have or for which the group has a start offset, at most "
         f"{PARTITIONS_SHOWN_MAX} of them; null in a list of groups."
@@ -44,7 +46,7 @@ class ShareGroupConsumerData(Resource):
     client_id: str
     host: str
     rack_id: str | None
-    member_epoch: int = Field(description="Below group_epoch the member has to catch up.")
+    member_epoch: int = Field(description="Below group_epoch, the member has an older assignment.")
     subscribed_topics: list[str]
     partitions_count: int
     partitions: list[AssignedPartition] = Field(description=f"At most {PARTITIONS_SHOWN_MAX} of them.")
@@ -72,11 +74,12 @@ class ShareGroupOffsetData(Resource):
     topic_name: str
     partition_id: int
     start_offset: Int64 | None = Field(
-        description="The first record that is not finished; null until a member has fetched the partition."
+        description="First record that is not finished; null before a member has fetched the partition."
     )
     lag: Int64 | None = Field(
-        description="Records from the start offset to the end that are not finished (KIP-1226); null where the leader "
-        "does not answer."
+        description=(
+            "Unfinished records from the start offset to the end (KIP-1226); null if the leader does not respond."
+        )
     )
 
 

@@ -21,7 +21,7 @@ from kraft_http.requests.int64 import Int64
 
 class TopicData(Resource):
     topic_name: str
-    topic_id: str = Field(description="The topic's UUID: a topic that is deleted and created again has another.")
+    topic_id: str = Field(description="UUID of the topic. A recreated topic has another one.")
     is_internal: bool
     replication_factor: int
     partitions_count: int
@@ -46,20 +46,20 @@ PartitionKey = Annotated[str, Field(pattern=r"^[0-9]{1,9}$")]
 class CreateTopicBody(Body):
     topic_name: TopicName
     partitions_count: int | None = Field(
-        default=None, ge=1, le=INT32_MAX, description="Left out: the broker's num.partitions."
+        default=None, ge=1, le=INT32_MAX, description="Default: the broker's num.partitions."
     )
     replication_factor: int | None = Field(
-        default=None, ge=1, le=32767, description="Left out: the broker's default.replication.factor."
+        default=None, ge=1, le=32767, description="Default: the broker's default.replication.factor."
     )
     replicas_assignments: dict[PartitionKey, list[BrokerId]] | None = Field(
-        default=None, description="Brokers of each partition, the preferred leader first."
+        default=None, description="Broker ids of each partition, the preferred leader first."
     )
     configs: list[TopicConfigEntry] = Field(default_factory=list)
-    validate_only: bool = Field(default=False, description="Check everything, create nothing.")
+    validate_only: bool = Field(default=False, description="Validate the topic without creating it.")
 
 
 class UpdateTopicBody(Body):
-    partitions_count: int = Field(ge=1, le=INT32_MAX, description="The new number of partitions; it can only grow.")
+    partitions_count: int = Field(ge=1, le=INT32_MAX, description="New number of partitions. It can only grow.")
 
 
 class PartitionData(Resource):
@@ -70,7 +70,7 @@ class PartitionData(Resource):
     reassignment: Relationship
     leader_epoch: int
     in_sync_replicas: list[int]
-    replica_ids: list[int] = Field(description="All replicas, the preferred leader first.")
+    replica_ids: list[int] = Field(description="Ids of all replicas, the preferred leader first.")
     is_under_replicated: bool
 
 
@@ -84,7 +84,7 @@ class PartitionOffsetsData(Resource):
     earliest_offset: Int64
     latest_offset: Int64
     offset: Int64 | None = Field(
-        default=None, description="The offset at `timestamp`, when that was asked for; -1 when no record is that young."
+        default=None, description="Offset at `timestamp`, if requested; -1 if every record is older."
     )
 
 
@@ -104,4 +104,4 @@ class ReplicaDataList(Collection):
 class DeleteRecordsData(BaseModel):
     topic_name: str
     partition_id: int
-    low_watermark: Int64 = Field(description="The partition's first offset now.")
+    low_watermark: Int64 = Field(description="First offset of the partition after the deletion.")

@@ -20,7 +20,7 @@ class TransactionData(BaseModel):
     producer_id: Int64
     producer_epoch: int
     timeout_ms: int
-    start_time_ms: Int64 = Field(description="-1 when no transaction is open.")
+    start_time_ms: Int64 = Field(description="-1 without an open transaction.")
     topics: list[TransactionPartitions]
 
 
@@ -33,7 +33,8 @@ class TransactionList(BaseModel):
 class UserCredentials(BaseModel):
     user: str
     mechanisms: dict[str, int] = Field(
-        description="Iterations by mechanism. Salt and keys are never told.", examples=[{"SCRAM-SHA-256": 4096}]
+        description="Iterations of each mechanism. Salts and keys are never returned.",
+        examples=[{"SCRAM-SHA-256": 4096}],
     )
 
 

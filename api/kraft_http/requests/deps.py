@@ -50,7 +50,7 @@ class ClusterContext:
     url: URL
 
 
-ClusterIdPath = Annotated[str, Path(description="The cluster's id, as /v3/clusters tells it.")]
+ClusterIdPath = Annotated[str, Path(description="Id of the cluster, from /v3/clusters.")]
 
 
 async def cluster_context(request: Request, port: Port, cluster_id: ClusterIdPath) -> ClusterContext:
@@ -79,14 +79,14 @@ async def writable(port: Port) -> None:
 Cluster = Annotated[ClusterContext, Depends(cluster_context)]
 Writable = Depends(writable)
 
-BrokerIdPath = Annotated[int, Path(ge=0, le=INT32_MAX, description="A broker's number.")]
-PartitionIdPath = Annotated[int, Path(ge=0, le=INT32_MAX, description="A partition's number.")]
-TopicNamePath = Annotated[str, Path(description="A topic's name.")]
-ConfigNamePath = Annotated[str, Path(description="The name of a configuration key.")]
+BrokerIdPath = Annotated[int, Path(ge=0, le=INT32_MAX, description="Id of the broker.")]
+PartitionIdPath = Annotated[int, Path(ge=0, le=INT32_MAX, description="Number of the partition.")]
+TopicNamePath = Annotated[str, Path(description="Name of the topic.")]
+ConfigNamePath = Annotated[str, Path(description="Name of the configuration key.")]
 
 
 async def group_id_path(
-    consumer_group_id: Annotated[str, Path(description="A group's id; slashes are encoded as %2F.")],
+    consumer_group_id: Annotated[str, Path(description="Id of the group. Encode slashes as %2F.")],
 ) -> str:
     return restore_slashes(consumer_group_id)
 
@@ -134,9 +134,9 @@ def _decode_token(token: str) -> str:
 
 async def page(
     page_size: Annotated[
-        int | None, Query(ge=1, le=1000, description="The most elements of one answer; left out: all.")
+        int | None, Query(ge=1, le=1000, description="Largest number of elements in the response. Default: all.")
     ] = None,
-    page_token: Annotated[str | None, Query(description="From the `next` of the page before.")] = None,
+    page_token: Annotated[str | None, Query(description="Token from `next` of the previous page.")] = None,
 ) -> Page:
     """The page that the parameters request. Without parameters it is the whole list, as in REST v3."""
     return Page(page_size, None if page_token is None else _decode_token(page_token))
@@ -149,7 +149,7 @@ IncludeOperations = Annotated[
     bool,
     Query(
         alias="include_authorized_operations",
-        description="Whether authorized_operations tells what the caller may do (KIP-430).",
+        description="Whether authorized_operations lists the operations that the caller may perform (KIP-430).",
     ),
 ]
 

@@ -28,12 +28,12 @@ CHALLENGE: Final = 'Basic realm="kraft"'
 class KafkaErrorBody(BaseModel):
     name: str = Field(examples=["UNKNOWN_TOPIC_OR_PARTITION"])
     code: int = Field(examples=[3])
-    retriable: bool = Field(description="Whether the same request may succeed when it is sent again.")
+    retriable: bool = Field(description="Whether the same request may succeed later.")
 
 
 class FieldProblem(BaseModel):
     pointer: str = Field(
-        description="Where in the request: a JSON pointer into the body, or the parameter's name.",
+        description="Position in the request: a JSON pointer into the body, or the name of the parameter.",
         examples=["/partitions_count"],
     )
     detail: str
@@ -42,17 +42,17 @@ class FieldProblem(BaseModel):
 class ErrorBody(BaseModel):
     """Problem details (RFC 9457) and, in `error_code` and `message`, the error of REST v3."""
 
-    type: str = Field(description="A URI for the kind of problem.", examples=["about:blank"])
+    type: str = Field(description="URI of the kind of error.", examples=["about:blank"])
     title: str
     status: int
     detail: str
-    instance: str = Field(description="The path that was asked for.")
+    instance: str = Field(description="Path of the request.")
     error_code: int = Field(examples=[40403])
     message: str
     kafka_error: KafkaErrorBody | None = None
     errors: list[FieldProblem] | None = None
-    hint: str | None = Field(default=None, description="What to do about it.")
-    request_id: str | None = Field(default=None, description="The request's X-Request-ID.")
+    hint: str | None = Field(default=None, description="What to do.")
+    request_id: str | None = Field(default=None, description="X-Request-ID of the request.")
 
 
 class Answer(NamedTuple):

@@ -157,8 +157,10 @@ async def end_decommission(
     cancel_moves: Annotated[
         bool,
         Query(
-            description="End the moves under way from it, too: these partitions have the replicas that they had. With "
-            "the last move goes the throttle. Left out: they go on to their end."
+            description=(
+                "Also cancel the moves in progress from this broker: these partitions get their former replicas "
+                "back. The throttle is removed with the last move. Default: the moves continue."
+            )
         ),
     ] = False,
 ) -> BrokerStateData:
@@ -183,7 +185,8 @@ async def unregister_broker(
     port: Port,
     broker_id: BrokerIdPath,
     force: Annotated[
-        bool, Query(description="Even if replicas are assigned to it: they stay missing until they are moved.")
+        bool,
+        Query(description="Unregister it even if replicas are assigned to it. They stay missing until they are moved."),
     ] = False,
 ) -> Response:
     broker = await _find(port, broker_id)
@@ -238,7 +241,7 @@ async def get_log_dirs(
     port: Port,
     broker_id: BrokerIdPath,
     topic: Annotated[str | None, Query(description="Only replicas of this topic.")] = None,
-    replicas: Annotated[bool, Query(description="Whether replicas are listed, or only their sum told.")] = True,
+    replicas: Annotated[bool, Query(description="Whether replicas are listed, or only their sum is returned.")] = True,
 ) -> LogDirList:
     await _find(port, broker_id)
     kafka = Kafka(port)

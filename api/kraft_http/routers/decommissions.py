@@ -27,7 +27,11 @@ async def plan_decommission(
     broker_id: BrokerIdPath,
     bytes_per_second: Annotated[
         int | None,
-        Query(ge=1, le=INT64_MAX, description="For the estimate: what a broker may send, or take. It is not set."),
+        Query(
+            ge=1,
+            le=INT64_MAX,
+            description="Rate for the estimate: what a broker may send, or receive. It is not applied.",
+        ),
     ] = None,
 ) -> DecommissionPlan:
     """Show the moves that a decommissioning would make. Nothing is changed. The controller chooses each target again

@@ -48,7 +48,7 @@ async def hold_elections(port: Port, body: ElectionBody) -> Response:
 
 @router.get("/v1/elections/unclean", summary="What unclean elections cost", responses=documented(400))
 async def get_unclean_elections(
-    port: Port, topic: Annotated[str | None, Query(max_length=249, description="Of this topic only.")] = None
+    port: Port, topic: Annotated[str | None, Query(max_length=249, description="Only this topic.")] = None
 ) -> UncleanElectionList:
     """List the latest unclean elections of each partition, with the records that each former replica lost when it
     returned. All nodes return the same: it is in the metadata log. Delete the topic's configs
@@ -63,7 +63,7 @@ async def get_unclean_elections(
     responses=documented(400, 404, 503, 504),
 )
 async def get_waiting_elections(
-    port: Port, topic: Annotated[str | None, Query(max_length=249, description="Of this topic only.")] = None
+    port: Port, topic: Annotated[str | None, Query(max_length=249, description="Only this topic.")] = None
 ) -> WaitingElections:
     """List the partitions that wait for an election, as the active controller knows them. `POST /v1/elections` with
     `unclean` ends a wait: the `candidate` then leads."""

@@ -40,13 +40,13 @@ async def get_events(
     port: Port,
     after: Annotated[
         int | None,
-        Query(ge=-1, le=INT64_MAX, description="Only later ones than this id. Left out: all that the node keeps."),
+        Query(ge=-1, le=INT64_MAX, description="Only events after this id. Default: all that the node has kept."),
     ] = None,
     newest: Annotated[
-        int | None, Query(ge=1, le=NEWEST_MAX, description="Only so many, the last ones. It excludes `after`.")
+        int | None, Query(ge=1, le=NEWEST_MAX, description="Only the newest events, at most so many. Excludes `after`.")
     ] = None,
     last_event_id: Annotated[
-        str | None, Header(description="As `after`; browsers send it when they connect again.")
+        str | None, Header(description="The same as `after`. Browsers send it when they reconnect.")
     ] = None,
 ) -> Response:
     """Return events. With `Accept: text/event-stream` the response is a stream that continues as events happen. Each

@@ -101,18 +101,18 @@ async def list_group_lags(
     port: Port,
     recent: Recent,
     response: Response,
-    q: Annotated[str | None, Query(description="Only groups whose id contains this.")] = None,
+    q: Annotated[str | None, Query(description="Only groups whose id contains this text.")] = None,
     state: Annotated[str | None, Query(description="Only groups in this state.", examples=["STABLE"])] = None,
     topic: Annotated[
         str | None,
-        Query(description="Only groups with a commit for this topic. A page may then be short and have a next one."),
+        Query(description="Only groups with a commit for this topic. A page can be short although more follow."),
     ] = None,
     sort: Annotated[
-        GroupOrder, Query(description="What to sort by; a minus turns the order round.")
+        GroupOrder, Query(description="Field to sort by. A leading minus reverses the order.")
     ] = "consumer_group_id",
     include_share_groups: Annotated[
         bool,
-        Query(description="Whether share groups are listed too. Their type is SHARE, and their id is here as well."),
+        Query(description="Include share groups, with the type SHARE and their id in the same field."),
     ] = False,
 ) -> GroupLagList:
     """List groups with their lag, always in pages (page_size 100 by default). The header X-Total-Count has the number

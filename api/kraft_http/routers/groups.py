@@ -49,7 +49,7 @@ from kraft_http.requests.links import restore_slashes
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/consumer-groups", tags=["Consumer groups"])
 
-ConsumerIdPath = Annotated[str, Path(description="A member's id.")]
+ConsumerIdPath = Annotated[str, Path(description="Id of the member.")]
 
 STATES = {
     "PreparingRebalance": "PREPARING_REBALANCE",
@@ -66,7 +66,7 @@ STATES = {
 async def list_consumer_groups(
     cluster: Cluster,
     page: PageQuery,
-    q: Annotated[str | None, Query(description="Only groups whose id contains this.")] = None,
+    q: Annotated[str | None, Query(description="Only groups whose id contains this text.")] = None,
     state: Annotated[str | None, Query(description="Only groups in this state.", examples=["STABLE"])] = None,
     tells: IncludeOperations = False,
 ) -> ConsumerGroupDataList:

@@ -36,9 +36,9 @@ UNITS = {
 async def get_history(
     port: Port,
     response: Response,
-    topic: Annotated[str | None, Query(description="Its traffic.")] = None,
-    group: Annotated[str | None, Query(description="Its lag.")] = None,
-    broker: Annotated[int | None, Query(ge=0, description="What it does, and how busy it is.")] = None,
+    topic: Annotated[str | None, Query(description="Traffic of this topic.")] = None,
+    group: Annotated[str | None, Query(description="Lag of this group.")] = None,
+    broker: Annotated[int | None, Query(ge=0, description="Traffic and load of this broker.")] = None,
 ) -> HistoryData:
     """Return the last hour of a topic, group or broker; without a parameter, of the whole cluster. There is a number
     for every ten seconds, summed over the brokers that keep the series. A node keeps history since its start, for the
@@ -66,7 +66,7 @@ async def get_history(
 async def get_topic_facts(
     port: Port,
     response: Response,
-    topic: Annotated[list[str], Query(min_length=1, max_length=TOPICS_MAX, description="May be given again.")],
+    topic: Annotated[list[str], Query(min_length=1, max_length=TOPICS_MAX, description="Repeatable.")],
 ) -> TopicFactsList:
     """Return records, bytes and rates of each existing topic, summed over its leaders, and its groups."""
     found = await port.topic_facts(topic)

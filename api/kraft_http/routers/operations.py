@@ -84,8 +84,10 @@ async def readyz(
     in_sync: Annotated[
         bool,
         Query(
-            description="Also whether its replicas are in sync: for a startup probe, so that an update does not go on "
-            "to the next node before."
+            description=(
+                "Also require that the node's replicas are in sync. For a startup probe: a rolling update then "
+                "waits for each node."
+            )
         ),
     ] = False,
 ) -> Response:
@@ -131,9 +133,11 @@ async def metrics(
     by: Annotated[
         Literal["topic", "partition"] | None,
         Query(
-            description="Whether gauges of partitions, and lags of groups, are shown for each partition, or summed by "
-            "topic, lags of the 1,000 pairs of group and topic that are furthest behind. Without it: for each, on a "
-            "node of up to 1,000 partitions, or commits."
+            description=(
+                "partition: gauges and lags of each partition. topic: sums by topic, and the lags of the 1,000 "
+                "pairs of group and topic that are furthest behind. Default: partition, on a node with at most "
+                "1,000 partitions or commits."
+            )
         ),
     ] = None,
 ) -> Response:

@@ -58,10 +58,14 @@ async def get_offsets(
     partition_id: PartitionIdPath,
     timestamp: Annotated[
         int | None,
-        Query(ge=0, le=INT64_MAX, description="Also the offset of the first record at or after this time in ms."),
+        Query(
+            ge=0,
+            le=INT64_MAX,
+            description="Also return the offset of the first record at or after this time, in milliseconds since 1970.",
+        ),
     ] = None,
     offset_type: Annotated[
-        Literal["earliest_and_latest"], Query(description="Which offsets: both is all that REST v3 has.")
+        Literal["earliest_and_latest"], Query(description="Offsets to return. REST v3 has only both.")
     ] = "earliest_and_latest",
 ) -> PartitionOffsetsData:
     partition = await _partition(cluster, topic_name, partition_id)
@@ -97,7 +101,7 @@ async def delete_partition_records(
     cluster: Cluster,
     topic_name: TopicNamePath,
     partition_id: PartitionIdPath,
-    before_offset: Annotated[int, Query(ge=-1, le=INT64_MAX, description="The first offset to keep; -1 keeps none.")],
+    before_offset: Annotated[int, Query(ge=-1, le=INT64_MAX, description="First offset to keep; -1 deletes all.")],
 ) -> DeleteRecordsData:
     deletion = await delete_records(cluster.kafka, {TopicPartition(topic_name, partition_id): before_offset})
     [low_watermark] = deletion.require().values()

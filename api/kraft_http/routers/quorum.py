@@ -18,7 +18,7 @@ from kraft_http.requests.errors import ApiProblem, documented, not_found
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/quorum", tags=["Quorum"])
 
-VoterIdPath = Annotated[int, Path(ge=0, le=INT32_MAX, description="A voter's node id.")]
+VoterIdPath = Annotated[int, Path(ge=0, le=INT32_MAX, description="Node id of the voter.")]
 UUID_PATTERN = r"^[A-Za-z0-9_-]{22}$"
 
 
@@ -65,7 +65,7 @@ async def post_voter(
     body: AddVoterBody,
     response: Response,
     timeout_ms: Annotated[
-        int, Query(ge=0, le=30_000, description="How long the node may take to answer and to catch up.")
+        int, Query(ge=0, le=30_000, description="Longest time for the node to respond and to catch up.")
     ] = 30_000,
 ) -> QuorumData:
     """Add a voter. The node must already run, as an observer. One change at a time. Needs kraft.version 1 (dynamic
@@ -94,7 +94,10 @@ async def delete_voter(
     voter_id: VoterIdPath,
     directory_id: Annotated[
         str | None,
-        Query(pattern=UUID_PATTERN, description="Which of its directories; needed if the node votes with several."),
+        Query(
+            pattern=UUID_PATTERN,
+            description="Directory id of the voter. Required if the node votes with several directories.",
+        ),
     ] = None,
 ) -> Response:
     """Remove a voter. Its metadata stays on its disk; a running node continues as an observer. Needs kraft.version

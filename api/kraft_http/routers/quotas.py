@@ -14,9 +14,7 @@ from kraft_http.requests.errors import documented
 
 router = APIRouter(tags=["Quotas"])
 
-_Name = Annotated[
-    str | None, Query(min_length=1, max_length=1_000, description="Of this one only; also quotas that it shares.")
-]
+_Name = Annotated[str | None, Query(min_length=1, max_length=1_000, description="Only quotas that include this name.")]
 
 
 @router.get("/v1/quotas", summary="List quotas", responses=documented(400))

@@ -226,7 +226,11 @@ async def start_moves(
     body: ReassignmentFile,
     bytes_per_second: Annotated[
         int | None,
-        Query(ge=1, le=INT64_MAX, description="A throttle: what each broker may send, and take. Left out: as it is."),
+        Query(
+            ge=1,
+            le=INT64_MAX,
+            description="Throttle: what each broker may send, and what it may receive. Default: no change.",
+        ),
     ] = None,
 ) -> Response:
     """Start moves. The throttle is not removed at the end: GET shows it, and DELETE /v1/reassignments/throttle removes
@@ -280,7 +284,9 @@ async def put_throttle(port: Port, body: ThrottleBody) -> Response:
 )
 async def delete_throttle(
     port: Port,
-    while_moving: Annotated[bool, Query(description="Even if copies go on, as fast as they can.")] = False,
+    while_moving: Annotated[
+        bool, Query(description="Remove it even while moves are in progress. They continue without a limit.")
+    ] = False,
 ) -> Response:
     """Remove the rates of all brokers and the lists of throttled replicas of all topics, whoever has set them. The
     cluster-wide default rates stay."""

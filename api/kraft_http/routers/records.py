@@ -34,8 +34,10 @@ PositionsTopicId = Annotated[
     str | None,
     Query(
         pattern=r"^[A-Za-z0-9_-]{22}$",
-        description="The topic that `positions` are of, as its answer told. Where the topic was deleted and recreated "
-        "since then, these partitions are read from their beginning, and `topic_recreated` says so.",
+        description=(
+            "Topic id of `positions`, from the earlier response. If the topic was recreated since then, its "
+            "partitions are read from their start, and `topic_recreated` is true."
+        ),
     ),
 ]
 _PRODUCE_BODY: dict[str, Any] = {
@@ -164,37 +166,37 @@ async def produce_batch(cluster: Cluster, topic_name: TopicNamePath, body: Produ
 async def consume_records(
     cluster: Cluster,
     topic_name: TopicNamePath,
-    partition: Annotated[int | None, Query(ge=0, le=INT32_MAX, description="Left out: every partition.")] = None,
-    offset: Annotated[int | None, Query(ge=0, le=INT64_MAX, description="Where to begin.")] = None,
+    partition: Annotated[int | None, Query(ge=0, le=INT32_MAX, description="Default: every partition.")] = None,
+    offset: Annotated[int | None, Query(ge=0, le=INT64_MAX, description="Where to start.")] = None,
     timestamp: Annotated[
-        int | None, Query(ge=0, le=INT64_MAX, description="Begin with the first record at or after this time in ms.")
+        int | None, Query(ge=0, le=INT64_MAX, description="Start at this time, in milliseconds since 1970.")
     ] = None,
     tail: Annotated[
-        int | None, Query(ge=1, le=10_000, description="The newest records of each partition, so many at most.")
+        int | None, Query(ge=1, le=10_000, description="Only the newest records of each partition, at most so many.")
     ] = None,
     positions: Annotated[
         str | None,
         Query(
             pattern=r"^\d{1,10}:\d{1,19}(,\d{1,10}:\d{1,19})*$",
             max_length=POSITIONS_LENGTH_MAX,
-            description="Where to begin in each partition, as `next_offsets` told: `0:17,3:4`. Read in this order.",
+            description=(
+                "Next offset of each partition, from `next_offsets`: `0:17,3:4`. Partitions are read in this order."
+            ),
         ),
     ] = None,
     topic_id: PositionsTopicId = None,
-    limit: Annotated[int, Query(ge=1, le=10_000, description="The most records of the answer.")] = 100,
+    limit: Annotated[int, Query(ge=1, le=10_000, description="Largest number of records in the response.")] = 100,
     max_bytes: Annotated[
         int,
-        Query(ge=1, le=64 * 1024 * 1024, description="About the most bytes to read of one partition; of all, 64 MiB."),
+        Query(ge=1, le=64 * 1024 * 1024, description="Approximate limit of bytes of a partition; 64 MiB in all."),
     ] = 1024 * 1024,
-    timeout_ms: Annotated[
-        int, Query(ge=0, le=30_000, description="How long to wait for records when there are none.")
-    ] = 0,
+    timeout_ms: Annotated[int, Query(ge=0, le=30_000, description="Longest wait if there are no records.")] = 0,
     data_format: Annotated[
         DataType | None,
-        Query(alias="format", description="Left out: JSON where it is JSON, text where it is UTF-8, else base64."),
+        Query(alias="format", description="Default: JSON if the value is JSON, text if it is UTF-8, else base64."),
     ] = None,
     committed: Annotated[
-        bool, Query(description="Whether records of unfinished and aborted transactions are left out.")
+        bool, Query(description="Whether records of open and aborted transactions are skipped.")
     ] = False,
 ) -> ConsumedRecords:
     """Return records, from the first one by default. Continue with `next_offsets`: the server keeps no state.

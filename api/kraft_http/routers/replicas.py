@@ -36,8 +36,8 @@ async def list_troubled_partitions(
         Literal["any", "offline", "under_replicated", "under_min_isr"],
         Query(
             description=(
-                "offline: nobody leads. under_replicated: fewer in sync than replicas. under_min_isr: writes with "
-                "acks=all are refused."
+                "offline: without a leader. under_replicated: some replicas are not in sync. under_min_isr: "
+                "acks=all is rejected."
             )
         ),
     ] = "any",

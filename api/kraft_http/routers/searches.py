@@ -44,22 +44,25 @@ class _Answer(JsonLines):
 
 async def searched_for(
     key: Annotated[str | None, Query(max_length=4096, description="Records with exactly this key.")] = None,
-    key_base64: Annotated[str | None, Query(max_length=4096, description="As `key`, for one that is no text.")] = None,
+    key_base64: Annotated[str | None, Query(max_length=4096, description="The same as `key`, in base64.")] = None,
     text: Annotated[
-        str | None, Query(min_length=1, max_length=1024, description="A part of the record, in any case of letters.")
+        str | None, Query(min_length=1, max_length=1024, description="Text to find, in upper or lower case.")
     ] = None,
     part: Annotated[
-        list[Part] | None, Query(max_length=3, description="Where `text` is looked for; left out: in all three.")
+        list[Part] | None,
+        Query(max_length=3, description="Part of the record to search. Default: key, value and headers."),
     ] = None,
-    header: Annotated[
-        str | None, Query(max_length=256, description="The only header whose value `text` is looked for in.")
-    ] = None,
+    header: Annotated[str | None, Query(max_length=256, description="Search only the value of this header.")] = None,
     where: Annotated[
         str | None,
-        Query(max_length=1024, description='A place in the value\'s JSON, compared: `.order.id == 5`, `.a[0] != "x"`.'),
+        Query(
+            max_length=1024, description='Comparison of a field of the value\'s JSON: `.order.id == 5`, `.a[0] != "x"`.'
+        ),
     ] = None,
-    from_time: Annotated[int | None, Query(ge=0, le=INT64_MAX, description="Timestamps from this ms on.")] = None,
-    to_time: Annotated[int | None, Query(ge=0, le=INT64_MAX, description="Exclusive.")] = None,
+    from_time: Annotated[
+        int | None, Query(ge=0, le=INT64_MAX, description="First timestamp, in milliseconds since 1970.")
+    ] = None,
+    to_time: Annotated[int | None, Query(ge=0, le=INT64_MAX, description="Timestamp after the last one.")] = None,
 ) -> Condition:
     """The condition of the query parameters. Raises ApiProblem."""
     if key is not None and key_base64 is not None:
@@ -101,20 +104,20 @@ async def search_records(
         Query(
             pattern=r"^\d{1,10}(,\d{1,10})*$",
             max_length=8192,
-            description="Only these: `0,3`. Left out: the one of the key, or all.",
+            description="Only these partitions: `0,3`. Default: the partition of the key, or all.",
         ),
     ] = None,
-    everywhere: Annotated[bool, Query(description="Whether a key is looked for in all partitions.")] = False,
-    from_offset: Annotated[int | None, Query(ge=0, le=INT64_MAX, description="In each partition.")] = None,
-    to_offset: Annotated[int | None, Query(ge=0, le=INT64_MAX, description="Exclusive.")] = None,
+    everywhere: Annotated[bool, Query(description="Whether to search all partitions for the key.")] = False,
+    from_offset: Annotated[int | None, Query(ge=0, le=INT64_MAX, description="First offset in each partition.")] = None,
+    to_offset: Annotated[int | None, Query(ge=0, le=INT64_MAX, description="Offset after the last one.")] = None,
     committed: Annotated[
-        bool, Query(description="Whether records of unfinished and aborted transactions are left out.")
+        bool, Query(description="Whether records of open and aborted transactions are skipped.")
     ] = False,
-    limit: Annotated[int, Query(ge=1, le=1000, description="The most hits.")] = 100,
-    seconds: Annotated[int, Query(ge=1, le=SECONDS_MAX, description="The longest that it may take.")] = 30,
+    limit: Annotated[int, Query(ge=1, le=1000, description="Largest number of results.")] = 100,
+    seconds: Annotated[int, Query(ge=1, le=SECONDS_MAX, description="Longest duration of the search.")] = 30,
     data_format: Annotated[
         DataType | None,
-        Query(alias="format", description="Left out: JSON where it is JSON, text where it is UTF-8, else base64."),
+        Query(alias="format", description="Default: JSON if the value is JSON, text if it is UTF-8, else base64."),
     ] = None,
 ) -> Response:
     """Search records. At least one of `key`, `key_base64`, `text` and `where` is required; all that are given must

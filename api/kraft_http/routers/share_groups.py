@@ -46,7 +46,7 @@ router = APIRouter(prefix="/v3/clusters/{cluster_id}/share-groups", tags=["Share
 
 
 async def share_group_id_path(
-    group_id: Annotated[str, Path(description="A share group's id; slashes are encoded as %2F.")],
+    group_id: Annotated[str, Path(description="Id of the share group. Encode slashes as %2F.")],
 ) -> str:
     return restore_slashes(group_id)
 
@@ -58,7 +58,7 @@ ShareGroupIdPath = Annotated[str, Depends(share_group_id_path)]
 async def list_groups(
     cluster: Cluster,
     page: PageQuery,
-    q: Annotated[str | None, Query(description="Only groups whose id contains this.")] = None,
+    q: Annotated[str | None, Query(description="Only groups whose id contains this text.")] = None,
     state: Annotated[str | None, Query(description="Only groups in this state.", examples=["STABLE"])] = None,
 ) -> ShareGroupDataList:
     listed = [

@@ -73,11 +73,11 @@ async def list_topics(
     port: Port,
     recent: Recent,
     response: Response,
-    q: Annotated[str | None, Query(description="Only topics whose name contains this.")] = None,
+    q: Annotated[str | None, Query(description="Only topics whose name contains this text.")] = None,
     include_internal: Annotated[
-        bool, Query(description="Whether topics such as __consumer_offsets are listed.")
+        bool, Query(description="Whether internal topics such as __consumer_offsets are listed.")
     ] = True,
-    sort: Annotated[TopicOrder, Query(description="What to sort by; a minus turns the order round.")] = "name",
+    sort: Annotated[TopicOrder, Query(description="Field to sort by. A leading minus reverses the order.")] = "name",
     empty_only: Annotated[bool, Query(description="Only topics without records.")] = False,
     tells: IncludeOperations = False,
 ) -> TopicDataList:
@@ -159,8 +159,11 @@ async def post_topic(
         Header(
             min_length=1,
             max_length=KEY_CHARACTERS_MAX,
-            description="Chosen by the client, a new one for each topic: sent again with it within an hour, the "
-            "request gets the first answer. This node alone knows it, until it stops; it keeps the last thousand.",
+            description=(
+                "Key that the client chooses, a new one for each topic. A repeated request with it gets the "
+                "first response, for an hour. Only this node knows it, until it stops; it keeps the last "
+                "thousand."
+            ),
         ),
     ] = None,
 ) -> TopicData:

@@ -23,7 +23,7 @@ async def get_transactions(
     port: Port,
     page: PageQuery,
     request: Request,
-    q: Annotated[str | None, Query(description="Only ids that contain this.")] = None,
+    q: Annotated[str | None, Query(description="Only transactional ids that contain this text.")] = None,
 ) -> TransactionList:
     """List transactions, always in pages (page_size 100 by default)."""
     page = page.or_of(PAGE_SIZE_DEFAULT)

@@ -18,11 +18,13 @@ from kraft_http.requests.links import restore_slashes
 
 router = APIRouter(tags=["Users"])
 
-_Mechanism = Annotated[str | None, Query(pattern="^SCRAM-SHA-(256|512)$", description="Only this one; all without it.")]
+_Mechanism = Annotated[
+    str | None, Query(pattern="^SCRAM-SHA-(256|512)$", description="Only this mechanism. Default: all.")
+]
 
 
 async def _user_path(
-    user: Annotated[str, Path(description="As it logs in, without User:; slashes are encoded as %2F.")],
+    user: Annotated[str, Path(description="Name of the user, without User:. Encode slashes as %2F.")],
 ) -> str:
     return restore_slashes(user)
 
