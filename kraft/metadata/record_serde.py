@@ -7,8 +7,8 @@ from kraft.protocol.schema import Message
 
 
 class MetadataRecordSerde:
-    """Writes every record at its newest version, that of metadata.version 30, the only level that is finalized. Reads
-    all versions."""
+    """Writes every record at its newest version, that of each supported metadata.version (30 to 33). Reads all
+    versions."""
 
     __slots__ = ()
 

@@ -21,7 +21,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kraft.common.errors import ConfigurationError
-from kraft.common.features import KRAFT_VERSION, METADATA_VERSION, SUPPORTED_FEATURES, finalized_at_format
+from kraft.common.features import (
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    METADATA_VERSION_NAMES,
+    METADATA_VERSIONS,
+    SUPPORTED_FEATURES,
+    finalized_at_format,
+)
 from kraft.common.ids import OffsetAndEpoch, Uuid, uuid_from_text, uuid_to_text
 from kraft.raft.core.voter_set import Endpoint, Endpoints, ReplicaKey, Voter, VoterSet
 from kraft.raft.ports import RecordSerde
@@ -32,10 +39,12 @@ from kraft.storage.directories.log_directory import make_name_durable
 from kraft.storage.directories.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from kraft.world.ports import FileSystem, Randomness
 
-RELEASE_VERSIONS: Mapping[str, int] = {"4.3-IV0": 30, "4.3": 30}
-METADATA_VERSION_NAMES: Mapping[int, str] = {30: "4.3-IV0"}
+RELEASE_VERSIONS: Mapping[str, int] = {
+    name: each.level for each in METADATA_VERSIONS for name in (each.name, each.name.partition("-")[0])
+}
+"""metadata.version by its name and by the release: a release has the last of its levels."""
 OTHER_FEATURES = frozenset(("streams.version",))
-"""Further features of Apache Kafka 4.3. Only level 0 may be requested, which means not finalized."""
+"""Further features of Apache Kafka 4.4. Only level 0 may be requested, which means not finalized."""
 UUID_PURPOSE = "directory-id"
 _LEVEL = re.compile("-?[0-9]+")
 

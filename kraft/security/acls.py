@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from kraft.security.address_ranges import is_in_range, is_range
 from kraft.world.addresses import address_of
 
 UNKNOWN: Final = 0
@@ -90,9 +91,11 @@ class AccessControlEntry(NamedTuple):
 
     def is_about(self, host: str) -> bool:
         """Whether the entry applies to that host, an address. IPv6 addresses match in any notation: Java writes them in
-        full (`0:0:0:0:0:0:0:1`), as do existing entries."""
+        full (`0:0:0:0:0:0:0:1`), as do existing entries. An entry may name a range of addresses."""
         if self.host in (WILDCARD, host):
             return True
+        if is_range(self.host):
+            return is_in_range(host, self.host)
         return ":" in host and ":" in self.host and address_of(self.host) == address_of(host)
 
     def concerns(self, host: str, operation: int) -> bool:

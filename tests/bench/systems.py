@@ -87,7 +87,9 @@ class KraftSystem:
         *,
         admin: str = "off",
         settings: Mapping[str, str] | None = None,
+        features: Mapping[str, int] | None = None,
     ) -> None:
+        """`features` are levels of the new cluster, where they are not the usual ones."""
         spare = free_ports(2)
         self.directory = directory
         self.port = port or spare[0]
@@ -95,6 +97,9 @@ class KraftSystem:
         self.admin = admin
         self.settings = [
             argument for name, value in (settings or {}).items() for argument in ("--set", f"{name}={value}")
+        ]
+        self.settings += [
+            argument for name, level in (features or {}).items() for argument in ("--feature", f"{name}={level}")
         ]
         self.process: subprocess.Popen[bytes] | None = None
 

@@ -428,7 +428,7 @@ def no_share_groups(kraft: Kraft) -> Iterator[Kraft]:
     """Share groups are off, and on again for the other tests."""
     assert kraft("features", "downgrade", "share.version=0", "--yes").code == 0
     yield kraft
-    kraft("features", "upgrade", "share.version=1")
+    kraft("features", "upgrade", "share.version=2")
 
 
 def consume_as_share_member(kraft: Kraft, node: NodeProcess, group: str, topic: str, count: int) -> ShareConsumer:
@@ -636,7 +636,9 @@ def test_cli_features_are_downgraded_and_upgraded(kraft: Kraft) -> None:
         (("upgrade", "transaction.version=1"), 1, "without setting the upgrade type to either safe or unsafe"),
         (("upgrade", "transaction.version=two"), 2, "'two' is not a level"),
         (("downgrade", "no.such=0", "--yes"), 3, "there is no feature no.such"),
-        (("downgrade", "metadata.version=29", "--yes"), 1, "metadata.version"),
+        (("downgrade", "metadata.version=29", "--yes"), 1, "only supports versions 30-33"),
+        (("downgrade", "metadata.version=30", "--yes"), 1, "because it might delete metadata information"),
+        (("downgrade", "metadata.version=30", "--yes", "--unsafe"), 1, "Unsafe metadata downgrade is not supported"),
         (("downgrade", "transaction.version=1"), 2, "Give --yes"),
     ):
         outcome = kraft("features", *arguments)
@@ -699,6 +701,7 @@ def test_invalid_arguments_exit_with_the_usage_code(kraft: Kraft) -> None:
         "brokers decommission 1",
         "brokers unregister 1",
         "quorum remove-voter 1",
+        "quorum unregister 1",
         "topics alter t",
         "topics delete-records t --before x",
         "configs describe planet x",

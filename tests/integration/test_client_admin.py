@@ -225,7 +225,7 @@ def test_the_kafka_python_admin_client_works(node: NodeProcess) -> None:
         assert len(topic["partitions"]) == 3
         quorum = admin.describe_metadata_quorum()
         assert quorum["topics"][0]["partitions"][0]["leader_id"] == 1
-        assert admin.describe_features()["metadata.version"]["finalized"] == (30, 30)
+        assert admin.describe_features()["metadata.version"]["finalized"] == (33, 33)
         directories = admin.describe_log_dirs({"p": [0, 1, 2]})
         assert directories
         assert admin.describe_producers([partition])

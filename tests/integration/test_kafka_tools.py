@@ -238,7 +238,7 @@ def test_kafka_configs_and_kafka_features_work(node: NodeProcess, topics: None) 
     )
     assert "Completed updating config for topic plain." in altered
     assert "Completed updating config for broker 1." in dynamic
-    assert re.search(r"Feature: metadata.version\s.*FinalizedVersionLevel: 4.3-IV0", features)
+    assert re.search(r"Feature: metadata.version\s.*FinalizedVersionLevel: 4.4-IV2", features)
     assert re.search(r"Feature: kraft.version\s.*FinalizedVersionLevel: 1", features)
     topic, broker = printed(
         on(node, "configs", "--describe", "--entity-type", "topics", "--entity-name", "plain"),

@@ -47,7 +47,7 @@ async def turn_on(cluster: LocalCluster) -> None:
             lambda image: nodes <= {*image.cluster.controllers}, SECONDS_MAX
         )
     async with Cluster(world, [(host, int(port)) for host, _, port in addresses]) as client:
-        await features.update_features(client, {SHARE_VERSION: 1}, features.UPGRADE)
+        await features.update_features(client, {SHARE_VERSION: 2}, features.UPGRADE)
     with trio.fail_after(SECONDS_MAX):
         for node_id in cluster.node_ids:
             await broker_of(cluster, node_id).metadata.wait_until(

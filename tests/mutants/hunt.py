@@ -53,6 +53,7 @@ OWN_SIMULATIONS: Final = {
     "kraft/protocol/records/fast_path.py": "tests.properties.record_payloads",
     "kraft/protocol/records/walked_records.py": "tests.properties.record_payloads",
     "kraft/security/acl": "tests.properties.access_decisions",
+    "kraft/security/address_ranges.py": "tests.properties.access_decisions",
     "kraft/security/authorizer.py": "tests.properties.access_decisions",
     "kraft/security/tokens.py": "tests.properties.token_decisions",
     "kraft/storage/cleaner/log_to_clean.py": "tests.properties.cleaned_log",

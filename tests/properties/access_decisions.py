@@ -22,7 +22,8 @@ QUESTIONS_A_STEP: Final = 20
 SUPER_USER: Final = "User:root"
 PRINCIPALS: Final = ("User:alice", "User:bob", SUPER_USER)
 HOST: Final = "10.0.0.1"
-HOSTS: Final = (HOST, "10.0.0.2", "*")
+HOSTS: Final = (HOST, "10.0.0.2", "10.0.0.0/31", "10.0.0.2/31", "*")
+NAMING_HOST: Final = (HOST, "10.0.0.0/31", "*")
 KINDS: Final = (ResourceKind.TOPIC, ResourceKind.GROUP)
 PATTERNS: Final = ("a", "ab", "abc", "b", "*")
 NAMES: Final = ("a", "ab", "abcd", "b", "c")
@@ -86,7 +87,7 @@ def expected(acls: list[AccessControlEntry], open_: bool, principal: str, operat
     about = [entry for entry in acls if is_about(entry, kind, name)]
     if not about:
         return open_
-    mine = [entry for entry in about if entry.principal in (principal, "User:*") and entry.host in (HOST, "*")]
+    mine = [entry for entry in about if entry.principal in (principal, "User:*") and entry.host in NAMING_HOST]
     exact = (Operation.ALL, operation)
     if any(entry.permission_type == Permission.DENY and entry.operation in exact for entry in mine):
         return False

@@ -228,12 +228,11 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
         tests=("tests/unit/controller/test_leaders.py::test_an_unregistered_broker_leaves_the_elr",),
     ),
     Documented(
-        "one metadata version",
-        (
-            "metadata.version 30 (4.3-IV0) alone is supported, up or down: there are no older clusters of this "
-            "kind to be upgraded."
+        "no metadata version before 4.3",
+        ("metadata.version is 30 to 33 (4.3-IV0 to 4.4-IV2): there are no older clusters of this kind to be upgraded."),
+        tests=(
+            "tests/unit/controller/test_features.py::test_metadata_versions_outside_of_the_supported_range_are_refused",
         ),
-        tests=("tests/unit/controller/test_features.py::test_only_the_single_supported_metadata_version_is_accepted",),
     ),
     Documented(
         "no unclean election just after a change of controllers",

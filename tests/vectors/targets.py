@@ -34,8 +34,9 @@ def apache_kafka(directory: Path) -> Iterator[Target]:
 
 @contextmanager
 def our_node(directory: Path) -> Iterator[Target]:
-    """An empty node of ours."""
-    system = KraftSystem(directory / "kraft", settings=SETTINGS)
+    """An empty node of ours, in a cluster with the metadata.version of the recordings."""
+    metadata_version = {name: level for name, level in FEATURES.items() if name == "metadata.version"}
+    system = KraftSystem(directory / "kraft", settings=SETTINGS, features=metadata_version)
     system.prepare()
     system.launch()
     try:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kraft.common.errors import ApiError
+from kraft.common.features import CIDR_ACLS_LEVEL, METADATA_VERSION_NAMES
 from kraft.controller.controller_result import MAX_RECORDS_PER_USER_OPERATION, ControllerResult, check_operation_size
 from kraft.controller.controller_view import ControllerView
 from kraft.metadata.image.ordered_map import OrderedMap
@@ -36,6 +37,7 @@ from kraft.security.acls import (
     PatternType,
     ResourceKind,
 )
+from kraft.security.address_ranges import is_range, parse_range
 from kraft.world.steps import Steps
 
 COMPARED_MAX: Final = 200_000
@@ -50,12 +52,14 @@ def create_acls(
     """Return the records and the response for CreateAcls. Raises ApiError POLICY_VIOLATION for more records than one
     operation may write."""
     response = CreateAclsResponse()
+    with_ranges = (view.image.features.metadata_version or 0) >= CIDR_ACLS_LEVEL
     records: dict[AccessControlEntry, Any] = {}
     for creation in request.creations:
         result = AclCreationResult(error_message="")
         response.results.append(result)
         try:
             entry = entry_of(creation)
+            _check_host(entry.host, with_ranges=with_ranges)
         except ApiError as error:
             result.error_code, result.error_message = error.code, error.message
             continue
@@ -100,6 +104,25 @@ def entry_of(creation: AclCreation) -> AccessControlEntry:
     if any(len(text.encode()) > NAME_BYTES_MAX for text in (entry.resource_name, entry.principal, entry.host)):
         raise _invalid(f"A name, a principal and a host have at most {NAME_BYTES_MAX} bytes each")
     return entry
+
+
+def _check_host(host: str, *, with_ranges: bool) -> None:
+    """Check the host of a new entry (KIP-1276). Raises ApiError INVALID_REQUEST, or UNSUPPORTED_VERSION for a range in
+    a cluster whose metadata.version does not have them."""
+    if not host:
+        raise _invalid("Host pattern cannot be null or empty")
+    if not is_range(host):
+        return
+    if not with_ranges:
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "CIDR-based ACL host patterns require metadata version "
+            f"{METADATA_VERSION_NAMES[CIDR_ACLS_LEVEL]} or higher.",
+        )
+    try:
+        parse_range(host)
+    except ValueError as problem:
+        raise _invalid(f"Invalid CIDR notation '{host}': {problem}") from None
 
 
 @dataclass(frozen=True, slots=True)

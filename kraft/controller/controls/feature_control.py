@@ -1,6 +1,7 @@
 """UpdateFeatures (KIP-584, KIP-1022): every node must support the requested level.
 
-metadata.version never decreases: a lower level would have to drop contents of records of a higher level.
+metadata.version decreases only where no contents of the metadata log can be lost: contents that a lower level does not
+know would have to be dropped.
 
 kraft.version is not a metadata record: the Raft layer raises it. This happens after all other updates in the request
 have been checked, and before they are written. (Apache Kafka raises it in the order of the request, and it stays raised
@@ -13,6 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from kraft.common.errors import ApiError
+from kraft.common.features import loses_metadata
 from kraft.controller.controller_result import ControllerResult, check_operation_size
 from kraft.controller.controller_view import ControllerView
 from kraft.controller.controls.configuration_control import elr_safety_records
@@ -124,7 +126,7 @@ def _update(view: ControllerView, update: FeatureUpdateKey, upgrade_type: int, q
         raise _refused(update, "Can't downgrade to a newer version.")
     if name == KRAFT_VERSION:
         return _update_kraft_version(update, current, upgrade_type)
-    if name == METADATA_VERSION and level < current:
+    if name == METADATA_VERSION and level < current and loses_metadata(current, level):
         raise _metadata_downgrade(current, level, upgrade_type)
     return [FeatureLevelRecord(name=name, feature_level=level)]
 

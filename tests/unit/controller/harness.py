@@ -211,7 +211,7 @@ def registration(
         "incarnation_id": bytes([broker_id, incarnation]) * 8,
         "listeners": [Listener(name="PLAINTEXT", host=f"host{broker_id}", port=9000 + broker_id, security_protocol=0)],
         "features": [
-            Feature(name="metadata.version", min_supported_version=30, max_supported_version=30),
+            Feature(name="metadata.version", min_supported_version=30, max_supported_version=33),
             Feature(name="kraft.version", min_supported_version=0, max_supported_version=1),
             Feature(name="eligible.leader.replicas.version", min_supported_version=0, max_supported_version=1),
         ],

@@ -33,13 +33,13 @@ TABLE = ConfigTable(load_node_config())
 
 
 class PureCluster:
-    def __init__(self, *brokers: int, elr: bool = False, **settings: Any) -> None:
+    def __init__(self, *brokers: int, elr: bool = False, metadata_version: int = 30, **settings: Any) -> None:
         self.settings = ControllerSettings(**{"node_id": 1, "cluster_id": CLUSTER, **settings})
         self.image = MetadataImage()
         self.held: frozenset[int] = frozenset()
         self._serial = 100
         self._random = random.Random(1)
-        self.replay(FeatureLevelRecord(name="metadata.version", feature_level=30))
+        self.replay(FeatureLevelRecord(name="metadata.version", feature_level=metadata_version))
         if elr:
             self.replay(FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=1))
         for broker_id in brokers:

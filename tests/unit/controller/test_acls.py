@@ -8,7 +8,7 @@ import pytest
 
 from kraft.common.errors import ApiError
 from kraft.controller.controller_result import MAX_RECORDS_PER_USER_OPERATION
-from kraft.controller.controls.acl_control import COMPARED_MAX, find_acls
+from kraft.controller.controls.acl_control import COMPARED_MAX, create_acls, find_acls
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.metadata.image.ordered_map import OrderedMap
 from kraft.protocol.error_codes import ErrorCode
@@ -18,6 +18,7 @@ from kraft.security.acls import ANY, AccessControlEntry, Operation, PatternType,
 from kraft.world.simulated import Universe
 from kraft.world.steps import at_once
 from tests.unit.controller.harness import running, simulate
+from tests.unit.controller.pure_cluster import PureCluster
 
 CONTEXT = ControllerRequestContext(3)
 
@@ -128,3 +129,43 @@ def test_an_acl_request_with_too_much_work_is_refused(filters: list[Any], count:
 def test_comparing_acl_filters_yields_to_other_tasks() -> None:
     steps = sum(1 for _ in find_acls(_acls(50), DeleteAclsRequest(filters=[every(), every()])))
     assert steps == 100
+
+
+@pytest.mark.parametrize(
+    ("host", "metadata_version", "code", "message"),
+    [
+        ("10.0.0.0/8", 32, ErrorCode.NONE, ""),
+        ("2001:db8::/32", 33, ErrorCode.NONE, ""),
+        (
+            "10.0.0.0/8",
+            31,
+            ErrorCode.UNSUPPORTED_VERSION,
+            "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher.",
+        ),
+        (
+            "nonsense/8",
+            30,
+            ErrorCode.UNSUPPORTED_VERSION,
+            "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher.",
+        ),
+        (
+            "10.0.0.0/33",
+            32,
+            ErrorCode.INVALID_REQUEST,
+            "Invalid CIDR notation '10.0.0.0/33': Value [33] not in range [0,32]",
+        ),
+        ("", 30, ErrorCode.INVALID_REQUEST, "Host pattern cannot be null or empty"),
+        ("anything else", 30, ErrorCode.NONE, ""),
+    ],
+)
+def test_ranges_of_addresses_need_a_metadata_version_that_has_them(
+    host: str, metadata_version: int, code: int, message: str
+) -> None:
+    cluster = PureCluster(metadata_version=metadata_version)
+    request = CreateAclsRequest(creations=[creation(entry(host=host)), creation(entry("other"))])
+    ids = iter((b"1" * 16, b"2" * 16))
+    result = create_acls(cluster.view, request, lambda: next(ids))
+    refused, other = result.response.results
+    assert (refused.error_code, refused.error_message) == (code, message)
+    assert other.error_code == ErrorCode.NONE
+    assert [record.host for record in result.records] == ["*"] if code else [host, "*"]

@@ -9,13 +9,24 @@ import pytest
 
 from kraft.common.errors import ApiError
 from kraft.common.features import SHARE_VERSION, SUPPORTED_FEATURES, serves_share_groups, writes_dead_letters
-from kraft.controller.controls.feature_control import Quorum, update_features
+from kraft.controller.brokers import cluster_control
+from kraft.controller.controls.feature_control import (
+    SAFE_DOWNGRADE,
+    UNSAFE_DOWNGRADE,
+    UPGRADE,
+    Quorum,
+    update_features,
+)
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.metadata.image.cluster_image import FeatureRange
+from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.records.config_record import ConfigRecord
 from kraft.metadata.records.feature_level_record import FeatureLevelRecord
 from kraft.metadata.records.no_op_record import NoOpRecord
+from kraft.metadata.records.serde import encode_record
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages import controller_registration_request as controllers
+from kraft.protocol.messages.broker_registration_request import Feature
 from kraft.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kraft.world.simulated import Universe
 from tests.unit.controller.harness import KraftVersion, running, simulate
@@ -52,6 +63,14 @@ def refusal(result: Any) -> str:
     return str(result.response.error_message.removeprefix(prefix))
 
 
+def brokers_of_release(metadata_versions: tuple[int, int]) -> list[Feature]:
+    ranges = {"metadata.version": metadata_versions, "kraft.version": (0, 1)}
+    return [
+        Feature(name=name, min_supported_version=low, max_supported_version=high)
+        for name, (low, high) in ranges.items()
+    ]
+
+
 def supporting(cluster: PureCluster) -> PureCluster:
     """A controller that could run ELR."""
     features = cluster.settings.supported_features.set(
@@ -70,8 +89,8 @@ def test_unsupported_feature_changes_are_refused() -> None:
         == "Invalid update version 1 for feature nonsense. Local controller 1 does not support this feature."
     )
     assert refusal(update(cluster, wish(ELR, 2))).endswith("Local controller 1 only supports versions 0-1")
-    assert refusal(update(cluster, wish("metadata.version", 31))).endswith(
-        "Local controller 1 only supports versions 30"
+    assert refusal(update(cluster, wish("metadata.version", 34))).endswith(
+        "Local controller 1 only supports versions 30-33"
     )
     assert refusal(update(cluster, wish("kraft.version", -1))).endswith("A feature version cannot be less than 0.")
     assert refusal(update(cluster, wish("kraft.version", 1, 9))).endswith(
@@ -85,10 +104,66 @@ def test_unsupported_feature_changes_are_refused() -> None:
 
 
 @pytest.mark.parametrize("upgrade", [1, 2, 3])
-@pytest.mark.parametrize("level", [29, 31])
-def test_only_the_single_supported_metadata_version_is_accepted(level: int, upgrade: int) -> None:
+@pytest.mark.parametrize("level", [29, 34])
+def test_metadata_versions_outside_of_the_supported_range_are_refused(level: int, upgrade: int) -> None:
     told = refusal(update(PureCluster(1), wish("metadata.version", level, upgrade)))
-    assert told.endswith("only supports versions 30") or told == "Can't downgrade to a newer version.", told
+    assert told.endswith("only supports versions 30-33") or told == "Can't downgrade to a newer version.", told
+
+
+@pytest.mark.parametrize("level", [31, 32, 33])
+def test_metadata_version_is_raised_by_one_record(level: int) -> None:
+    cluster = PureCluster(1)
+    result = update(cluster, wish("metadata.version", level))
+    assert [encode_record(record, 0) for record in result.records] == [
+        b"\x01\x0c\x00" + b"\x11metadata.version" + bytes((0, level, 0))
+    ]
+    cluster.apply(result)
+    assert cluster.image.features.metadata_version == level
+
+
+@pytest.mark.parametrize("upgrade", [SAFE_DOWNGRADE, UNSAFE_DOWNGRADE])
+@pytest.mark.parametrize(("current", "level"), [(31, 30), (31, 31), (33, 33)])
+def test_metadata_version_is_lowered_where_no_metadata_can_be_lost(current: int, level: int, upgrade: int) -> None:
+    cluster = PureCluster(1, metadata_version=current)
+    cluster.apply(update(cluster, wish("metadata.version", level, upgrade)))
+    assert cluster.image.features.metadata_version == level
+
+
+@pytest.mark.parametrize(("current", "level"), [(32, 31), (32, 30), (33, 32), (33, 30)])
+def test_metadata_version_is_not_lowered_where_metadata_could_be_lost(current: int, level: int) -> None:
+    cluster = PureCluster(1, metadata_version=current)
+    prefix = f"Unsupported metadata.version downgrade from {current} to {level}. "
+    assert refusal(update(cluster, wish("metadata.version", level, SAFE_DOWNGRADE))) == (
+        prefix + "Refusing to perform the requested downgrade because it might delete metadata information."
+    )
+    assert refusal(update(cluster, wish("metadata.version", level, UNSAFE_DOWNGRADE))) == (
+        prefix + "Unsafe metadata downgrade is not supported in this version."
+    )
+    assert "without setting the upgrade type" in refusal(update(cluster, wish("metadata.version", level)))
+
+
+def test_metadata_version_is_not_raised_while_a_node_of_an_earlier_release_is_registered() -> None:
+    earlier = [controllers.Feature(name="metadata.version", min_supported_version=30, max_supported_version=30)]
+    cluster = PureCluster(1, metadata_version=31)
+    cluster.apply(
+        cluster_control.register_controller(
+            cluster.view, controllers.ControllerRegistrationRequest(controller_id=7, features=earlier)
+        )
+    )
+    assert refusal(update(cluster, wish("metadata.version", 33))).endswith("Controller 7 only supports versions 30")
+    cluster = PureCluster()
+    cluster.register(8, features=[*brokers_of_release((30, 30))])
+    assert refusal(update(cluster, wish("metadata.version", 33))).endswith("Broker 8 only supports versions 30")
+
+
+def test_the_levels_of_metadata_version_give_equal_images_when_replayed_again() -> None:
+    cluster = PureCluster(1)
+    for level, kind in ((31, UPGRADE), (30, SAFE_DOWNGRADE), (32, UPGRADE), (33, UPGRADE)):
+        before = cluster.image
+        cluster.apply(update(cluster, wish("metadata.version", level, kind)))
+        again, _ = MetadataImage().replay_batch(cluster.image.write())
+        assert again == cluster.image
+        assert again.cluster == before.cluster
 
 
 def test_kraft_version_is_written_by_the_quorum_and_never_decreases() -> None:

@@ -1,4 +1,4 @@
-"""`kraft storage format` and `info`: what Apache Kafka 4.3.1 refuses we refuse in its words, and what it writes we
+"""`kraft storage format` and `info`: what Apache Kafka 4.4.0 refuses we refuse in its words, and what it writes we
 write."""
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ def test_standalone_formatting_writes_the_voter_the_features_and_meta_properties
     plan = do(request(tmp_path))
     assert (
         plan.lines()[0]
-        == f"Formatting dynamic metadata voter directory {tmp_path / 'a'} with metadata.version 4.3-IV0."
+        == f"Formatting dynamic metadata voter directory {tmp_path / 'a'} with metadata.version 4.4-IV2."
     )
     bootstrap = SnapshotReader(FILES, str(tmp_path / "a" / "bootstrap.checkpoint"), BOOTSTRAP_ID, TextSerde())
     assert [record for batch in bootstrap.batches() for record in batch.records] == [
-        "metadata.version=30",
+        "metadata.version=33",
         "eligible.leader.replicas.version=1",
         "group.version=1",
-        "share.version=1",
+        "share.version=2",
         "transaction.version=2",
     ]
     assert (bootstrap.voters, bootstrap.last_contained_timestamp_ms) == (None, 0)
@@ -133,7 +133,10 @@ def test_static_voters_and_brokers_are_formatted_without_a_quorum_flag(tmp_path:
         ({"no_initial_controllers": True}, "exclude each other"),
         ({"controller_endpoints": ()}, "no controller listener"),
         ({"standalone": False, "initial_controllers": voters_of(2, 3)}, "this node, 1, is not one of the controllers"),
-        ({"release_version": "9.9"}, "Unknown metadata.version '9.9'"),
+        (
+            {"release_version": "9.9"},
+            ("Unknown metadata.version '9.9'. Supported metadata.version are: 4.3-IV0, 4.4-IV0, 4.4-IV1, 4.4-IV2"),
+        ),
         ({"features": {"foo": 1}}, "Unsupported feature: foo"),
         ({"features": {"metadata.version": 25}}, "No feature:metadata.version with feature level 25"),
         ({"features": {"kraft.version": 0}}, "Cannot set kraft.version to 0"),
@@ -159,8 +162,37 @@ def test_unsupported_features_can_be_omitted_by_name(tmp_path: Path) -> None:
     assert {"streams.version", "group.version"}.isdisjoint(dict(plan.features))
 
 
+@pytest.mark.parametrize(
+    ("release", "name", "metadata_version", "share_version"),
+    [
+        ("4.3", "4.3-IV0", 30, 1),
+        ("4.3-IV0", "4.3-IV0", 30, 1),
+        ("4.4-IV0", "4.4-IV0", 31, 2),
+        ("4.4-IV1", "4.4-IV1", 32, 2),
+        ("4.4", "4.4-IV2", 33, 2),
+        (None, "4.4-IV2", 33, 2),
+    ],
+)
+def test_the_release_decides_the_levels_of_a_new_cluster(
+    tmp_path: Path, release: str | None, name: str, metadata_version: int, share_version: int
+) -> None:
+    plan = do(request(tmp_path, release_version=release))
+    assert plan.metadata_version_name == name
+    assert dict(plan.features) == {
+        "metadata.version": metadata_version,
+        "eligible.leader.replicas.version": 1,
+        "group.version": 1,
+        "share.version": share_version,
+        "transaction.version": 2,
+    }
+
+
 def test_a_new_cluster_serves_share_groups_unless_they_are_omitted(tmp_path: Path) -> None:
-    assert dict(do(request(tmp_path / "default")).features)["share.version"] == 1
+    asked = {"metadata.version": 30, "share.version": 2}
+    assert dict(do(request(tmp_path / "named", features=asked)).features) == {
+        **dict(do(request(tmp_path / "default")).features),
+        **asked,
+    }
     assert "share.version" not in dict(do(request(tmp_path / "none", features={"share.version": 0})).features)
 
 

@@ -26,7 +26,9 @@ from kraft.security.authorizer import ANSWERS_MAX, Access, Authorizer
 
 TOPIC = ResourceKind.TOPIC
 WHO = ("User:alice", "User:bob", "User:*", "Group:alice")
-HOSTS = ("10.0.0.1", "10.0.0.2", "*")
+HOSTS = ("10.0.0.1", "10.0.0.2", "10.0.0.0/31", "10.0.0.2/31", "*")
+NAMED_BY = {"10.0.0.1": {"10.0.0.1", "10.0.0.0/31", "*"}, "10.0.0.3": {"10.0.0.2/31", "*"}}
+"""Which of `HOSTS` name an address."""
 NAMES = ("a", "ab", "abc", "b", "*", "ba")
 KINDS = (TOPIC, ResourceKind.GROUP)
 OPERATIONS = (
@@ -76,7 +78,7 @@ def model(acls: list[AccessControlEntry], who: str, host: str, operation: int, k
     about = [entry for entry in acls if names(entry, kind, name)]
     if not about:
         return None
-    mine = [entry for entry in about if entry.principal in (who, "User:*") and entry.host in (host, "*")]
+    mine = [entry for entry in about if entry.principal in (who, "User:*") and entry.host in NAMED_BY[host]]
     exact = {Operation.ALL, operation}
     if any(entry.permission_type == Permission.DENY and entry.operation in exact for entry in mine):
         return False

@@ -24,7 +24,7 @@ from kraft.cli.admin.output import Table, show
 from kraft.cli.admin.running import FAILED, complain
 from kraft.cli.admin.unreached import NAME, OTHER_NAME, REFUSED, SILENT, cause_of, remedy_of
 from kraft.common.errors import ConfigurationError, KraftError
-from kraft.common.features import LEVELS_AT_FORMAT, SHARE_VERSION
+from kraft.common.features import METADATA_VERSION, SHARE_VERSION, level_at_format
 from kraft.common.internal_topics import SHARE_GROUP_STATE_TOPIC
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.rpc_client.cluster import Cluster
@@ -213,11 +213,9 @@ async def _releases(cluster: Cluster, tried: Tried, timeout: float) -> list[Find
     for node_id in await cluster.broker_ids():
         versions = await cluster.versions(node_id)
         served.setdefault(repr(sorted(versions.items())), []).append(node_id)
-    raised = [
-        each
-        for each in await features.describe_features(cluster)
-        if 0 < each.level < each.max_level and each.level != LEVELS_AT_FORMAT.get(each.name)
-    ]
+    found = await features.describe_features(cluster)
+    metadata_version = next((each.level for each in found if each.name == METADATA_VERSION), 0)
+    raised = [each for each in found if 0 < each.level < level_at_format(each.name, each.max_level, metadata_version)]
     findings = [Finding("releases", OK, "all brokers serve the same requests")]
     if len(served) > 1:
         sets = " and ".join(", ".join(map(str, nodes)) for nodes in served.values())

@@ -24,7 +24,7 @@ from kraft.cli.admin.options import (
 )
 from kraft.cli.admin.output import Table, say, show
 from kraft.cli.admin.running import NotFound, ask
-from kraft.common.features import LEVELS_AT_FORMAT, TRANSACTION_VERSION
+from kraft.common.features import METADATA_VERSION, TRANSACTION_VERSION, level_at_format
 from kraft.rpc_client.cluster import Cluster
 
 app = typer.Typer(
@@ -97,7 +97,8 @@ def upgrade(
         wanted = asked
         if not wanted:
             found = await features.describe_features(cluster)
-            usual = {each.name: LEVELS_AT_FORMAT.get(each.name, each.max_level) for each in found}
+            newest = next((each.max_level for each in found if each.name == METADATA_VERSION), 0)
+            usual = {each.name: level_at_format(each.name, each.max_level, newest) for each in found}
             wanted = {each.name: usual[each.name] for each in found if usual[each.name] > each.level}
         if wanted:
             await features.update_features(cluster, wanted, features.UPGRADE, validate_only=dry_run)

@@ -35,8 +35,8 @@ def test_formatting_writes_the_initial_metadata_of_a_controller(
 ) -> None:
     assert main(["storage", "format", "-t", CLUSTER, "-c", str(properties), "--standalone"]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        f"Formatting dynamic metadata voter directory {tmp_path}/a with metadata.version 4.3-IV0.",
-        f"Formatting data directory {tmp_path}/b with metadata.version 4.3-IV0.",
+        f"Formatting dynamic metadata voter directory {tmp_path}/a with metadata.version 4.4-IV2.",
+        f"Formatting data directory {tmp_path}/b with metadata.version 4.4-IV2.",
     ]
     found = sorted(
         str(path.relative_to(tmp_path))

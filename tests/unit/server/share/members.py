@@ -38,10 +38,14 @@ Range = tuple[int, int, Sequence[int]]
 
 
 async def set_share_version(client: ClientConnection, level: int) -> None:
-    """Raise the feature, or lower it to 0."""
-    update = FeatureUpdateKey(feature="share.version", max_version_level=level, upgrade_type=1 if level else 2)
-    response = await client.call(UpdateFeaturesRequest(feature_updates=[update]))
-    assert response.error_code == 0, response
+    """Finalize a level of the feature, which may be lower than the present one."""
+    lower, raise_it = (
+        FeatureUpdateKey(feature="share.version", max_version_level=to, upgrade_type=kind)
+        for to, kind in ((0, 2), (level, 1))
+    )
+    for update in (lower, raise_it) if level else (lower,):
+        response = await client.call(UpdateFeaturesRequest(feature_updates=[update]))
+        assert response.error_code == 0, response
 
 
 async def turn_on(client: ClientConnection, level: int = 1) -> None:
