@@ -20,6 +20,8 @@ from kraft.protocol.messages.remove_raft_voter_request import RemoveRaftVoterReq
 from kraft.protocol.messages.remove_raft_voter_response import RemoveRaftVoterResponse
 from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraft.protocol.messages.unregister_broker_response import UnregisterBrokerResponse
+from kraft.protocol.messages.unregister_controller_request import UnregisterControllerRequest
+from kraft.protocol.messages.unregister_controller_response import UnregisterControllerResponse
 
 VOTER_TIMEOUT_MS = 30_000
 
@@ -58,6 +60,16 @@ async def unregister_broker(port: AdminTransport, node_id: int) -> None:
     async def attempt() -> None:
         response = await port.ask(UnregisterBrokerRequest(broker_id=node_id), UnregisterBrokerResponse)
         check(response.error_code, f"broker {node_id}", response.error_message)
+
+    await port.retrying(attempt)
+
+
+async def unregister_controller(port: AdminTransport, node_id: int) -> None:
+    """Remove a controller's registration (KIP-1312). Raises Refused."""
+
+    async def attempt() -> None:
+        response = await port.ask(UnregisterControllerRequest(controller_id=node_id), UnregisterControllerResponse)
+        check(response.error_code, f"controller {node_id}", response.error_message)
 
     await port.retrying(attempt)
 

@@ -79,6 +79,8 @@ from kraft.protocol.messages.renew_delegation_token_request import RenewDelegati
 from kraft.protocol.messages.renew_delegation_token_response import RenewDelegationTokenResponse
 from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraft.protocol.messages.unregister_broker_response import UnregisterBrokerResponse
+from kraft.protocol.messages.unregister_controller_request import UnregisterControllerRequest
+from kraft.protocol.messages.unregister_controller_response import UnregisterControllerResponse
 from kraft.protocol.messages.update_features_request import UpdateFeaturesRequest
 from kraft.protocol.messages.update_features_response import UpdateFeaturesResponse
 from kraft.world.ports import World
@@ -314,6 +316,11 @@ class ControllerRequests:
         self, request: ControllerRegistrationRequest, context: ControllerRequestContext
     ) -> ControllerRegistrationResponse:
         return await self._writes.write(lambda view: cluster_control.register_controller(view, request))
+
+    async def unregister_controller(
+        self, request: UnregisterControllerRequest, context: ControllerRequestContext
+    ) -> UnregisterControllerResponse:
+        return await self._writes.write(lambda view: cluster_control.unregister_controller(view, request.controller_id))
 
     async def allocate_producer_ids(
         self, request: AllocateProducerIdsRequest, context: ControllerRequestContext

@@ -56,6 +56,8 @@ from kraft.protocol.messages.list_partition_reassignments_request import ListPar
 from kraft.protocol.messages.list_partition_reassignments_response import ListPartitionReassignmentsResponse
 from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraft.protocol.messages.unregister_broker_response import UnregisterBrokerResponse
+from kraft.protocol.messages.unregister_controller_request import UnregisterControllerRequest
+from kraft.protocol.messages.unregister_controller_response import UnregisterControllerResponse
 from kraft.protocol.messages.update_features_request import UpdateFeaturesRequest
 from kraft.protocol.messages.update_features_response import UpdateFeaturesResponse
 from kraft.security.acls import Operation, ResourceKind
@@ -247,6 +249,16 @@ async def unregister_broker(
     return await node.controller.requests.unregister_broker(request, _caller(context))
 
 
+UNREGISTER_CONTROLLER = _api(ApiKey.UNREGISTER_CONTROLLER, between(0, 0), OnCluster(Operation.ALTER))
+
+
+@UNREGISTER_CONTROLLER.serve
+async def unregister_controller(
+    request: UnregisterControllerRequest, context: RequestContext, node: ControllerServices
+) -> UnregisterControllerResponse:
+    return await node.controller.requests.unregister_controller(request, _caller(context))
+
+
 BROKER_REGISTRATION = _api(ApiKey.BROKER_REGISTRATION, between(0, 4), CLUSTER_ACTION)
 
 
@@ -427,6 +439,7 @@ APIS = (
     INCREMENTAL_ALTER_CONFIGS,
     UPDATE_FEATURES,
     UNREGISTER_BROKER,
+    UNREGISTER_CONTROLLER,
     BROKER_REGISTRATION,
     BROKER_HEARTBEAT,
     CONTROLLER_REGISTRATION,

@@ -7,11 +7,9 @@ from typing import Any
 
 import trio
 
-from kraft.common.backed_off_log import BackedOffLog
 from kraft.common.config.endpoints import Endpoint
 from kraft.common.config.node.node_config import NodeConfig
-from kraft.common.errors import ApiError, KraftError
-from kraft.common.features import SUPPORTED_FEATURES
+from kraft.common.errors import ApiError
 from kraft.common.internal_topics import GROWTH_ENABLE
 from kraft.common.logging import Loggers
 from kraft.controller.controller_view import ControllerSettings
@@ -26,14 +24,13 @@ from kraft.metadata.metadata_cache import MetadataCache
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.network.limits import ConnectionCounts
 from kraft.network.socket_server import SocketServer
-from kraft.protocol.messages.controller_registration_request import ControllerRegistrationRequest, Feature, Listener
 from kraft.quota.client_quotas import MutationQuotas, connection_quota
 from kraft.quota.quota_publisher import QuotaPublisher
 from kraft.raft.driver import RaftDriver
 from kraft.replication.topic_configs import ConfigView
 from kraft.security.sasl.plain_users import PlainUsers
-from kraft.server.broker_server import SECURITY_PROTOCOL_IDS
 from kraft.server.connection_limits import DynamicConnectionLimits, socket_servers
+from kraft.server.controller_registrar import ControllerRegistrar
 from kraft.server.events.audit import AuditLog, follow_metadata, make_authorizer
 from kraft.server.events.event_journal import EventJournal, EventKind
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
@@ -42,8 +39,6 @@ from kraft.server.security.logins import NodeLogins
 from kraft.server.shared_server import SharedServer
 from kraft.world.ports import Listener as BoundListener
 from kraft.world.ports import World
-
-REGISTRATION_RETRY_SECONDS = 1.0
 
 
 class RecoveryEvents:
@@ -79,15 +74,14 @@ class ControllerServer:
     ) -> None:
         """`bootstrap` are the records that formatting wrote for the first controller of the cluster. `events` receives
         the controller's reports about recoveries."""
-        self._world, self._config, self._channel, self._logins = world, config, channel, NodeLogins(config)
+        self._world, self._config, self._logins = world, config, NodeLogins(config)
         self._log = loggers.get("controller")
-        raft = shared.raft
         self.controller = QuorumController(
             controller_settings(config, cluster_id),
             ConfigTable(config),
-            raft,
+            shared.raft,
             shared.loader,
-            quorum_of(raft),
+            quorum_of(shared.raft),
             world,
             bootstrap=bootstrap,
             listener=RecoveryEvents(events),
@@ -108,7 +102,7 @@ class ControllerServer:
             metadata=self.metadata,
             status=status,
             controller=self.controller,
-            raft=raft,
+            raft=shared.raft,
             mutations=mutations,
             audit=self.audit,
             authorizer=authorizer,
@@ -117,8 +111,9 @@ class ControllerServer:
         self.token_keys = self._logins.token_keys(world, config.controller_listeners, loggers)
         self.plain_users: dict[str, PlainUsers] = {}
         self.socket_servers = self._socket_servers(counts, loggers)
+        self._registration = ControllerRegistrar(config.node_id, world, channel, self._log)
         for publisher in (
-            ControllerMetadataPublisher(self.metadata),
+            ControllerMetadataPublisher(self.metadata, self._registration),
             DynamicConnectionLimits(self.services.configs, tuple(self.socket_servers.values())),
             LivePlainUsers(config, self.plain_users, self._log),
             QuotaPublisher(mutations),
@@ -153,39 +148,7 @@ class ControllerServer:
                 await controller_nursery.start(
                     lambda task_status, name=name, server=server: server.run(listeners[name], task_status=task_status)
                 )
-            await self._register([endpoint for endpoint in advertised if endpoint.name in self.socket_servers])
-
-    async def _register(self, endpoints: Sequence[Endpoint]) -> None:
-        """Register this controller's listeners and features with the active controller (KIP-919). Retries until it
-        succeeds."""
-        request = ControllerRegistrationRequest(
-            controller_id=self._config.node_id,
-            incarnation_id=self._world.random.uuid("controller-incarnation"),
-            listeners=[
-                Listener(
-                    name=endpoint.name,
-                    host=endpoint.host,
-                    port=endpoint.port,
-                    security_protocol=SECURITY_PROTOCOL_IDS[endpoint.security_protocol],
-                )
-                for endpoint in endpoints
-            ],
-            features=[
-                Feature(name=name, min_supported_version=low, max_supported_version=high)
-                for name, (low, high) in sorted(SUPPORTED_FEATURES.items())
-            ],
-        )
-        refusals = BackedOffLog(self._log, self._world.clock)
-        while True:
-            try:
-                response = await self._channel.send(request)
-                if not response.error_code:
-                    return
-                code, reason = response.error_code, response.error_message
-                refusals.warning("controller registration refused", f"{code} {reason}", code=code, reason=reason)
-            except KraftError as problem:
-                refusals.warning("controller registration failed", str(problem), reason=str(problem))
-            await self._world.clock.sleep(REGISTRATION_RETRY_SECONDS)
+            await self._registration.run([each for each in advertised if each.name in self.socket_servers])
 
 
 def quorum_of(raft: RaftDriver) -> Quorum:
@@ -226,11 +189,14 @@ def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettin
 
 
 class ControllerMetadataPublisher:
-    """Passes each new metadata image to the controller's handlers."""
+    """Passes each new metadata image to the controller's handlers, and changes of controllers to the registrar."""
 
-    def __init__(self, metadata: MetadataCache) -> None:
+    def __init__(self, metadata: MetadataCache, registrar: ControllerRegistrar) -> None:
         self._metadata = metadata
+        self._registrar = registrar
 
     def publish(self, update: MetadataUpdate) -> None:
         """See `kraft.metadata.publisher.MetadataPublisher`."""
         self._metadata.set(update.image, update.offset, update.epoch)
+        if update.changes.controllers:
+            self._registrar.take_changes(update.changes.controllers, update.image.cluster.controllers)

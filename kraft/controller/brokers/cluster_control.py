@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kraft.common.errors import ApiError
+from kraft.common.features import UNREGISTER_CONTROLLER_LEVEL
 from kraft.common.ids import uuid_to_text
 from kraft.controller.controller_result import ControllerResult
 from kraft.controller.controller_view import ControllerView
@@ -26,12 +27,14 @@ from kraft.metadata.records.register_controller_record import (
     ControllerFeature,
     RegisterControllerRecord,
 )
+from kraft.metadata.records.unregister_controller_record import UnregisterControllerRecord
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest
 from kraft.protocol.messages.broker_registration_response import BrokerRegistrationResponse
 from kraft.protocol.messages.controller_registration_request import ControllerRegistrationRequest
 from kraft.protocol.messages.controller_registration_response import ControllerRegistrationResponse
 from kraft.protocol.messages.unregister_broker_response import UnregisterBrokerResponse
+from kraft.protocol.messages.unregister_controller_response import UnregisterControllerResponse
 from kraft.world.steps import Steps
 
 SECURITY_PROTOCOLS = range(4)
@@ -224,3 +227,21 @@ def unregister_broker(view: ControllerView, broker_id: int) -> Steps[ControllerR
         raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker_id} is not currently registered")
     records = yield from broker_unregistered(view, broker_id, broker.epoch)
     return ControllerResult(records, UnregisterBrokerResponse())
+
+
+def unregister_controller(view: ControllerView, controller_id: int) -> ControllerResult[UnregisterControllerResponse]:
+    """Return the record and the response for UnregisterController (KIP-1312). Raises ApiError INVALID_REQUEST for the
+    active controller itself, UNSUPPORTED_VERSION at a lower metadata.version, CONTROLLER_ID_NOT_REGISTERED."""
+    if controller_id == view.settings.node_id:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Controller cannot unregister itself while it is active.")
+    if (view.image.features.metadata_version or 0) < UNREGISTER_CONTROLLER_LEVEL:
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "The current MetadataVersion is too old to support controller unregistration.",
+        )
+    if controller_id not in view.image.cluster.controllers:
+        raise ApiError(
+            ErrorCode.CONTROLLER_ID_NOT_REGISTERED, f"Controller ID {controller_id} is not currently registered."
+        )
+    record = UnregisterControllerRecord(controller_id=controller_id)
+    return ControllerResult([record], UnregisterControllerResponse(), atomic=True)

@@ -13,11 +13,18 @@ from kraft.controller.controls.producer_ids_control import allocate_producer_ids
 from kraft.controller.replication_control.replica_placer import StripedReplicaPlacer, UsableBroker
 from kraft.metadata.image.cluster_image import Endpoint
 from kraft.metadata.records.producer_ids_record import ProducerIdsRecord
+from kraft.metadata.records.serde import encode_record
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import controller_registration_request as controllers
 from kraft.protocol.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from kraft.protocol.messages.broker_registration_request import Feature
 from tests.unit.controller.pure_cluster import PureCluster
+
+CONTROLLER_3 = controllers.ControllerRegistrationRequest(
+    controller_id=3,
+    incarnation_id=b"i" * 16,
+    listeners=[controllers.Listener(name="C", host="h", port=1, security_protocol=0)],
+)
 
 
 def test_a_new_broker_starts_fenced_with_the_next_offset_as_broker_epoch() -> None:
@@ -91,13 +98,43 @@ def test_invalid_broker_registrations_are_refused(fields: dict[str, Any], code: 
 
 def test_a_controller_registration_is_written() -> None:
     cluster = PureCluster()
-    request = controllers.ControllerRegistrationRequest(
-        controller_id=3,
-        incarnation_id=b"i" * 16,
-        listeners=[controllers.Listener(name="C", host="h", port=1, security_protocol=0)],
-    )
-    cluster.apply(cluster_control.register_controller(cluster.view, request))
+    cluster.apply(cluster_control.register_controller(cluster.view, CONTROLLER_3))
     assert cluster.image.cluster.controllers[3].endpoints == (Endpoint("C", "h", 1, 0),)
+
+
+def test_a_controller_is_unregistered_and_may_register_again() -> None:
+    cluster = PureCluster(metadata_version=33)
+    cluster.apply(cluster_control.register_controller(cluster.view, CONTROLLER_3))
+    result = cluster_control.unregister_controller(cluster.view, 3)
+    assert encode_record(result.records[0], 0) == bytes((1, 29, 0, 0, 0, 0, 3, 0)), "frame 1, record 29, version 0"
+    cluster.apply(result)
+    assert 3 not in cluster.image.cluster.controllers
+    cluster.apply(cluster_control.register_controller(cluster.view, CONTROLLER_3))
+    assert 3 in cluster.image.cluster.controllers
+
+
+@pytest.mark.parametrize(
+    ("controller_id", "metadata_version", "code", "message"),
+    [
+        (1, 33, ErrorCode.INVALID_REQUEST, "Controller cannot unregister itself while it is active."),
+        (1, 32, ErrorCode.INVALID_REQUEST, "Controller cannot unregister itself while it is active."),
+        (
+            3,
+            32,
+            ErrorCode.UNSUPPORTED_VERSION,
+            "The current MetadataVersion is too old to support controller unregistration.",
+        ),
+        (9, 33, ErrorCode.CONTROLLER_ID_NOT_REGISTERED, "Controller ID 9 is not currently registered."),
+    ],
+)
+def test_invalid_unregistrations_of_controllers_are_refused(
+    controller_id: int, metadata_version: int, code: int, message: str
+) -> None:
+    cluster = PureCluster(metadata_version=metadata_version)
+    cluster.apply(cluster_control.register_controller(cluster.view, CONTROLLER_3))
+    with pytest.raises(ApiError) as refused:
+        cluster_control.unregister_controller(cluster.view, controller_id)
+    assert (refused.value.code, refused.value.message) == (code, message)
 
 
 def test_producer_ids_are_allocated_in_blocks_of_a_thousand() -> None:

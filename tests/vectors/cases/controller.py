@@ -152,6 +152,14 @@ CASES = (
     ),
     case("unregister-unknown", "UnregisterBroker", Ask({"broker_id": 77})),
     case("unregister-negative", "UnregisterBroker", Ask({"broker_id": -1})),
+    case("unregister-controller-unknown", "UnregisterController", Ask({"controller_id": 77})),
+    case("unregister-controller-itself", "UnregisterController", Ask({"controller_id": 1})),
+    case(
+        "unregister-controller-at-controller",
+        "UnregisterController",
+        Ask({"controller_id": -1}, listener=CONTROLLER),
+        Ask({"controller_id": 1}, listener=CONTROLLER),
+    ),
     case(
         "envelope-of-nonsense",
         "Envelope",

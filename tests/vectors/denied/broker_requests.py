@@ -412,6 +412,7 @@ def requests(ids: dict[str, bytes]) -> list[tuple[str, str, Body]]:
             {"feature_updates": [{"feature": "x", "max_version_level": 1, "upgrade_type": 1}], "validate_only": True},
         ),
         ("one", "UnregisterBroker", {"broker_id": 99}),
+        ("one", "UnregisterController", {"controller_id": 99}),
         *VOTERS,
         (
             "of the log",

@@ -9,10 +9,12 @@ import typer
 from kraft.admin import cluster as admin
 from kraft.admin import members
 from kraft.admin.cluster import Quorum, QuorumReplica
+from kraft.admin.errors import Refused
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
 from kraft.cli.admin.output import Table, moment, say, show
 from kraft.cli.admin.running import NotFound, ask
 from kraft.common.ids import ZERO_UUID, uuid_from_text, uuid_to_text
+from kraft.protocol.error_codes import ErrorCode
 from kraft.rpc_client.cluster import Cluster
 
 FETCHES_STILL_MS = 2_000
@@ -145,6 +147,32 @@ def remove_voter(
 
     directory = ask(bootstrap, timeout, question)
     say({"node_id": node_id, "directory_id": uuid_to_text(directory)}, f"node {node_id} is no longer a voter", output)
+
+
+@app.command()
+def unregister(
+    node_id: NodeId,
+    yes: Yes = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Forget a controller that was removed from the voters and has stopped: its release no longer limits the features.
+    Needs metadata.version 33."""
+    confirm(f"Unregister controller {node_id}?", yes)
+
+    async def question(cluster: Cluster) -> None:
+        quorum = await admin.describe_quorum(cluster)
+        if any(replica.node_id == node_id for replica in quorum.voters):
+            raise Refused(
+                ErrorCode.INVALID_REQUEST,
+                f"controller {node_id}",
+                f"it is a voter. Run `kraft quorum remove-voter {node_id}`, and stop the node first",
+            )
+        await members.unregister_controller(cluster, node_id)
+
+    ask(bootstrap, timeout, question)
+    say({"node_id": node_id}, f"controller {node_id} is no longer registered", output)
 
 
 def parse_endpoint(text: str) -> tuple[str, str, int]:
