@@ -1,4 +1,4 @@
-"""The voters of three nodes that README.md starts are replaced, removed and added by the commands of docs/operations,
+"""The voters of three nodes that docs/first-steps.md starts are replaced, removed and added by the commands of docs/operations,
 as they stand there."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def test_voters_are_replaced_removed_and_added_as_documented(tmp_path: Path) -> 
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "ROOT": str(ROOT),
-        "START": find_block("README.md", "ID=$(kraft storage random-uuid)").text,
+        "START": find_block("docs/first-steps.md", "ID=$(kraft storage random-uuid)").text,
         "REPLACE_BEFORE": "\n".join(replace[:-1]),
         "REPLACE_ADD": replace[-1],
         "LEAVE": find_block("docs/operations/decommission.md", "kraft quorum remove-voter 3").text,

@@ -14,6 +14,7 @@ from tests.release.artifacts import repository_address
 ROOT = Path(__file__).resolve().parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 REPOSITORY = "https://code.example/kraft"
+README_LINES_MAX = 150
 
 
 @pytest.mark.parametrize(
@@ -67,3 +68,8 @@ def test_each_extra_is_named_by_a_page_or_a_message() -> None:
         for extra in found.split(",")
     }
     assert named == extras
+
+
+def test_the_readme_is_read_in_one_go() -> None:
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= README_LINES_MAX, "move what is not needed in the first minutes to docs/ (docs/README.md)"
