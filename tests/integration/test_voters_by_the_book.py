@@ -1,5 +1,5 @@
-"""The voters of three nodes that docs/first-steps.md starts are replaced, removed and added by the commands of docs/operations,
-as they stand there."""
+"""The voters of three nodes that docs/first-steps.md starts are replaced, removed and added by the commands of
+docs/operations, as they stand there."""
 
 from __future__ import annotations
 
