@@ -49,5 +49,8 @@ class GroupShardState:
     def consumer_group(self, group_id: str) -> ConsumerGroup | None:
         return self.consumer_groups.get(group_id)
 
+    def share_group(self, group_id: str) -> ShareGroup | None:
+        return self.share_groups.get(group_id)
+
     def offsets_of(self, group_id: str) -> GroupOffsets:
         return self.offsets.get(group_id, NO_OFFSETS)

@@ -24,7 +24,7 @@ from kraft.coordinator.group.share.heartbeat import (
     share_heartbeat,
     states_initialized,
 )
-from kraft.coordinator.group.share.share_group import ShareGroup, StatePartitions
+from kraft.coordinator.group.share.share_group import ShareGroup, StatePartitions, known_share_group
 from kraft.coordinator.group.topic_directory import TopicDirectory
 from kraft.coordinator.runtime import CoordinatorRuntime
 from kraft.coordinator.share.share_state import NO_COUNT, NO_OFFSET, SharePartitionKey
@@ -176,7 +176,7 @@ class ShareGroupService:
 
     def _group(self, group_id: str) -> ShareGroup:
         """Return the share group. Raises ApiError."""
-        return self._runtime.read(self._partition_for(group_id), lambda state: _share_group(state, group_id))
+        return self._runtime.read(self._partition_for(group_id), lambda state: known_share_group(state, group_id))
 
     def has(self, group_id: str) -> bool:
         """Whether this coordinator has a share group with this id."""
@@ -369,13 +369,3 @@ class ShareGroupService:
         gone = [topic_id for topic_id in found if topic_id not in refusals]
         await self._runtime.write(partition, partial(state_changes.states_deleted, group_id=group_id, topic_ids=gone))
         return found, refusals
-
-
-def _share_group(state: GroupShardState, group_id: str) -> ShareGroup:
-    """Return the share group. Raises ApiError."""
-    group = state.share_groups.get(group_id)
-    if group is None:
-        is_other = state.group(group_id) is not None or state.consumer_group(group_id) is not None
-        what = "is not a share group" if is_other else "not found"
-        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {what}.")
-    return group

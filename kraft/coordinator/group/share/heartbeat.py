@@ -24,6 +24,7 @@ from kraft.coordinator.group.share.share_group import (
     ShareGroup,
     ShareMember,
     StatePartitions,
+    known_share_group,
 )
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest as Request
@@ -62,7 +63,7 @@ def share_heartbeat(draft: GroupDraft, request: Request, caller: Caller) -> Resp
     """Handle a request that passed `check_request`. Raises ApiError."""
     group_id, member_id = request.group_id, request.member_id
     if request.member_epoch == LEAVING_EPOCH:
-        remove_member(draft, _known_group(draft, group_id).require_member(member_id), group_id)
+        remove_member(draft, known_share_group(draft, group_id).require_member(member_id), group_id)
         return Response(member_id=member_id, member_epoch=LEAVING_EPOCH)
     group = _group_for(draft, request)
     before = _member_for(group, request)
@@ -94,10 +95,13 @@ def _interval_ms(draft: GroupDraft, group_id: str) -> int:
 
 
 def remove_member(draft: GroupDraft, member: ShareMember, group_id: str) -> None:
-    """Remove a member. The next heartbeat of another one computes a new target."""
+    """Remove a member. The next heartbeat of another one computes a new target. A group without members has nothing to
+    assign, so its target is that of the new epoch, and its next member does not wait for the assignment interval."""
     for record in records.member_tombstones(group_id, member.member_id):
         draft.write_share(group_id, record)
-    _bump_epoch(draft, draft.require_share_group(group_id))
+    group = _bump_epoch(draft, draft.require_share_group(group_id))
+    if not group.members:
+        draft.write_share(group_id, records.target_metadata(group_id, group.group_epoch, NEVER_ASSIGNED_MS))
 
 
 def expire_session(draft: GroupDraft, group_id: str, member_id: str) -> None:
@@ -125,15 +129,6 @@ def states_initialized(draft: GroupDraft, group_id: str, topics: Sequence[tuple[
     )
 
 
-def _known_group(draft: GroupDraft, group_id: str) -> ShareGroup:
-    group = draft.share_group(group_id)
-    if group is None:
-        is_other = draft.group(group_id) is not None or draft.consumer_group(group_id) is not None
-        what = f"Group {group_id} is not a share group." if is_other else f"Group {group_id} not found."
-        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, what)
-    return group
-
-
 def _group_for(draft: GroupDraft, request: Request) -> ShareGroup:
     """Return the group, created for its first member. It replaces a classic group without members."""
     group = draft.share_group(request.group_id)
@@ -142,7 +137,7 @@ def _group_for(draft: GroupDraft, request: Request) -> ShareGroup:
         if request.member_epoch == JOINING_EPOCH and draft.consumer_group(request.group_id) is None and classic is None:
             group = ShareGroup(group_id=request.group_id)
         else:
-            group = _known_group(draft, request.group_id)
+            group = known_share_group(draft, request.group_id)
     size_max = draft.config.group_share_max_size
     if len(group.members) >= size_max and request.member_id not in group.members:
         raise ApiError(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from immutables import Map
 
 from kraft.common.errors import ApiError
-from kraft.coordinator.group.consumer.consumer_group import less
+from kraft.coordinator.group.consumer.consumer_group import FIRST_EPOCH, NEVER_ASSIGNED_MS, less
 from kraft.coordinator.group.consumer.member import NO_PARTITIONS, NO_PREVIOUS_EPOCH, Partitions
 from kraft.protocol.error_codes import ErrorCode
 
@@ -50,10 +50,10 @@ class ShareGroup:
     and are not durable; nor is `topics_seen`, the version of the topics that `metadata_hash` was last compared with."""
 
     group_id: str
-    group_epoch: int = 0
+    group_epoch: int = FIRST_EPOCH
     metadata_hash: int = 0
-    assignment_epoch: int = 0
-    assignment_timestamp_ms: int = 0
+    assignment_epoch: int = FIRST_EPOCH
+    assignment_timestamp_ms: int = NEVER_ASSIGNED_MS
     members: Map[str, ShareMember] = field(default_factory=Map)
     targets: Map[str, Partitions] = field(default_factory=Map)
     initialized: Map[bytes, StatePartitions] = field(default_factory=Map)
@@ -94,3 +94,26 @@ class ShareGroup:
             targets=less(self.targets, member_id),
             sessions=less(self.sessions, member_id),
         )
+
+
+class Groups(Protocol):
+    """Where groups of all types are found by id: the state of a shard, or a draft of it."""
+
+    def group(self, group_id: str) -> object | None:
+        """The classic group."""
+
+    def consumer_group(self, group_id: str) -> object | None:
+        """The consumer group."""
+
+    def share_group(self, group_id: str) -> ShareGroup | None:
+        """The share group."""
+
+
+def known_share_group(groups: Groups, group_id: str) -> ShareGroup:
+    """Return the share group. Raises ApiError(GROUP_ID_NOT_FOUND), also for a group of another type."""
+    group = groups.share_group(group_id)
+    if group is None:
+        is_other = groups.group(group_id) is not None or groups.consumer_group(group_id) is not None
+        what = "is not a share group" if is_other else "not found"
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {what}.")
+    return group

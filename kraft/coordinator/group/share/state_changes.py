@@ -17,7 +17,7 @@ from kraft.common.errors import ApiError
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.group.shard_state import GroupShardState
 from kraft.coordinator.group.share import records
-from kraft.coordinator.group.share.share_group import ShareGroup, StatePartitions
+from kraft.coordinator.group.share.share_group import ShareGroup, StatePartitions, known_share_group
 from kraft.coordinator.shard import Operation
 from kraft.protocol.error_codes import ErrorCode
 
@@ -30,11 +30,10 @@ def begin_alter(draft: GroupDraft, group_id: str, topics: Mapping[bytes, StatePa
 
     The state epoch rises each time. This fences the leaders of partitions that have the previous state.
     """
-    group = draft.share_group(group_id)
-    if group is None:
-        if draft.group(group_id) is not None or draft.consumer_group(group_id) is not None:
-            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group.")
-        group = ShareGroup(group_id=group_id)
+    found = draft.group(group_id), draft.consumer_group(group_id), draft.share_group(group_id)
+    group = (
+        known_share_group(draft, group_id) if any(each is not None for each in found) else ShareGroup(group_id=group_id)
+    )
     _require_empty(group)
     epoch = group.group_epoch + 1
     group = draft.write_share(group_id, records.group_metadata(group_id, epoch, group.metadata_hash))
@@ -50,7 +49,7 @@ def begin_delete(
 ) -> dict[bytes, frozenset[int]]:
     """Record that the states of these topics, or of all topics, are being deleted. Returns their partitions. Raises
     ApiError NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND."""
-    group = _require_group(draft, group_id)
+    group = known_share_group(draft, group_id)
     _require_empty(group)
     found: dict[bytes, frozenset[int]] = {}
     deleting, initialized, initializing = group.deleting, group.initialized, group.initializing
@@ -86,7 +85,7 @@ def states_deleted(draft: GroupDraft, group_id: str, topic_ids: Collection[bytes
 
 def delete_group(draft: GroupDraft, group_id: str) -> None:
     """Delete a group whose states are deleted. Raises ApiError NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND."""
-    group = _require_group(draft, group_id)
+    group = known_share_group(draft, group_id)
     _require_empty(group)
     draft.delete_share_group(group_id)
 
@@ -115,15 +114,6 @@ def _forget(draft: GroupDraft, group_id: str, gone: frozenset[bytes]) -> None:
 
 def _without(topics: Map[bytes, T], gone: frozenset[bytes]) -> Map[bytes, T]:
     return Map({topic_id: each for topic_id, each in sorted(topics.items()) if topic_id not in gone})
-
-
-def _require_group(draft: GroupDraft, group_id: str) -> ShareGroup:
-    group = draft.share_group(group_id)
-    if group is None:
-        is_other = draft.group(group_id) is not None or draft.consumer_group(group_id) is not None
-        what = f"Group {group_id} is not a share group." if is_other else f"Group {group_id} not found."
-        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, what)
-    return group
 
 
 def _require_empty(group: ShareGroup) -> None:

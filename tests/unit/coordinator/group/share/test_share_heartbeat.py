@@ -70,12 +70,12 @@ def durable(group: ShareGroup) -> tuple[object, ...]:
 def test_partitions_are_assigned_once_their_share_state_is_initialized() -> None:
     it = Members()
     joined = it.beat("a", 0, "t")
-    assert (joined.error_code, joined.member_epoch, list(joined.assignment.topic_partitions)) == (0, 1, [])
+    assert (joined.error_code, joined.member_epoch, list(joined.assignment.topic_partitions)) == (0, 2, [])
     wanted = it.initialize()
     assert wanted is not None
-    assert wanted.state_epoch == 1
+    assert wanted.state_epoch == 2
     assert [(each.name, set(each.partitions)) for _, each in wanted.topics] == [("t", {0, 1})]
-    assert it.beat("a", 1).member_epoch == 2
+    assert it.beat("a", 2).member_epoch == 3
     assert it.assigned("a") == {"t": {0, 1}}
     assert it.host.jobs == {}, "nothing is asked for twice"
 
@@ -95,7 +95,7 @@ def test_new_partitions_of_a_topic_get_their_share_state_initialized() -> None:
     it = Members()
     it.beat("a", 0, "t")
     it.initialize()
-    it.beat("a", 1)
+    it.beat("a", 2)
     it.host.topics.counts["t"] = 4
     it.beat("a", it.group.members["a"].member_epoch)
     wanted = it.initialize()
@@ -109,12 +109,12 @@ def test_share_state_that_was_not_initialized_is_requested_again_after_a_backoff
     it = Members()
     it.beat("a", 0, "t")
     it.host.jobs.clear()
-    it.beat("a", 1)
+    it.beat("a", 2)
     assert it.host.jobs == {}
     it.host.advance(INITIALIZE_RETRY_MS // 2)
-    it.beat("a", 1)
+    it.beat("a", 2)
     it.host.advance(INITIALIZE_RETRY_MS // 2)
-    it.beat("a", 1)
+    it.beat("a", 2)
     assert isinstance(it.host.jobs["g"], InitializeStates)
 
 
@@ -138,7 +138,7 @@ def test_members_get_the_session_timeout_and_heartbeat_interval_of_their_group()
     )
     it.beat("a", 0, "t")
     it.initialize()
-    assert it.beat("a", 1).heartbeat_interval_ms == 7_000
+    assert it.beat("a", 2).heartbeat_interval_ms == 7_000
     it.host.advance(SESSION_MS + 1)
     assert set(it.group.members) == {"a"}
     it.host.advance(5_000)
@@ -150,13 +150,13 @@ def test_an_assignment_waits_for_the_interval_since_the_last_one() -> None:
     it.host.share_configs.settings = ShareMembershipSettings(assignment_interval_ms=1_000)
     it.beat("a", 0, "t")
     it.initialize()
-    waiting = it.beat("a", 1)
-    assert (waiting.member_epoch, waiting.heartbeat_interval_ms) == (1, WAITING_INTERVAL_MS)
-    assert (it.group.group_epoch, it.assigned("a")) == (2, {})
+    waiting = it.beat("a", 2)
+    assert (waiting.member_epoch, waiting.heartbeat_interval_ms) == (2, WAITING_INTERVAL_MS)
+    assert (it.group.group_epoch, it.assigned("a")) == (3, {})
     it.host.advance(999)
-    assert it.beat("a", 1).member_epoch == 1
+    assert it.beat("a", 2).member_epoch == 2
     it.host.advance(1)
-    assert it.beat("a", 1).member_epoch == 2
+    assert it.beat("a", 2).member_epoch == 3
     assert it.assigned("a") == {"t": {0, 1}}
 
 
@@ -165,7 +165,7 @@ def test_a_leaving_member_is_removed_and_the_empty_group_is_kept() -> None:
     it.beat("a", 0, "t")
     left = it.beat("a", -1)
     assert (left.error_code, left.member_epoch) == (0, -1)
-    assert (it.group.state, it.group.group_epoch) == ("Empty", 2)
+    assert (it.group.state, it.group.group_epoch) == ("Empty", 3)
     with pytest.raises(ApiError) as refused:
         it.beat("a", -1)
     assert refused.value.code == ErrorCode.UNKNOWN_MEMBER_ID
@@ -197,7 +197,7 @@ def test_a_member_that_joins_again_gets_its_assignment() -> None:
     it = Members()
     it.beat("a", 0, "t")
     it.initialize()
-    it.beat("a", 1)
+    it.beat("a", 2)
     again = it.beat("a", 0, "t")
     assert [list(each.partitions) for each in again.assignment.topic_partitions] == [[0, 1]]
 
@@ -243,3 +243,28 @@ def test_a_new_coordinator_loads_members_targets_and_share_states() -> None:
     assert durable(it.group) == before
     it.host.advance(SESSION_MS + 1)
     assert it.group.state == "Empty", "sessions begin again with the successor"
+
+
+def test_the_epoch_of_a_new_group_is_one_before_its_first_member() -> None:
+    it = Members()
+    assert it.beat("a", 0, "t").member_epoch == 2
+    assert (it.group.group_epoch, it.group.assignment_epoch) == (2, 2)
+
+
+def test_a_group_without_members_has_its_last_epoch_assigned_and_waits_for_no_interval() -> None:
+    it = Members()
+    it.host.share_configs.settings = ShareMembershipSettings(assignment_interval_ms=1_000)
+    it.beat("a", 0, "t")
+    it.initialize()
+    it.beat("a", -1)
+    assert (it.group.group_epoch, it.group.assignment_epoch) == (3, 3)
+    it.beat("b", 0, "t")
+    assert it.assigned("b") == {"t": {0, 1}}
+
+
+def test_a_member_that_leaves_others_behind_leaves_the_assignment_to_them() -> None:
+    it = Members()
+    it.beat("a", 0, "t")
+    it.beat("b", 0, "t")
+    it.beat("a", -1)
+    assert (it.group.group_epoch, it.group.assignment_epoch) == (4, 3)
