@@ -1,11 +1,12 @@
 """The batches that a share group's fetch reads: as few as have the wanted number of records.
 
-Members acquire a limited number of records, so the headers are read on the way, and reading stops early.
+Members acquire a limited number of records, so the headers are read on the way, and reading stops early. Records that
+others hold, or have settled, do not count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from kraft.protocol.records.control_record import ControlRecordType, control_type_of
@@ -16,9 +17,17 @@ CHUNK_BYTES: Final = 64 << 10
 """What one read of a file asks for; a larger batch is read in one more."""
 
 
-def read_batches(data: FetchData, records_max: int) -> list[RecordBatch]:
-    """Return whole batches of `data` in order, until they span `records_max` offsets. An incomplete last one is left
-    out. Raises OSError, CorruptBatch."""
+Count = Callable[[int, int], int]
+"""Returns how many of the records from a first to a last offset count for the limit."""
+
+
+def _each(first: int, last: int) -> int:
+    return last + 1 - first
+
+
+def read_batches(data: FetchData, records_max: int, count: Count = _each) -> list[RecordBatch]:
+    """Return whole batches of `data` in order, until `records_max` of their offsets count. An incomplete last one is
+    left out. Raises OSError, CorruptBatch."""
     found: list[RecordBatch] = []
     left = records_max
     for part in data.slices:
@@ -32,7 +41,7 @@ def read_batches(data: FetchData, records_max: int) -> list[RecordBatch]:
             for batch in batches(chunk, partial_tail=True):
                 found.append(batch)
                 read += batch.size
-                left -= batch.last_offset + 1 - batch.base_offset
+                left -= count(batch.base_offset, batch.last_offset)
                 if left <= 0:
                     return found
             if not read:
@@ -41,13 +50,13 @@ def read_batches(data: FetchData, records_max: int) -> list[RecordBatch]:
     return found
 
 
-def batches_in_memory(records: bytes, records_max: int) -> list[RecordBatch]:
+def batches_in_memory(records: bytes, records_max: int, count: Count = _each) -> list[RecordBatch]:
     """Return whole batches as `read_batches` does, of records that are in memory."""
     found: list[RecordBatch] = []
     left = records_max
     for batch in batches(records, partial_tail=True):
         found.append(batch)
-        left -= batch.last_offset + 1 - batch.base_offset
+        left -= count(batch.base_offset, batch.last_offset)
         if left <= 0:
             break
     return found

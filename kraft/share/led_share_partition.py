@@ -22,7 +22,7 @@ from kraft.coordinator.share.share_state import NO_OFFSET, SharePartitionKey
 from kraft.coordinator.share.share_states import DeliveryStates
 from kraft.protocol.error_codes import ErrorCode
 from kraft.share.dead_letters import GivenUp
-from kraft.share.share_partition import Acknowledgement, Acquired, Change, Limits, SharePartition
+from kraft.share.share_partition import RENEW, Acknowledgement, Acquired, Change, Limits, SharePartition
 from kraft.world.ports import Clock
 
 FENCING: Final = frozenset((ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH, ErrorCode.INVALID_REQUEST))
@@ -49,7 +49,7 @@ class LedSharePartition:
     """One share partition in one leader epoch.
 
     `changed` is called when records may have become available, when locks count again after a failed write, and when it
-    has ended. `locked` is called with the deadline of new locks, on the node's monotonic clock.
+    has ended. `locked` is called with the deadline of new and renewed locks, on the node's monotonic clock.
     """
 
     def __init__(
@@ -126,7 +126,13 @@ class LedSharePartition:
     async def acknowledge(self, member_id: str, acknowledgements: Sequence[Acknowledgement]) -> None:
         """Apply acknowledgements of a member. Returns once they are durable. After an ApiError the member still holds
         the records until their lock expires."""
-        await self._settle(self.window.acknowledge(member_id, acknowledgements, self._limits(), self._now_ms()))
+        limits, now_ms = self._limits(), self._now_ms()
+        change = self.window.acknowledge(member_id, acknowledgements, limits, now_ms)
+        if any(RENEW in each.types for each in acknowledgements):
+            self._locked(
+                (now_ms + limits.lock_ms) / 1000
+            )  # Earlier than before if the group's lock duration is shorter.
+        await self._settle(change)
 
     async def release(self, member_id: str) -> None:
         """Release all records that a member holds. Raises ApiError."""

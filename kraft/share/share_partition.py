@@ -137,6 +137,11 @@ class SharePartition:
                 return tile.first
         return self._window.end
 
+    def count_acquirable(self, first: int, last: int) -> int:
+        """The number of records from `first` to `last` that are available, or beyond the window."""
+        within = sum(tile.end - tile.first for tile in self._window.tiles(first, last + 1) if tile.state == AVAILABLE)
+        return within + max(0, last + 1 - max(first, self._window.end))
+
     def acquire(
         self,
         member_id: str,
@@ -153,7 +158,7 @@ class SharePartition:
 
         Acquires about `records_max` records. A batch that begins below the limit is acquired whole, unless `is_strict`
         (KIP-1206). `record_locks_max` limits the size of the window. Records with a high delivery count are acquired
-        separately, so that one bad record affects few others.
+        separately, fewer with each delivery and one by one for the last, so that a bad record takes no others with it.
         """
         if not batches or records_max <= 0:
             return []
@@ -172,7 +177,6 @@ class SharePartition:
         self, batches: Sequence[tuple[int, int]], records_max: int, limits: Limits, lock: Lock, *, is_strict: bool
     ) -> tuple[list[Acquired], bool]:
         """Acquire available records of the window. Returns them, and whether records beyond the window may follow."""
-        throttled = max(THROTTLED_COUNT_MIN, -(-limits.delivery_count_max // 2))
         acquired: list[Acquired] = []
         changed: list[Tile] = []
         count, end = 0, batches[-1][1] + 1
@@ -183,25 +187,21 @@ class SharePartition:
             if tile.state != AVAILABLE:
                 changed.append(tile)
                 continue
-            is_throttled = tile.delivery_count >= throttled
-            if is_throttled and acquired:
-                stop = tile.first
-                break
-            taken_end = tile.end
             room = records_max - count
-            if tile.end - tile.first > room:
-                taken_end = (
-                    tile.first + room if is_strict else min(tile.end, _batch_end(batches, tile.first + room - 1))
-                )
-            if is_throttled:
-                taken_end = min(taken_end, tile.first + max(1, room // 2))
+            together_max = _together_max(tile.delivery_count, room, limits)
+            if together_max is not None:
+                if acquired:
+                    stop = tile.first
+                    break
+                stop = min(stop, tile.end, tile.first + together_max)
+            elif 0 < room <= tile.end - tile.first:
+                stop = min(stop, tile.first + room if is_strict else _batch_end(batches, tile.first + room - 1))
+            taken_end = min(tile.end, stop)
             acquired.append(Acquired(tile.first, taken_end - 1, tile.delivery_count + 1))
             changed.append(Tile(tile.first, taken_end, ACQUIRED, tile.delivery_count + 1, *lock))
             if taken_end < tile.end:
                 changed.append(tile._replace(first=taken_end))
             count += taken_end - tile.first
-            if count >= records_max or is_throttled:
-                stop = taken_end
         self._window.replace(changed)
         return acquired, stop == end
 
@@ -383,6 +383,16 @@ def _settle(start: int, complete: int, first: int, end: int) -> tuple[int, int]:
     """The start offset and the number of settled records beyond it, with the records from `first` to before `end`
     settled too."""
     return (end, complete) if first == start else (start, complete + end - first)
+
+
+def _together_max(delivery_count: int, records_max: int, limits: Limits) -> int | None:
+    """How many records that were delivered so often are acquired together; None if there is no such limit. From half of
+    the allowed deliveries on it is half of `records_max`, then a quarter and so on; and one for the last delivery."""
+    throttled = max(THROTTLED_COUNT_MIN, -(-limits.delivery_count_max // 2))
+    if delivery_count < throttled:
+        return None
+    is_last = delivery_count >= limits.delivery_count_max - 1
+    return 1 if is_last else max(1, records_max >> (delivery_count - throttled + 1))
 
 
 def _batch_end(batches: Sequence[tuple[int, int]], offset: int) -> int:

@@ -193,7 +193,7 @@ class PendingShareFetch:
         committed = self._settings.isolation == READ_COMMITTED
         try:
             data = self._read(hosted, offset, bytes_max, is_first=is_first)
-            batches = read_batches(data, records_max)
+            batches = read_batches(data, records_max, led.window.count_acquirable)
             if committed and batches:
                 bound = log.last_stable_offset
                 aborted = [
@@ -206,7 +206,7 @@ class PendingShareFetch:
             tiered = await remote.reads.fetch(
                 partition, offset, min(bytes_max, READ_BYTES_MAX), min_one_message=is_first, committed=committed
             )
-            batches = batches_in_memory(bytes(tiered.records), records_max)
+            batches = batches_in_memory(bytes(tiered.records), records_max, led.window.count_acquirable)
             aborted = tiered.aborted or ()
         return self._take(led, place, offset, batches, aborted, records_max)
 

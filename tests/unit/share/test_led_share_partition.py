@@ -22,7 +22,7 @@ from kraft.coordinator.share.share_states import DeliveryStates, ReadState
 from kraft.protocol.error_codes import ErrorCode
 from kraft.share.dead_letters import DELIVERED_TOO_OFTEN, REJECTED, GivenUp
 from kraft.share.led_share_partition import LedSharePartition
-from kraft.share.share_partition import ACCEPT, REJECT, Acknowledgement, Limits
+from kraft.share.share_partition import ACCEPT, REJECT, RENEW, Acknowledgement, Limits
 from tests.unit.coordinator.fakes import TrioClock
 from tests.unit.coordinator.service import run
 
@@ -61,14 +61,17 @@ class Coordinator(DeliveryStates):
 
 
 async def led(
-    coordinator: Coordinator, changed: Callable[[], None] = lambda: None, limits: Limits = LIMITS
+    coordinator: Coordinator,
+    changed: Callable[[], None] = lambda: None,
+    limits: Limits = LIMITS,
+    locked: Callable[[float], None] = lambda deadline: None,
 ) -> LedSharePartition:
     async def first_offset() -> int:
         await trio.lowlevel.checkpoint()
         return 100
 
     key = SharePartitionKey("g", bytes(16), 0)
-    partition = LedSharePartition(coordinator, key, 3, TrioClock(), lambda: limits, changed, lambda deadline: None)
+    partition = LedSharePartition(coordinator, key, 3, TrioClock(), lambda: limits, changed, locked)
     await partition.load(first_offset)
     return partition
 
@@ -213,6 +216,18 @@ def test_an_expired_lock_makes_its_records_available_and_reports_it() -> None:
         assert told == ["changed"]
         assert coordinator.writes[0][4] == [StateBatch(0, 9, AVAILABLE, 1)]
         assert partition.acquire("b", 0, BATCH, 10) == [(0, 9, 2)]
+
+    run(scenario)
+
+
+def test_the_deadlines_of_new_and_renewed_locks_are_reported() -> None:
+    async def scenario() -> None:
+        deadlines = list[float]()
+        partition = await led(Coordinator(), locked=deadlines.append)
+        partition.acquire("a", 0, BATCH, 10)
+        await trio.sleep(1)
+        await partition.acknowledge("a", [Acknowledgement(0, 4, [RENEW]), Acknowledgement(5, 9, [ACCEPT])])
+        assert deadlines == pytest.approx([30, 31])
 
     run(scenario)
 

@@ -20,6 +20,7 @@ from kraft.share.share_partition import (
     RELEASE,
     RENEW,
     Acknowledgement,
+    Acquired,
     Change,
     Limits,
     SharePartition,
@@ -197,7 +198,7 @@ def test_the_next_leader_loads_the_stored_state() -> None:
     assert partition.start_offset == 12
     got = partition.acquire("a", 12, [(12, 20)], 100, LIMITS, 0)
     assert got == [(12, 13, 1)], "records delivered often are acquired apart from others"
-    assert partition.acquire("a", 14, [(14, 20)], 100, LIMITS, 0)[0] == (14, 15, 3)
+    assert partition.acquire("a", 14, [(14, 20)], 100, LIMITS, 0) == [(14, 14, 3)], "and for the last time alone"
 
 
 def test_a_batch_is_acquired_whole_unless_the_limit_is_strict() -> None:
@@ -334,3 +335,56 @@ def test_no_record_is_archiving_in_a_group_without_dead_letters() -> None:
     partition.acquire("a", 0, [(0, 9)], 10, LIMITS, 0)
     change = partition.acknowledge("a", [Acknowledgement(0, 0, [REJECT])], LIMITS, 0)
     assert (change.stored, change.given_up) == ((StateBatch(0, 0, ARCHIVED, 1),), ())
+
+
+def test_a_batch_that_the_limit_reaches_is_acquired_with_what_lies_behind_records_of_others() -> None:
+    partition = SharePartition(0)
+    partition.acquire("a", 0, [(0, 9)], 10, LIMITS, 0)
+    partition.commit(partition.acknowledge("a", [Acknowledgement(0, 1, [RELEASE])], LIMITS, 0))
+    partition.commit(partition.acknowledge("a", [Acknowledgement(5, 6, [RELEASE])], LIMITS, 0))
+    assert partition.acquire("b", 0, [(0, 9), (10, 12)], 2, LIMITS, 0) == [(0, 1, 2), (5, 6, 2)]
+
+
+def test_a_strict_limit_also_holds_behind_records_of_others() -> None:
+    partition = SharePartition(0)
+    partition.acquire("a", 0, [(0, 9)], 10, LIMITS, 0)
+    partition.commit(partition.acknowledge("a", [Acknowledgement(0, 1, [RELEASE])], LIMITS, 0))
+    partition.commit(partition.acknowledge("a", [Acknowledgement(5, 6, [RELEASE])], LIMITS, 0))
+    assert partition.acquire("b", 0, [(0, 9), (10, 12)], 3, LIMITS, 0, is_strict=True) == [(0, 1, 2), (5, 5, 2)]
+
+
+def deliver(partition: SharePartition, records_max: int, limits: Limits) -> list[Acquired]:
+    """What the next fetch acquires and gives back."""
+    acquired = partition.acquire("a", 0, [(0, 99)], records_max, limits, 0)
+    partition.commit(partition.release("a", limits))
+    return acquired
+
+
+def test_records_delivered_often_are_acquired_in_halves_and_for_the_last_time_alone() -> None:
+    partition, limits = SharePartition(0), Limits(delivery_count_max=8)
+    for count in range(1, 5):
+        assert deliver(partition, 100, limits) == [(0, 99, count)]
+    assert deliver(partition, 100, limits) == [(0, 49, 5)]
+    assert deliver(partition, 100, limits) == [(0, 24, 6)]
+    assert deliver(partition, 100, limits) == [(0, 11, 7)]
+    assert deliver(partition, 100, limits) == [(0, 0, 8)]
+    assert partition.start_offset == 1
+
+
+def test_a_record_is_delivered_twice_together_with_others_if_it_is_given_up_then() -> None:
+    partition, limits = SharePartition(0), Limits(delivery_count_max=2)
+    assert deliver(partition, 100, limits) == [(0, 99, 1)]
+    assert deliver(partition, 100, limits) == [(0, 99, 2)]
+
+
+def test_what_may_be_acquired_is_available_or_was_never_delivered() -> None:
+    partition = SharePartition(5)
+    partition.acquire("a", 5, [(5, 9)], 5, LIMITS, 0)
+    partition.commit(partition.acknowledge("a", [Acknowledgement(6, 7, [RELEASE])], LIMITS, 0))
+    assert [partition.count_acquirable(*each) for each in ((0, 5), (6, 6), (0, 9), (8, 11), (20, 21))] == [
+        0,
+        1,
+        2,
+        2,
+        2,
+    ]
