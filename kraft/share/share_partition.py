@@ -8,7 +8,7 @@ letter is written (KIP-1191), if the group has dead letters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -84,6 +84,7 @@ class SharePartition:
             if last >= self._window.end:
                 state_now = state if state in TERMINAL or state == ARCHIVING else AVAILABLE
                 self._window.extend([Tile(self._window.end, last + 1, state_now, delivery_count)])
+        self._log_start = start_offset
         self._members: dict[str, int] = {}
         self._next_member = 1
         self._move_start()
@@ -235,8 +236,9 @@ class SharePartition:
         self._move_start()
 
     def log_started_at(self, offset: int) -> bool:
-        """Archive available records below the start of the log. Acquired ones stay until they are settled. Returns
-        whether the window has changed."""
+        """Archive available records below the start of the log. Acquired ones stay until they are settled, and are
+        archived if they are released. Returns whether the window has changed."""
+        self._log_start = max(self._log_start, offset)
         before = self._window.start, self._window.end
         self._archive_available(self._window.start, offset)
         return before != (self._window.start, self._window.end)
@@ -287,7 +289,7 @@ class SharePartition:
                     if kind == RENEW:
                         tiles.append(piece._replace(deadline_ms=now_ms + limits.lock_ms))
                         continue
-                    settled.append(_settled(piece, kind, limits))
+                    settled += self._settled(piece, kind, limits)
                     tiles.append(piece._replace(state=CHANGING))
             changed.append(tiles)
         for tiles in changed:
@@ -311,7 +313,15 @@ class SharePartition:
         held = [tile for tile in tiles if tile.state == ACQUIRED]
         for tile in held:
             self._window.replace([tile._replace(state=CHANGING)])
-        return _change([_settled(tile, RELEASE, limits) for tile in held])
+        return _change([each for tile in held for each in self._settled(tile, RELEASE, limits)])
+
+    def _settled(self, tile: Tile, kind: int, limits: Limits) -> Iterator[_Settled]:
+        """Settle records. Released ones that the log no longer has are archived as if they were gaps."""
+        if kind == RELEASE and tile.first < self._log_start:
+            yield _settled(tile._replace(end=min(tile.end, self._log_start)), GAP, limits)
+            tile = tile._replace(first=self._log_start)
+        if tile.first < tile.end:
+            yield _settled(tile, kind, limits)
 
     def archiving(self, limits: Limits) -> list[GivenUp]:
         """Return the records that an earlier leader has given up, and whose letters may not be written. Their cause is

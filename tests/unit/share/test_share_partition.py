@@ -388,3 +388,19 @@ def test_what_may_be_acquired_is_available_or_was_never_delivered() -> None:
         2,
         2,
     ]
+
+
+@pytest.mark.parametrize("how", ["released", "session ended", "expired"])
+def test_records_that_come_back_after_the_log_has_deleted_them_are_archived(how: str) -> None:
+    partition, limits = SharePartition(0), replace(LIMITS, writes_letters=True)
+    partition.acquire("a", 0, [(0, 9)], 10, limits, 0)
+    partition.log_started_at(4)
+    assert partition.start_offset == 0
+    change = {
+        "released": lambda: partition.acknowledge("a", [Acknowledgement(0, 9, [RELEASE])], limits, 0),
+        "session ended": lambda: partition.release("a", limits),
+        "expired": lambda: partition.expire(limits.lock_ms, limits),
+    }[how]()
+    assert change == Change((StateBatch(0, 3, ARCHIVED, 1), StateBatch(4, 9, AVAILABLE, 1)))
+    partition.commit(change)
+    assert partition.start_offset == 4
