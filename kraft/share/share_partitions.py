@@ -10,7 +10,7 @@ The letters of records that a group has given up (KIP-1191) are written by one t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -283,16 +283,15 @@ class SharePartitions:
 
     def connection_left(self, connection: object) -> None:
         """End the sessions of a connection that has closed, and release what their members hold."""
-        for key, session in self.sessions.connection_ended(connection):
-            self.release_later(key, session.partitions)
+        for key in self.sessions.connection_ended(connection):
+            self.release_later(key)
 
-    def release_later(self, key: SessionKey, places: Iterable[Place]) -> None:
-        """Release the records that a member holds, without waiting. Records that could not be released become available
-        when their lock expires."""
+    def release_later(self, key: SessionKey) -> None:
+        """Release all records that a member without a session holds, without waiting; also those of partitions that
+        its session has forgotten. Records that could not be released become available when their lock expires."""
         if self._nursery is not None:
-            for place in list(places):
-                hosted = self._hosted.get(SharePartitionKey(key.group_id, *place))
-                if hosted is not None and hosted.led is not None and hosted.is_loaded:
+            for hosted in self.hosted():
+                if hosted.key.group_id == key.group_id and hosted.led is not None and hosted.is_loaded:
                     self._nursery.start_soon(self._release, hosted, hosted.led, key.member_id)
 
     async def _release(self, hosted: HostedSharePartition, led: LedSharePartition, member_id: str) -> None:

@@ -30,13 +30,15 @@ class SessionKey(NamedTuple):
 
 class ShareSession:
     """One session. `epoch` is that of the next request. `partitions` are in the order in which they are served.
-    Partitions that returned records move to the end, so that every partition is served in turn."""
+    Partitions that returned records move to the end, so that every partition is served in turn. After `is_over` no
+    request of the session may acquire records: nobody would release them."""
 
-    __slots__ = ("connection", "epoch", "partitions")
+    __slots__ = ("connection", "epoch", "is_over", "partitions")
 
     def __init__(self, connection: object, partitions: Iterable[Place]) -> None:
         self.connection = connection
         self.epoch = INITIAL_EPOCH + 1
+        self.is_over = False
         self.partitions: dict[Place, None] = dict.fromkeys(partitions)
 
     def served(self, places: Iterable[Place]) -> None:
@@ -101,25 +103,23 @@ class ShareSessions:
         if epoch != FINAL_EPOCH:
             self._advance(session, epoch)
 
-    def end(self, key: SessionKey) -> ShareSession | None:
-        """End a session and return it, so that the caller releases the records that its member holds. None if there is
-        no session."""
+    def end(self, key: SessionKey) -> bool:
+        """End a session. Returns whether there was one: then the caller releases the records that its member holds."""
         session = self._sessions.pop(key, None)
         if session is not None:
+            session.is_over = True
             keys = self._by_connection[session.connection]
             keys.discard(key)
             if not keys:
                 del self._by_connection[session.connection]
-        return session
+        return session is not None
 
-    def connection_ended(self, connection: object) -> list[tuple[SessionKey, ShareSession]]:
-        """End the sessions of a connection, and return them."""
-        ended: list[tuple[SessionKey, ShareSession]] = []
-        for key in sorted(self._by_connection.get(connection, ())):
-            session = self.end(key)
-            if session is not None:
-                ended.append((key, session))
-        return ended
+    def connection_ended(self, connection: object) -> list[SessionKey]:
+        """End the sessions of a connection, and return their members."""
+        keys = sorted(self._by_connection.get(connection, ()))
+        for key in keys:
+            self.end(key)
+        return keys
 
     def has(self, group_id: str, place: Place) -> bool:
         """Whether a member of the group has a session with the partition."""
@@ -127,8 +127,8 @@ class ShareSessions:
 
     def clear(self) -> None:
         """End all sessions."""
-        self._sessions.clear()
-        self._by_connection.clear()
+        for key in list(self._sessions):
+            self.end(key)
 
     def _begin(self, key: SessionKey, partitions: Iterable[Place], connection: object) -> ShareSession:
         self.end(key)

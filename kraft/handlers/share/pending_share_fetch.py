@@ -19,7 +19,7 @@ from kraft.share.fetched_batches import aborted_ranges, batches_in_memory, bytes
 from kraft.share.led_share_partition import LedSharePartition
 from kraft.share.share_partition import Acquired
 from kraft.share.share_partitions import LOAD_AGAIN, HostedSharePartition
-from kraft.share.share_sessions import Place
+from kraft.share.share_sessions import Place, ShareSession
 from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
@@ -45,9 +45,10 @@ class SharedRecords(NamedTuple):
 class PendingShareFetch:
     """One ShareFetch over the partitions of a session."""
 
-    def __init__(self, request: Any, places: Sequence[Place], context: RequestContext, broker: BrokerServices) -> None:
+    def __init__(self, request: Any, session: ShareSession, context: RequestContext, broker: BrokerServices) -> None:
         self._request = request
-        self._places = places
+        self._session = session
+        self._places = list(session.partitions)
         self._context = context
         self._broker = broker
         self._shares = broker.shares
@@ -56,7 +57,8 @@ class PendingShareFetch:
         self._counted: set[Place] = set()
 
     async def serve(self) -> list[SharedRecords]:
-        """Return the partitions with records or errors. Waits until there is one, up to the request's time."""
+        """Return the partitions with records or errors. Waits until there is one, up to the request's time. Acquires
+        nothing once the session is over."""
         request, clock = self._request, self._broker.world.clock
         if not self._places or request.max_records <= 0 or self._bytes_max <= 0:
             return []
@@ -71,7 +73,7 @@ class PendingShareFetch:
                     self._open(place, waiter, opened, failed)
                     if turn.is_over():
                         await turn.next()
-                is_last = clock.now() >= deadline
+                is_last = self._session.is_over or clock.now() >= deadline
                 found = []
                 if is_last or await self._is_enough(opened):
                     found = await self._acquire(opened)
@@ -229,6 +231,8 @@ class PendingShareFetch:
         records_max: int,
     ) -> SharedRecords | None:
         """Acquire records of the batches that were read from `offset`. Raises ApiError."""
+        if self._session.is_over:
+            return None
         acquired = led.acquire(
             self._request.member_id,
             offset,

@@ -37,10 +37,8 @@ async def share_acknowledge(
     key = SessionKey(request.group_id or "", request.member_id or "")
     broker.shares.sessions.acknowledge(key, request.share_session_epoch)
     results = await acknowledge(request, acknowledgements_of(request), context, broker)
-    if request.share_session_epoch == FINAL_EPOCH:
-        ended = broker.shares.sessions.end(key)
-        if ended is not None:
-            broker.shares.release_later(key, ended.partitions)
+    if request.share_session_epoch == FINAL_EPOCH and broker.shares.sessions.end(key):
+        broker.shares.release_later(key)
     response = ShareAcknowledgeResponse(
         acquisition_lock_timeout_ms=broker.shares.settings_of(key.group_id).limits.lock_ms
     )

@@ -62,13 +62,10 @@ async def share_fetch(
         if session is not None and not request.is_renew_ack:
             if acknowledgements:
                 await trio.lowlevel.checkpoint()  # What is released may be acquired again.
-            places = list(session.partitions)
-            fetched.extend(await PendingShareFetch(request, places, context, broker).serve())
+            fetched.extend(await PendingShareFetch(request, session, context, broker).serve())
             session.served(each.place for each in fetched if each.acquired)
-    if request.share_session_epoch == FINAL_EPOCH:
-        ended = broker.shares.sessions.end(key)
-        if ended is not None:
-            broker.shares.release_later(key, ended.partitions)
+    if request.share_session_epoch == FINAL_EPOCH and broker.shares.sessions.end(key):
+        broker.shares.release_later(key)
     return _response(request, fetched, acknowledged, context, broker)
 
 

@@ -128,8 +128,7 @@ class Member:
             ShareFetchRequest(
                 group_id=self.group_id,
                 member_id=self.member_id,
-                topics=[FetchTopic(topic_id=self.topic_id, partitions=[wanted])],
-                **{**values, **fields},
+                **{"topics": [FetchTopic(topic_id=self.topic_id, partitions=[wanted])], **values, **fields},
             )
         )
         if response.error_code == 0 and self.session_epoch >= 0:

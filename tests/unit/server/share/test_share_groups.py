@@ -32,6 +32,7 @@ from kraft.protocol.messages.offset_commit_request import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from kraft.protocol.messages.share_fetch_request import ForgottenTopic
 from kraft.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
 from kraft.rpc_client.connection import connect
 from kraft.world.simulated import Universe
@@ -51,6 +52,7 @@ from tests.unit.server.share.members import (
 )
 
 CONFIG = ("share.coordinator.state.topic.num.partitions=2",)
+LOCK_SECONDS = 30
 EARLIEST = {"share.auto.offset.reset": "earliest"}
 
 
@@ -384,3 +386,41 @@ def test_nothing_is_served_while_share_groups_are_off() -> None:
             await member.join(universe)
 
     simulate(whole)
+
+
+def test_the_end_of_a_session_also_releases_records_of_partitions_that_it_has_forgotten() -> None:
+    async def scenario(universe: Universe, run: Running, member: Member) -> None:
+        async with another(universe, "b") as other:
+            await until_acquired(universe, other)
+            forgotten = [ForgottenTopic(topic_id=other.topic_id, partitions=[0])]
+            request = {"topics": [], "forgotten_topics_data": forgotten, "max_wait_ms": 0}
+            assert await other.fetch(**request) == []
+        clock = universe.world_for("client").clock
+        left_at = clock.now()
+        assert acquired(await until_acquired(universe, member)) == [(0, 9, 2)]
+        assert clock.now() - left_at < LOCK_SECONDS / 2
+
+    play(scenario)
+
+
+def test_a_waiting_fetch_acquires_nothing_once_its_member_has_begun_another_session() -> None:
+    async def scenario(universe: Universe, run: Running, member: Member) -> None:
+        async with another(universe, "b") as other, connect(universe.world_for("again"), HOST, PORT) as client:
+            await other.fetch()
+            found: list[Any] = []
+
+            async def wait() -> None:
+                found.extend(await other.fetch(max_wait_ms=5_000))
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(wait)
+                await universe.sleep(1)
+                again = Member(client, "b")
+                again.topic_id = other.topic_id
+                await again.fetch(max_wait_ms=0)
+                await produce(run.client, "t", 0, b"late")
+                await universe.sleep(1)
+                assert await again.fetch() == [(0, 0, 1)]
+            assert found == []
+
+    play(scenario, records=0)
