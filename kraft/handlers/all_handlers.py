@@ -63,6 +63,7 @@ _HANDLERS: tuple[Handler, ...] = (
     share_acknowledge.API,
     share_fetch.API,
     unserved_groups.STREAMS,
+    unserved_groups.TOPOLOGY,
     *transactions.APIS,
     write_txn_markers.API,
     api_versions.API,

@@ -1,4 +1,4 @@
-"""TxnOffsetCommit (KIP-447)."""
+"""TxnOffsetCommit (KIP-447, KIP-1319)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
 
 
-VERSIONS = between(0, 5)
+VERSIONS = between(0, 6)
 API = Handler(ApiKey.TXN_OFFSET_COMMIT, VERSIONS, permission=OnTransaction(OnGroup(Operation.READ, ON_TOPICS)))
 
 

@@ -30,13 +30,15 @@ CALLER = TestCaller(9)
 
 
 class AllVerified:
-    """`TransactionPartitions` of a coordinator that confirms everything; `codes` are the refusals to come."""
+    """`TransactionPartitions` of a coordinator that confirms everything; `codes` are the refusals to come. Answers wait
+    for `gate`, if there is one."""
 
     is_required = True
 
     def __init__(self) -> None:
         self.codes: dict[tuple[str, int], int] = {}
         self.asked: list[tuple[str, int, int, bool]] = []
+        self.gate: trio.Event | None = None
 
     def confirms(
         self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: Sequence[tuple[str, int]]
@@ -53,6 +55,8 @@ class AllVerified:
         add: bool,
     ) -> Mapping[tuple[str, int], int]:
         self.asked.append((transactional_id, producer_id, producer_epoch, add))
+        if self.gate is not None:
+            await self.gate.wait()
         return {place: self.codes[place] for place in partitions if place in self.codes}
 
 

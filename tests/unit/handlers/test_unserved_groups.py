@@ -1,4 +1,4 @@
-"""A client of a group type that is not served fails at once: its heartbeat is advertised and refused."""
+"""A client of a group type that is not served fails at once: its requests are advertised and refused."""
 
 from __future__ import annotations
 
@@ -12,14 +12,21 @@ from kraft.handlers.all_handlers import broker_registry, controller_registry
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
+from kraft.protocol.messages.streams_group_topology_description_update_request import (
+    StreamsGroupTopologyDescriptionUpdateRequest,
+)
 
-HEARTBEATS = [
+REQUESTS = [
     (ApiKey.STREAMS_GROUP_HEARTBEAT, StreamsGroupHeartbeatRequest(group_id="g", member_id="m")),
+    (
+        ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE,
+        StreamsGroupTopologyDescriptionUpdateRequest(group_id="g", member_id="m"),
+    ),
 ]
 
 
-@pytest.mark.parametrize(("key", "request_of_it"), HEARTBEATS)
-def test_a_heartbeat_of_a_disabled_group_protocol_is_refused(key: int, request_of_it: Any) -> None:
+@pytest.mark.parametrize(("key", "request_of_it"), REQUESTS)
+def test_a_request_of_a_disabled_group_protocol_is_refused(key: int, request_of_it: Any) -> None:
     handler = broker_registry().get(key)
     assert handler is not None
     assert handler.serve_function is not None

@@ -5,6 +5,7 @@ from typing import Any
 from tests.vectors.case import Ask, case, create
 
 INIT, ADD, OFFSETS, END = "InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn"
+STRANGE_ID, ZERO_ID = b"no such topic id", bytes(16)
 DESCRIBE, LIST, MARKERS, COMMIT = "DescribeTransactions", "ListTransactions", "WriteTxnMarkers", "TxnOffsetCommit"
 ID = "$transaction"
 PRODUCER = {"producer_id": "$pid", "producer_epoch": "$epoch"}
@@ -89,11 +90,19 @@ def commit(**more: Any) -> Ask:
             **PRODUCER,
             "generation_id_or_member_epoch": -1,
             "member_id": "",
-            "topics": [{"name": "$topic", "partitions": partitions}],
+            "topics": [{"name": "$topic", "topic_id": "$topic.id", "partitions": partitions}],
             **more,
         },
         api=COMMIT,
     )
+
+
+def by_id(topic_id: str | bytes, *indexes: int) -> dict[str, Any]:
+    partitions = [
+        {"partition_index": index, "committed_offset": 5, "committed_leader_epoch": 0, "committed_metadata": "n"}
+        for index in indexes
+    ]
+    return {"topic_id": topic_id, "partitions": partitions}
 
 
 def offsets(require_stable: bool = False, pause_s: float = 0.0) -> Ask:
@@ -347,7 +356,19 @@ CASES = (
         describe(),
         Ask({"transactional_id": ID, **PRODUCER, "committed": True}, api=END, version=5, hidden=True),
         offsets(require_stable=True, pause_s=LATER),
-        versions=(5, 5),
+        versions=(5, 6),
+    ),
+    case(
+        "offsets-by-id-refused",
+        COMMIT,
+        create(),
+        setup(),
+        commit(topics=[by_id(STRANGE_ID, 0, 1), by_id("$topic.id", 0, 9)]),
+        commit(topics=[by_id(ZERO_ID, 0)]),
+        commit(generation_id_or_member_epoch=3, member_id="m"),
+        commit(topics=[by_id(STRANGE_ID, 0)], group_id=""),
+        commit(topics=[]),
+        versions=(6, 6),
     ),
     case(
         "offsets-refused",

@@ -1,4 +1,4 @@
-"""Heartbeats of share groups and streams groups while share.version and streams.version are 0."""
+"""Requests of share groups and streams groups while share.version and streams.version are 0."""
 
 from tests.vectors.case import Ask, case
 
@@ -23,4 +23,16 @@ STREAMS = Ask(
 CASES = (
     case("share-group-unserved", "ShareGroupHeartbeat", SHARE),
     case("streams-group-unserved", "StreamsGroupHeartbeat", STREAMS),
+    case(
+        "streams-topology-unserved",
+        "StreamsGroupTopologyDescriptionUpdate",
+        Ask(
+            {
+                "group_id": "$group",
+                "member_id": "m1",
+                "topology_epoch": 0,
+                "topology_description": {"subtopologies": [], "global_stores": []},
+            }
+        ),
+    ),
 )

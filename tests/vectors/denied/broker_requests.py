@@ -300,7 +300,11 @@ def requests(ids: dict[str, bytes]) -> list[tuple[str, str, Body]]:
                 "producer_epoch": 0,
                 "generation_id_or_member_epoch": -1,
                 "topics": [
-                    {"name": n, "partitions": [{"partition_index": 0, "committed_offset": 0, "committed_metadata": ""}]}
+                    {
+                        "name": n,
+                        "topic_id": ids[n],
+                        "partitions": [{"partition_index": 0, "committed_offset": 0, "committed_metadata": ""}],
+                    }
                     for n in (HIDDEN, SHOWN)
                 ],
             },

@@ -37,12 +37,14 @@ def check_commit(group: ConsumerGroup, member_id: str, epoch: int, api_version: 
 
 
 def check_transactional_commit(
-    group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int
+    group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int, *, knows_epochs: bool
 ) -> PartitionCheck | None:
-    """Check a TxnOffsetCommit like `check_commit`. Its clients send generations only."""
+    """Check a TxnOffsetCommit like `check_commit`. Without `knows_epochs` the producer knows generations only."""
     if generation < 0 and (group.is_empty or (not member_id and instance_id is None)):
         return None
-    return _check_epoch(group.require_member(member_id), generation, ErrorCode.ILLEGAL_GENERATION)
+    member = group.require_member(member_id)
+    is_epoch = knows_epochs and member.classic is None
+    return _check_epoch(member, generation, ErrorCode.STALE_MEMBER_EPOCH if is_epoch else ErrorCode.ILLEGAL_GENERATION)
 
 
 def _check_epoch(member: ConsumerMember, epoch: int, refusal: int) -> PartitionCheck | None:

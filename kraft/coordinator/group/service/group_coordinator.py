@@ -291,7 +291,9 @@ class GroupCoordinator:
     async def txn_offset_commit(self, request: TxnOffsetCommitRequest, caller: Caller) -> TxnOffsetCommitResponse:
         """Commit offsets like `offset_commit`, after the transaction coordinator has confirmed that the group's
         partition of `__consumer_offsets` belongs to the transaction."""
-        answers = TxnOffsetCommitAnswers(request)
+        request = await in_turns(offset_requests.name_txn_commit(request, self.topics, caller.api_version), TURN_ITEMS)
+        by_id = caller.api_version >= offset_requests.TXN_COMMIT_TOPIC_ID_VERSION
+        answers = TxnOffsetCommitAnswers(request, is_resolved=by_id)
         otherwise: int = ErrorCode.NONE
         try:
             if not request.group_id:
@@ -315,7 +317,9 @@ class GroupCoordinator:
         for number, portion in enumerate(offset_requests.txn_commit_portions(request, PARTITIONS_A_WRITE)):
             if number:
                 await trio.lowlevel.checkpoint()
-            operation = partial(commit_transactional_offsets, request=portion, topics=self.topics)
+            operation = partial(
+                commit_transactional_offsets, request=portion, topics=self.topics, api_version=api_version
+            )
             answers.update(await self.runtime.write(partition, operation, producer))
 
     async def _verify(self, partition: int, request: TxnOffsetCommitRequest, api_version: int) -> Verification | None:

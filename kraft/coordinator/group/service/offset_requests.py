@@ -36,6 +36,8 @@ from kraft.protocol.messages.txn_offset_commit_request import TxnOffsetCommitReq
 from kraft.world.steps import Steps
 
 COMMIT_TOPIC_ID_VERSION = 10
+TXN_COMMIT_TOPIC_ID_VERSION = 6
+"""From this version on a TxnOffsetCommit identifies topics by id (KIP-1319)."""
 
 ResponseTopic = TypeVar("ResponseTopic", OffsetCommitResponseTopic, OffsetDeleteResponseTopic)
 
@@ -92,14 +94,33 @@ def txn_commit_portions(request: TxnOffsetCommitRequest, partitions_max: int) ->
         yield request
         return
     for portion in portions:
-        topics = [TxnOffsetCommitRequestTopic(name=topic.name, partitions=partitions) for topic, partitions in portion]
+        topics = [
+            TxnOffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+            for topic, partitions in portion
+        ]
         yield _txn_commit_of(request, topics)
+
+
+def name_txn_commit(
+    request: TxnOffsetCommitRequest, topics: TopicDirectory, api_version: int
+) -> Steps[TxnOffsetCommitRequest]:
+    """Return the request with the names of topics that are identified by id, empty for unknown ids (KIP-1319). Yields
+    after each topic."""
+    if api_version < TXN_COMMIT_TOPIC_ID_VERSION:
+        return request
+    named: list[TxnOffsetCommitRequestTopic] = []
+    for topic in request.topics:
+        yield None
+        name = topics.topic_name(topic.topic_id) or ""
+        named.append(TxnOffsetCommitRequestTopic(name=name, topic_id=topic.topic_id, partitions=topic.partitions))
+    return _txn_commit_of(request, named)
 
 
 def split_txn_commit(
     request: TxnOffsetCommitRequest, topics: TopicDirectory
 ) -> Steps[tuple[TxnOffsetCommitRequest, dict[TopicPartition, int]]]:
-    """Return the request with only existing partitions, and the error codes of the others. Yields after each topic."""
+    """Return the named request with only existing partitions, and the error codes of the others. Yields after each
+    topic."""
     codes: dict[TopicPartition, int] = {}
     valid: list[TxnOffsetCommitRequestTopic] = []
     for topic in request.topics:
@@ -112,7 +133,7 @@ def split_txn_commit(
                     key = TopicPartition(topic.name, partition.partition_index)
                     codes[key] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if known:
-            valid.append(TxnOffsetCommitRequestTopic(name=topic.name, partitions=known))
+            valid.append(TxnOffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=known))
     return _txn_commit_of(request, valid), codes
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kraft.common.errors import ApiError
-from kraft.coordinator.group.consumer.offsets import check_commit
+from kraft.coordinator.group.consumer.offsets import check_commit, check_transactional_commit
 from kraft.protocol.error_codes import ErrorCode
 from tests.unit.coordinator.consumers import Consumer, ConsumerHost, settle
 from tests.unit.coordinator.fakes import Topics
@@ -87,3 +87,23 @@ def beat_until(host: ConsumerHost, member: Consumer, *, has: int) -> None:
         if len(member.assigned) == has:
             return
     raise AssertionError(f"it has {len(member.assigned)}")
+
+
+@pytest.mark.parametrize(
+    ("knows_epochs", "refusal"), [(False, ErrorCode.ILLEGAL_GENERATION), (True, ErrorCode.STALE_MEMBER_EPOCH)]
+)
+def test_a_transactional_commit_with_a_wrong_epoch_is_stale_for_producers_that_know_epochs(
+    host: ConsumerHost, knows_epochs: bool, refusal: int
+) -> None:
+    first = Consumer(host, "a", "t").join()
+    old = first.epoch
+    second = Consumer(host, "b", "t").join()
+    settle(host, first, second)
+    ((topic_id, _), *_) = first.owned
+    lost = next(iter(second.has))
+    check = check_transactional_commit(host.group, first.member_id, None, old, knows_epochs=knows_epochs)
+    assert check is not None
+    assert check(topic_id, lost) == refusal
+    with pytest.raises(ApiError) as newer:
+        check_transactional_commit(host.group, first.member_id, None, first.epoch + 1, knows_epochs=knows_epochs)
+    assert newer.value.code == refusal

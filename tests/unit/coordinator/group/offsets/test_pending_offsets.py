@@ -232,10 +232,11 @@ def request(generation: int = -1, member_id: str = "", metadata: str = "") -> Tx
     )
 
 
-def refusal(shard: Shard, wanted: TxnOffsetCommitRequest) -> int:
+def refusal(shard: Shard, wanted: TxnOffsetCommitRequest, version: int = 5) -> int:
     try:
         codes = shard.run(
-            lambda draft: commit_transactional_offsets(draft, wanted, Topics("t")), Producer(wanted.producer_id, 0)
+            lambda draft: commit_transactional_offsets(draft, wanted, Topics("t"), version),
+            Producer(wanted.producer_id, 0),
         )
     except ApiError as refused:
         return refused.code
@@ -249,6 +250,11 @@ def test_generation_and_member_are_validated_when_given() -> None:
     assert refusal(shard, request()) == ErrorCode.NONE
     assert refusal(shard, request(generation=3, member_id="m")) == ErrorCode.UNKNOWN_MEMBER_ID
     assert shard.unstable() == {("g", 0)}
+
+
+def test_a_newer_producer_is_told_that_its_group_does_not_exist() -> None:
+    assert refusal(Shard(), request(generation=3), version=5) == ErrorCode.ILLEGAL_GENERATION
+    assert refusal(Shard(), request(generation=3), version=6) == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def grouped() -> Shard:

@@ -177,3 +177,52 @@ def test_invalid_requests_are_refused_without_verification() -> None:
                 await end(service, committed=True)
 
     run(test)
+
+
+def by_id(topic_id: bytes, *indexes: int) -> TxnOffsetCommitRequestTopic:
+    partitions = [TxnOffsetCommitRequestPartition(partition_index=index, committed_offset=5) for index in indexes]
+    return TxnOffsetCommitRequestTopic(topic_id=topic_id, partitions=partitions)
+
+
+def test_topics_are_committed_by_id_and_unknown_ids_are_refused() -> None:
+    async def test() -> None:
+        async with serving() as service:
+            known = service.topics.topic_id("t")
+            assert known is not None
+            request = TxnOffsetCommitRequest(
+                transactional_id="x",
+                group_id="g",
+                producer_id=7,
+                topics=[by_id(b"?" * 16, 0), by_id(known, 0, 9), by_id(b"!" * 16, 0)],
+            )
+            response = await service.coordinator.txn_offset_commit(request, TestCaller(6))
+            assert [(topic.topic_id, [each.error_code for each in topic.partitions]) for topic in response.topics] == [
+                (b"?" * 16, [ErrorCode.UNKNOWN_TOPIC_ID]),
+                (known, [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]),
+                (b"!" * 16, [ErrorCode.UNKNOWN_TOPIC_ID]),
+            ]
+            await end(service, committed=True)
+            assert await committed(service) == 5
+
+    run(test)
+
+
+def test_offsets_by_id_belong_to_that_topic_when_it_is_recreated_on_the_way() -> None:
+    async def test() -> None:
+        async with serving() as service, trio.open_nursery() as nursery:
+            known = service.topics.topic_id("t")
+            assert known is not None
+            request = TxnOffsetCommitRequest(
+                transactional_id="x", group_id="g", producer_id=7, topics=[by_id(known, 0)]
+            )
+            service.transactions.gate = trio.Event()
+            pending = ask(nursery, service.coordinator.txn_offset_commit(request, TestCaller(6)))
+            await trio.testing.wait_all_tasks_blocked()
+            service.topics.delete_and_recreate()
+            service.transactions.gate.set()
+            await trio.testing.wait_all_tasks_blocked()
+            assert pending.response.topics[0].partitions[0].error_code == ErrorCode.NONE
+            await end(service, committed=True)
+            assert await committed(service) == -1, "the offset is of the topic before"
+
+    run(test)
