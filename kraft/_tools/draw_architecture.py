@@ -46,7 +46,7 @@ class Box:
     title: str
     lines: tuple[str, ...] = ()
     package: str = ""
-    """The folder in the tree that it stands for."""
+    """The folder that the room stands for."""
 
     @property
     def height(self) -> int:

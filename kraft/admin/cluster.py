@@ -36,7 +36,7 @@ class ClusterDescription:
     cluster_id: str
     controller_id: int
     brokers: tuple[BrokerState, ...]
-    """Registered ones, fenced ones too."""
+    """All registered brokers, including fenced ones."""
 
 
 @dataclass(frozen=True, slots=True)

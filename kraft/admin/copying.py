@@ -14,11 +14,11 @@ from kraft.protocol.messages.describe_log_dirs_request import DescribableLogDirT
 from kraft.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
 
 Sizes = Mapping[tuple[int, TopicPartition], int]
-"""Bytes of replicas on their disks, by broker and partition."""
+"""Bytes of replicas on disk, by broker and partition."""
 
 WINDOW_SECONDS: Final = 30.0
 STEP_SECONDS: Final = 1.0
-"""Looks that are nearer than this to the one before are not kept."""
+"""Samples that follow the previous one sooner are dropped."""
 
 
 class Copy(NamedTuple):
@@ -38,7 +38,7 @@ class Sums:
     arrivals: Mapping[int, tuple[int, int]]
     """Replicas and bytes left for each target, in order of broker."""
     bytes_of_busiest: int
-    """Of the broker that has most to send or to take."""
+    """Bytes of the broker that sends or receives the most."""
 
     def seconds_at(self, bytes_per_second: int) -> float | None:
         """The duration in seconds if each broker sends and receives at that rate; None if a size is not known."""

@@ -25,7 +25,7 @@ from kraft.protocol.messages.delete_records_response import DeleteRecordsPartiti
 
 TIMEOUT_MS = 30_000
 TO_END = -1
-"""Instead of the offset of the first record that stays: none does."""
+"""Deletes all records; replaces the offset of the first record to keep."""
 
 Failure = KraftError | TimeoutError
 

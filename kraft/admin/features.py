@@ -14,7 +14,7 @@ from kraft.protocol.messages.update_features_request import FeatureUpdateKey, Up
 from kraft.protocol.messages.update_features_response import UpdateFeaturesResponse
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
-"""What an update may do: only raise levels; lower them where no metadata is lost; lower them in any case."""
+"""Upgrade types: raise only; lower if no metadata is lost; lower in any case."""
 
 OPERATION_TIMEOUT_MS = 60_000
 
@@ -25,10 +25,11 @@ class Feature:
 
     name: str
     level: int
-    """The finalized level. 0 if none is finalized, which is also the first level of most features."""
+    """The finalized level; 0 if the feature is not finalized."""
     min_level: int
     max_level: int
-    """The levels that every live broker can run. The last is below the first where two have none in common."""
+    """The highest level that every live broker supports. It is below `min_level` if two brokers have no level in
+    common."""
 
 
 async def describe_features(port: AdminTransport) -> list[Feature]:

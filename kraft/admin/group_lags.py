@@ -17,7 +17,7 @@ from kraft.protocol.error_codes import ErrorCode
 
 _UNTOLD = (*sorted(UNKNOWN_TOPIC), ErrorCode.LEADER_NOT_AVAILABLE)
 COMMITS_A_STEP: Final = 5_000
-"""Commits that are summed up before other requests get a turn."""
+"""Commits summed up between two yields."""
 GROUPS_A_STEP: Final = 100
 """Groups that one request asks about."""
 

@@ -47,12 +47,12 @@ from kraft.protocol.messages.offset_fetch_response import OffsetFetchResponse, O
 
 NAMED_TOPICS_VERSION = 9
 IDS_VERSION = 10
-"""OffsetCommit has topic ids in place of names (KIP-848)."""
+"""First version of OffsetCommit with topic ids instead of names (KIP-848)."""
 NO_ID = bytes(16)
-"""The last version of OffsetCommit and OffsetFetch that names topics; later ones need ids, which a deleted topic has
-no more."""
+"""Last version of OffsetCommit and OffsetFetch with topic names. Later ones need ids, which a deleted topic no longer
+has."""
 CLASSIC_MEMBER_TYPE = 0
-"""Of ConsumerGroupDescribe (KIP-1099)."""
+"""Member type in ConsumerGroupDescribe (KIP-1099)."""
 
 CLASSIC, CONSUMER, SHARE = "classic", "consumer", "share"
 
@@ -62,7 +62,7 @@ class ListedGroup:
     group_id: str
     protocol_type: str
     state: str
-    """In Kafka's words: Stable, Empty, PreparingRebalance ..."""
+    """Kafka's name of the state: Stable, Empty, PreparingRebalance ..."""
     type: str
     coordinator: int
 
@@ -76,7 +76,7 @@ class Member:
     client_id: str
     host: str
     is_classic: bool
-    """Whether it speaks the classic protocol: also in a consumer group that is on its way from one to the other."""
+    """Whether the member uses the classic protocol. A consumer group that migrates has both kinds."""
     epoch: int | None
     """The assignment epoch that it has reached; None in classic groups."""
     subscribed_topics: tuple[str, ...] = ()
@@ -84,7 +84,7 @@ class Member:
     subscribed_pattern: str | None = None
     assignment: tuple[TopicPartition, ...]
     target: tuple[TopicPartition, ...]
-    """The target assignment: without partitions that the member must still revoke, and with partitions that others must
+    """The target assignment. It lacks partitions that the member must still revoke, and has partitions that others must
     still revoke. Equal to `assignment` in classic groups."""
 
 

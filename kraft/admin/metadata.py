@@ -74,7 +74,7 @@ class ClusterMetadata:
     brokers: Mapping[int, Broker]
     topics: Mapping[str, Topic]
     errors: Mapping[str, int]
-    """Topics that were asked for and are not described, with the error code for each."""
+    """Requested topics without a description, with their error codes."""
 
     def topic(self, name: str) -> Topic:
         """The topic of that name. Raises ApiError with the node's code, or UNKNOWN_TOPIC_OR_PARTITION if it returned

@@ -17,7 +17,7 @@ from kraft.protocol.messages.list_offsets_response import ListOffsetsResponse
 LATEST = -1
 EARLIEST = -2
 MAX_TIMESTAMP = -3
-"""Instead of a time: the end of the log, its begin, the record with the greatest timestamp (KIP-734)."""
+"""Sentinels for a timestamp: the log end, the log start, the record with the largest timestamp (KIP-734)."""
 
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1

@@ -13,7 +13,7 @@ from kraft.protocol.messages.describe_client_quotas_request import ComponentData
 from kraft.protocol.messages.describe_client_quotas_response import DescribeClientQuotasResponse
 
 EXACT, DEFAULT, SPECIFIED = range(3)
-"""How `DescribeClientQuotasRequest` finds an entity: by its name, the default of its type, any of its type."""
+"""Match types of `DescribeClientQuotasRequest`: an entity by name, the default of its type, any entity of its type."""
 
 Entity = Mapping[str, str | None]
 """Names by type (user, client-id, ip). None is the default of the type, which applies to names without their own

@@ -55,7 +55,7 @@ class ShareGroup:
 
     group_id: str
     state: str
-    """In Kafka's words: Stable or Empty."""
+    """Kafka's name of the state: Stable or Empty."""
     assignor: str
     coordinator: int
     epoch: int

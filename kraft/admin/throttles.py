@@ -41,8 +41,8 @@ REPLICAS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 ALL: Final = "*"
 _FORBIDDEN: Final = (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 PAIRS_MAX: Final = 100
-"""Replicas listed one by one in a topic. Beyond, all of the topic are held to the rate: brokers go through these lists
-at every fetch."""
+"""Limit of listed replicas of a topic. Beyond it all replicas of the topic are throttled: brokers read these lists at
+every fetch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +58,11 @@ class Throttle:
     """The current throttle, from brokers that answer."""
 
     rates: Mapping[int, int]
-    """Bytes a second, the lower of what a broker may send and take, in order of broker."""
+    """Bytes a second by broker: the lower of the limits for sending and receiving."""
     topics: tuple[str, ...]
-    """Those that list throttled replicas of their own; looked for only where there is a rate."""
+    """Topics with lists of throttled replicas. Only looked up if there is a rate."""
     leaving: tuple[int, ...]
-    """Brokers that are being decommissioned: more of their replicas may begin to move."""
+    """Brokers that are being decommissioned: further moves of their replicas may start."""
 
     @property
     def is_set(self) -> bool:

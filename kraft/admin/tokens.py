@@ -23,7 +23,7 @@ from kraft.protocol.messages.renew_delegation_token_request import RenewDelegati
 from kraft.protocol.messages.renew_delegation_token_response import RenewDelegationTokenResponse
 
 DEFAULT = -1
-"""A lifetime or a period: as the cluster is configured."""
+"""Lifetime or period: the cluster's default."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ T = TypeVar("T")
 K = TypeVar("K")
 
 AT_ONCE_MAX: Final = 16
-"""Nodes that one operation asks at a time."""
+"""Limit of concurrent requests of one operation."""
 
 COORDINATOR_OF_GROUP: Final = 0
 COORDINATOR_OF_TRANSACTION: Final = 1

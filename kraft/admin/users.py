@@ -31,7 +31,7 @@ class User:
 
     name: str
     iterations: Mapping[str, int]
-    """By mechanism."""
+    """Iterations by mechanism."""
 
 
 async def describe_users(port: AdminTransport, names: Sequence[str] = ()) -> list[User]:

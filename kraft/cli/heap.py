@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, Protocol
 
 NEW_MAX: Final = 5000
-"""How many new objects there may be before those are looked at. A request of 1,000 partitions makes as many, which end
-with it: looked at in its midst, as Python does after 700, they took a third of its time."""
+"""Limit of new objects before a collection. A request of 1,000 partitions creates as many, which end with it. Python's
+limit of 700 would scan them in the midst of the request, for a third of its time."""
 OLDEST: Final = 2
-"""The generation whose collection goes over everything that is not set aside."""
+"""The generation whose collection scans every object that is not frozen."""
 SECONDS_MAX: Final = 0.005
 """The longest duration of a collection. If one takes longer, the surviving objects are frozen."""
 GROWTH_MAX: Final = 2.0

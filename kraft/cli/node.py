@@ -32,8 +32,8 @@ FAULT = 1
 UNUSABLE = 2
 
 SWITCH_INTERVAL_SECONDS = 0.0005
-"""How long another thread may keep the loop waiting for the interpreter (measured: p99 of small requests beside a
-busy thread 0.16 ms instead of 9)."""
+"""Longest time that another thread keeps the interpreter from the loop (measured: p99 of small requests beside a busy
+thread 0.16 ms instead of 9)."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

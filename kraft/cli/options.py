@@ -38,7 +38,7 @@ class Invocation(NamedTuple):
     config_paths: list[str]
     format_options: FormatOptions
     workers: int | None = None
-    """How many nodes on this machine; None: this process is the node."""
+    """Number of nodes on this machine; None: this process is the node."""
 
 
 def parse_command_line(arguments: Sequence[str]) -> Invocation:

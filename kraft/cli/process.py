@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 CANCELLED_SECONDS_MAX = 1.0
-"""What has been cancelled at the shutdown deadline has this long to end. Only what waits for the kernel needs more."""
+"""Time for cancelled tasks to end after the shutdown deadline. Only a task that waits for the kernel needs more."""
 
 
 class ServingNode(Protocol):

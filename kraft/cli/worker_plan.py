@@ -17,7 +17,7 @@ from kraft.common.errors import ConfigurationError
 WORKERS_MAX: Final = 64
 QUORUM: Final = 3
 CONTROLLER_PORT_AHEAD: Final = 1000
-"""From the first port for clients to the first of the quorum: 10092 beside 9092."""
+"""Distance from the first client port to the first controller port: 10092 for 9092."""
 OWN: Final = (
     "--workers",
     "--node-id",
@@ -40,7 +40,7 @@ PER_NODE: Final = (
     "metadata.log.dir",
     "controller.quorum.voters",
 )
-"""Keys that cannot be the same for several nodes, so options say what they are."""
+"""Keys with a different value for each node, which options set."""
 ADVERTISED: Final = "advertised.listeners"
 
 

@@ -34,7 +34,7 @@ T = TypeVar("T")
 OK, FAULT, UNUSABLE = 0, 1, 2
 PAUSE_SECONDS: Final = 1.0
 PAUSE_SECONDS_MAX: Final = 30.0
-"""Before a worker that failed is started again: the first time, and at most, each time twice as long."""
+"""First and longest pause before a failed worker is started again. It doubles each time."""
 WELL_SECONDS: Final = 60.0
 """A worker that ran for this time counts as healthy again."""
 REMEMBERED: Final = "workers.json"

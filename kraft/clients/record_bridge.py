@@ -17,7 +17,7 @@ from kraft.rpc_client.producer import BUFFER_BYTES
 from kraft.world.asyncio_bridge import AsyncioBridge
 
 HANDED_OVER = 256
-"""Records that cross together; fewer cross at the next turn of the loop."""
+"""Records passed to the other thread in one batch, if as many are queued."""
 
 
 class Sent(NamedTuple):

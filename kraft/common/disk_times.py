@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple, Protocol
 
 SLOW_SECONDS: Final = 1.0
-"""What a sync of a healthy disk does not take, short of a burst."""
+"""A healthy disk needs less for a sync, except in a burst."""
 SLOW_MIN: Final = 3
-"""So many slow syncs within the window make the disk slow: a single one may be a burst."""
+"""Slow syncs within the window that make a disk slow. A single one may be a burst."""
 WINDOW_SECONDS: Final = 300.0
 STUCK_SECONDS: Final = 10.0
-"""A sync that is under way for longer counts before it has ended."""
+"""A sync in progress for longer counts as slow before it ends."""
 KEPT_MAX: Final = 1_000
 
 

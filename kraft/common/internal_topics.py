@@ -18,7 +18,7 @@ LOST_BY_GROWTH: Final = {
     SHARE_GROUP_STATE_TOPIC: "most share groups lose their state",
     REMOTE_LOG_METADATA_TOPIC: "most tiered partitions lose what is known of their remote segments",
 }
-"""A key's partition is its hash modulo the number of partitions. What is lost when that number rises."""
+"""What is lost if the number of partitions changes: the partition of a key is its hash modulo that number."""
 
 GROWTH_ENABLE: Final = "kraft.internal.topics.growth.enable"
 """The setting that allows it."""

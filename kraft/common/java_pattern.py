@@ -44,7 +44,7 @@ _FLAGS: Final = re.compile(r"\(\?([a-zA-Z]*)(?:-([a-zA-Z]*))?([:)])")
 _NAMED_REFERENCE: Final = re.compile(r"k<([A-Za-z][A-Za-z0-9]*)>")
 _COUNT: Final = re.compile(r"\{[0-9]+(?:,[0-9]*)?\}")
 _SHARED_FLAGS: Final = "imx"
-"""Flags that Python has too. `s`, `d` and `u` are heeded here."""
+"""Flags that Python has, too. `s`, `d` and `u` are handled here."""
 _JAVA_FLAGS: Final = frozenset("idmsux")
 
 

@@ -12,28 +12,28 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 CLUSTER_HEALTH: Final = "kraft.status.health"
-"""Of the cluster (a broker resource), by any broker: the verdict of `GET /v1/cluster/health`."""
+"""Of the cluster (a broker resource), answered by any broker: the verdict of `GET /v1/cluster/health`."""
 NODE_STATUS: Final = "kraft.status.node"
-"""Of one broker, by that broker; the active controller tells its own: disks, and replicas that wait."""
+"""Of one broker, answered by it; for the active controller's own node by that: disks, and waiting replicas."""
 WAITING_ELECTIONS: Final = "kraft.status.elections"
-"""Of a topic, or of all (a broker resource), by any broker: partitions that wait for a leader, as the active
-controller knows them."""
+"""Of a topic, or of all (a broker resource), answered by any broker: partitions that wait for a leader, from the active
+controller."""
 
 HISTORY: Final = "kraft.status.history"
-"""Of one broker, and of a topic or group as far as that broker knows it, by that broker: the last hour."""
+"""Of one broker, or of a topic or group on one broker, answered by it: the last hour."""
 
 TOPIC_FACTS: Final = "kraft.status.topic"
-"""The part of a topic that one broker has, reported by that broker: records, bytes, and traffic per second."""
+"""Of a topic, answered by each broker for its own part: records, bytes, and traffic per second."""
 
 TOPIC_GROUPS: Final = "kraft.status.topic.groups"
-"""Of a topic, by one broker, to super users alone, as nodes are (group ids are not for everybody): those of the groups
-that it coordinates which have to do with the topic."""
+"""Of a topic, answered by each coordinator for its own groups, to super users (nodes) only, since group ids are not
+public: the groups that use the topic."""
 
 GROUP_PROGRESS: Final = "kraft.status.group.progress"
-"""Of a group, by its coordinator: when it last committed for each partition, and the members that are stuck or slow."""
+"""Of a group, answered by its coordinator: the last commit of each partition, and members that are stuck or slow."""
 
 LOG_DIRS: Final = "kraft.status.log.dirs"
-"""Of one broker, by that broker: the bytes of all replicas in each of its log directories, by path."""
+"""Of one broker, answered by it: the bytes of all replicas in each log directory, by path."""
 
 STATUS_KEYS: Final = frozenset(
     (CLUSTER_HEALTH, NODE_STATUS, WAITING_ELECTIONS, HISTORY, TOPIC_FACTS, TOPIC_GROUPS, GROUP_PROGRESS, LOG_DIRS)

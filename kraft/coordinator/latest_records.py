@@ -21,7 +21,7 @@ from typing import NamedTuple
 from kraft.coordinator.shard import Marker, Producer
 
 KEPT_MAX = 100_000
-"""The records that are kept in memory at a time, of some hundred bytes each. Beyond it, they are replayed first."""
+"""Limit of records in memory, of some hundred bytes each. Beyond it they are replayed first."""
 
 
 class UndecidedRecord(NamedTuple):
@@ -34,7 +34,7 @@ class UndecidedRecord(NamedTuple):
 
 
 Kept = bytes | UndecidedRecord | Marker
-"""Bytes are those of a record that counts."""
+"""The bytes of a record that applies."""
 
 
 class LatestRecords:

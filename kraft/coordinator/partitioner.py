@@ -9,10 +9,10 @@ from operator import mul
 from typing import Final
 
 KEYS_KEPT: Final = 1000
-"""The hash of a key is asked for several times in each request about it."""
+"""Limit of cached hashes. Each request needs the hash of its key several times."""
 USUAL_UNITS_MAX: Final = 64
 POWERS: Final[tuple[int, ...]] = tuple(pow(31, unit, 1 << 32) for unit in reversed(range(USUAL_UNITS_MAX)))
-"""What each code unit of a text of so many counts."""
+"""The factor of each code unit, by the length of the text."""
 
 
 @lru_cache(KEYS_KEPT)

@@ -20,10 +20,10 @@ from kraft.protocol.records.record_batch import HEADER_SIZE
 S = TypeVar("S")
 
 APPEND_BYTES_MAX = 512 * 1024
-"""How much goes into one batch of several operations, where max.message.bytes allows it."""
+"""Limit of a batch of several operations, if max.message.bytes allows it."""
 OPERATION_BYTES_MAX = 16 * 1024 * 1024
-"""How much one operation may write. It is in one batch, which may be larger than max.message.bytes: the assignment of
-some ten thousand members is."""
+"""Limit of one operation. It is in one batch, which may exceed max.message.bytes: the assignment of some ten thousand
+members does."""
 RECORD_BYTES = 32
 """The most bytes of a record in a batch besides its key and value: two varint lengths, attributes, deltas."""
 

@@ -8,9 +8,9 @@ from kraft.protocol.error_codes import ErrorCode
 
 EXPRESSION_BYTES_MAX = 8 * 1024
 PROGRAM_BYTES_MAX = 256 * 1024
-"""What a compiled expression and its matching may take of memory. Repetitions of repetitions are refused by it. So an
-expression is compiled within some milliseconds. To match it against a topic's name can take some hundred times as long
-as a usual one takes, so that is done in a thread: it releases the GIL."""
+"""Limit of memory of a compiled expression and its matching. It rejects nested repetitions, so that compilation takes
+milliseconds. Matching a topic name may still take a hundred times as long as usual, so it runs in a thread: it releases
+the GIL."""
 
 
 class RegularExpression:

@@ -48,14 +48,13 @@ S = TypeVar("S")
 RETRY_BACKOFF_S = 0.5
 SET_ASIDE_S = 1.0
 SET_ASIDE_S_MAX = 60.0
-"""How long a shard that failed in a way nobody foresaw is let be before it is loaded again: twice as long each time,
-and as at first once it has served for the longest of these."""
+"""Longest pause before a shard is loaded again after an unexpected failure. Pauses double, and start anew once the
+shard has served for this time."""
 AT_ONCE_A_MS = 4
 """The number of appends in a millisecond that are made synchronously in the tasks that submit them. A transaction ends
 with two or three."""
 TIMERS_PER_TURN = 64
-"""How many deadlines that passed are seen to before others get their turn: many sessions may end together, a session
-after loading."""
+"""Expired deadlines processed between two yields: many sessions may end together after loading."""
 
 
 class ShardDriver(Generic[S]):

@@ -23,13 +23,12 @@ from kraft.world.turns import Turn
 S = TypeVar("S")
 
 WALKED_PER_SLICE = 1000
-"""How many records are walked over before other tasks get their turn, and at most as many more of one batch: about a
-millisecond."""
+"""Records skipped between two yields, and at most as many more of one batch: about a millisecond."""
 BATCH_WALKED = 8
-"""A batch takes as long as so many records. In the log of groups that commit few partitions at a time it has one."""
+"""A batch costs as much as this number of records. Groups that commit few partitions write batches of one record."""
 REPLAYED_PER_SLICE = 64
 REPLAYED_BYTES_PER_SLICE = 16 * 1024
-"""How many records, of so many bytes, are replayed before other tasks get their turn: about a millisecond."""
+"""Records and bytes replayed between two yields: about a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from kraft.protocol.messages.api_versions_response import (
 API = Handler(ApiKey.API_VERSIONS, between(0, 5), permission=ANYBODY, listeners=(BROKER, CONTROLLER))
 
 NODE_VERSION = 5
-"""From here on the client says which node of which cluster it means to reach (KIP-1242)."""
+"""First version in which the client names the node and cluster that it wants (KIP-1242)."""
 NO_NODE = -1
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")

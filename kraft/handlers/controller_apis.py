@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 R = TypeVar("R", CreateTopicsResponse, DeleteTopicsResponse, CreatePartitionsResponse)
 FETCH_BY_ID_VERSION = 13
 FETCH_ERROR_VERSION = 7
-"""From here on an answer to Fetch has a code of its own."""
+"""First version of Fetch with an error code for the whole response."""
 CLUSTER_ACTION = OnCluster(Operation.CLUSTER_ACTION)
 
 

@@ -34,9 +34,9 @@ SAMPLED = 16
 """One of this number of Produce and Fetch requests is timed, because reading the clock is a visible part of their
 cost."""
 COPIED_BYTES_MAX = 16 << 20
-"""A request of no more bytes is copied out of its connection's buffer, which others may have meanwhile."""
+"""Larger requests are decoded in the connection's buffer. Smaller ones are copied, so that the buffer can be reused."""
 COPIED_AT_ONCE_BYTES = 1 << 20
-"""More is not copied between two looks at others."""
+"""Bytes copied between two yields."""
 _HEAD = struct.Struct(">hhi")
 
 

@@ -6,8 +6,8 @@ from kraft.common.errors import ApiError, CorruptData, KraftError, NotLeader, Pr
 from kraft.protocol.error_codes import ErrorCode
 
 EXPECTED = (KraftError, OSError)
-"""What a handler may answer with a code. Anything else is our fault, is logged with its traceback, and answered
-UNKNOWN_SERVER_ERROR."""
+"""Exceptions that a handler may answer with an error code. Any other is a defect: it is logged with its traceback and
+answered with UNKNOWN_SERVER_ERROR."""
 
 
 def code_of(problem: BaseException) -> int:

@@ -28,7 +28,7 @@ API = Handler(ApiKey.FIND_COORDINATOR, between(0, 6), permission=OnCoordinatorKe
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 TOPICS = {GROUP: OFFSETS_TOPIC, TRANSACTION: TRANSACTION_STATE_TOPIC, SHARE: SHARE_GROUP_STATE_TOPIC}
 SHARE_VERSION = 6
-"""From this version on share coordinators are found."""
+"""First version for share coordinators."""
 
 
 class _Found(NamedTuple):

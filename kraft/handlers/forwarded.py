@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 FETCH_BY_ID_VERSION = 13
 FETCH_ERROR_VERSION = 7
-"""From here on an answer to Fetch has a code of its own."""
+"""First version of Fetch with an error code for the whole response."""
 
 CREATE_TOPICS = Handler(ApiKey.CREATE_TOPICS, between(2, 7), permission=ASKED_BY_CONTROLLER, listeners=(BROKER,))
 DELETE_TOPICS = Handler(ApiKey.DELETE_TOPICS, between(1, 6), permission=ASKED_BY_CONTROLLER, listeners=(BROKER,))
@@ -68,7 +68,7 @@ _HANDED_ON = (
     REMOVE_RAFT_VOTER,
 )
 BROKER_APIS = (CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS, *_HANDED_ON)
-"""Served on brokers by handing on."""
+"""APIs that a broker forwards to the controller."""
 
 
 @CREATE_TOPICS.serve

@@ -68,8 +68,9 @@ WITHOUT_LOG_START = frozenset(
         ErrorCode.KAFKA_STORAGE_ERROR,
     )
 )
-"""Errors whose answer leaves the log start offset out. All others have it once a log was found, so that a producer can
-tell expired records from lost ones. Nor are they counted as failures: these are mistakes of clients, or pass."""
+"""Errors without the log start offset in the response. All others have it once a log was found, so that a producer can
+tell expired records from lost ones. These are also not counted as failures: they are mistakes of clients, or
+transient."""
 
 
 Answer = Reply | ProduceResponse

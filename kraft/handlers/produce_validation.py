@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kraft.protocol.messages.produce_request import ProduceRequest, TopicProduceData
 
 ADMIN_CLIENT_ID = "__admin_client"
-"""Who may write to internal topics, as in Kafka."""
+"""The only client id that may write to internal topics, as in Kafka."""
 ZSTD_VERSION = 7
 TOPIC_ID_VERSION = 13
 MAGIC_AT, ATTRIBUTES_AT = 16, 22

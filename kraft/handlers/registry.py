@@ -53,9 +53,9 @@ class RequestContext:
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.principal = peer.principal if principal is None else principal
-        """`User:name`; of an Envelope's request, the client's and not the connection's."""
+        """`User:name`. In a forwarded request (Envelope), that of the client."""
         self.meter: LoopMeter | None = None
-        """Of the request's time on the loop, where that counts."""
+        """Meter of the request's time on the loop, if it is measured."""
 
     @property
     def client_host(self) -> str:
@@ -120,14 +120,14 @@ class Handler:
         self.overtakes = overtakes
         self.permission = permission
         self.unguarded = self
-        """The same without the permission: for what this node asks itself."""
+        """The handler without the permission check, for requests of this node to itself."""
         self.frame_bytes_max = frame_bytes_max
         self.too_large_code = too_large_code
         self.serve_function: Serve | None = None
         self.in_place: ServeInPlace | None = None
         self.raw: ServeRaw | None = None
         self.begins_at_once = False
-        """Whether it is served in place or raw."""
+        """Whether the handler runs in place or raw."""
         self.on_error: OnError | None = None
 
     def serve(self, function: Serve) -> Serve:

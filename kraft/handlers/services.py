@@ -73,7 +73,7 @@ class NodeServices:
     metadata: MetadataCache
     status: StatusReports
     authorizer: Authorizer | None = None
-    """None: everybody may do everything."""
+    """None: all operations are allowed."""
 
     @property
     def config(self) -> NodeConfig:
@@ -97,9 +97,9 @@ class BrokerServices(NodeServices):
     share_coordinator: ShareCoordinator
     unmade_topics: MissingInternalTopics
     fetch_bytes_max: int = field(init=False)
-    """`fetch.max.bytes`, which is as the process was given it."""
+    """`fetch.max.bytes`, as configured at the start."""
     serves_consumer_groups: bool = field(init=False)
-    """Whether `group.coordinator.rebalance.protocols` has KIP-848's, likewise."""
+    """Whether `group.coordinator.rebalance.protocols`, as configured at the start, includes KIP-848's."""
 
     @property
     def serves_share_groups(self) -> bool:

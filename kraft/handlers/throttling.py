@@ -30,7 +30,7 @@ class LoopMeter:
         self._since = math.nan
         self._spent = 0.0
         self.is_exempt = False
-        """Set by a handler that serves another broker: those have no quota."""
+        """Set by handlers for other brokers, which have no quota."""
 
     def start(self) -> None:
         self._since = self._clock.now()

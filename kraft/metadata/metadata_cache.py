@@ -23,7 +23,7 @@ ENCODED_OVERHEAD_BYTES = 300  # Overhead of a cached key and response beside the
 
 
 LATELY_SECONDS = 9.0
-"""Kafka's session timeout, for which Kafka still lists a dead broker."""
+"""Kafka's session timeout: for this time Kafka still lists a dead broker."""
 
 
 EncodedKey = tuple[int, str, bytes, str]

@@ -15,7 +15,7 @@ from kraft.network.frame_pool import GROWTH_STEP_BYTES
 from kraft.world.memory import LargeBuffer
 
 RECEIVED_AT_ONCE_BYTES = 512 << 10
-"""More is not received between two looks at others."""
+"""Bytes received between two yields."""
 
 
 class FrameAssembler:

@@ -15,7 +15,7 @@ from kraft.world.ports import Clock, Stream
 HANDSHAKES_MAX = 256
 HANDSHAKE_SECONDS_MAX = 10.0
 CROWDED_SECONDS_MAX = 1.0
-"""What a handshake may take while others wait for a place."""
+"""Limit of a handshake while other connections wait for a place."""
 
 
 @dataclass(eq=False, slots=True)
@@ -33,7 +33,7 @@ class Handshakes:
         self._clock = clock
         self._places_max = places_max
         self._under_way: dict[_Handshake, None] = {}
-        """Oldest first."""
+        """Handshakes in progress, oldest first."""
         self._places_left = trio.Event()
 
     async def until_room(self) -> None:

@@ -25,15 +25,15 @@ class ConnectionLimits:
     is_protected: bool = False
     """Whether this is the listener between brokers, and there are others."""
     creation_rate_max: int = 2**31 - 1
-    """max.connection.creation.rate: new connections a second, of all listeners that are not protected."""
+    """max.connection.creation.rate: new connections a second on all unprotected listeners."""
     listener_creation_rate_max: int = 2**31 - 1
-    """The same of this listener."""
+    """The same for this listener."""
     connections_per_ip_max: int = 2**31 - 1
     connections_per_ip_overrides: dict[str, int] = field(default_factory=dict)
     request_bytes_max: int = 104_857_600
     queued_request_bytes_max: int = 268_435_456
     frame_progress_seconds: float = 2.0
-    """How often frames in the making are looked at while others are held back for them."""
+    """Interval of progress checks of incomplete frames while other frames wait for memory."""
     idle_seconds_max: float = 600.0
 
 

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 CREDENTIALS: Final = "credentials"
-"""Name or password are wrong, or the exchange broke the mechanism's rules."""
+"""Wrong name or password, or a violation of the mechanism's rules."""
 MECHANISM: Final = "mechanism"
-"""The client asked for a mechanism that the listener does not serve."""
+"""The client requested a mechanism that the listener does not serve."""
 REQUEST: Final = "request"
-"""Another request came in the midst of the login."""
+"""Another request arrived during the login."""
 TLS: Final = "tls"
-"""There was no agreement on TLS, or no certificate that is trusted."""
+"""The TLS handshake failed, or the certificate is not trusted."""
 PRINCIPAL: Final = "principal"
-"""No rule makes a principal of the certificate's name."""
+"""No mapping rule matches the name in the certificate."""
 
 
 class LoginOutcome(NamedTuple):
@@ -23,7 +23,7 @@ class LoginOutcome(NamedTuple):
     mechanism: str
     host: str
     user: str = ""
-    """As the client claims, where it does."""
+    """User name that the client claims, if any."""
     failure: str = ""
     reason: str = ""
 

@@ -25,7 +25,7 @@ class Logins:
         self._clock = clock
         self._count_max = count_max
         self._began: dict[Closable, float] = {}
-        """Oldest first."""
+        """Connections without a login, oldest first."""
         self.message_bytes_max = message_bytes_max
 
     def __len__(self) -> int:

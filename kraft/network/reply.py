@@ -44,8 +44,7 @@ class Reply:
 NO_REPLY = Reply(())
 
 SCRATCH_BYTES = 64 << 10
-"""The buffer in which small frames are handed over in place: a view of fewer bytes may lie in it. A larger frame has
-a buffer of its own."""
+"""Size of the shared buffer for small frames, which are passed as views of it. A larger frame has its own buffer."""
 
 
 class FirstStage:
@@ -141,22 +140,22 @@ class Peer:
         self.host = host
         self.principal = principal
         self.by_token = False
-        """Whether it has logged in by a delegation token. Then it gets no tokens."""
+        """Whether the client has logged in by a delegation token. Then it cannot create tokens."""
         self.has_logged_in: bool | None = None
-        """Whether the other side is known by a login; None where the listener's protocol says it."""
+        """Whether the peer is authenticated; None: determined by the listener's protocol."""
         self.has_produced = False
-        """Whether it has sent a Produce while some client had a quota of them."""
+        """Whether the connection has sent a Produce while a quota for producers existed."""
         self.forwarded = False
-        """Whether this is a client whose request came in an Envelope. Its listener is the broker's then."""
+        """Whether this stands for a client whose request came in an Envelope. Its listener is that of the broker."""
         self.sasl: object | None = None
         """The connection's login, if the listener requires one."""
         self.proven = True
-        """False until a login that is asked for has succeeded."""
+        """False until a required login has succeeded."""
         self.listener = listener
         self.local_host, self.local_port = local
         self.client_software = ("", "")
         self.access: Access | None = None
-        """What the principal may do, as the authorizer last found."""
+        """Cached decisions of the authorizer for the principal."""
         self.state: dict[str, object] | None = None
         self.left: Callable[[], None] | None = None
 

@@ -29,7 +29,7 @@ BY_CERTIFICATE = "TLS"
 """The mechanism of authentication by a TLS certificate."""
 ACCEPT_RETRY_SECONDS = 0.05
 FRAME_PROGRESS_BYTES_MIN = 128 << 10
-"""A frame that moved by more since the last look does not give way."""
+"""A frame that received at least this much since the last check is kept."""
 STALE_LOOKS = 3
 """A progress check is compared with the previous one only if that is at most this number of periods old."""
 EARLY_CONNECTIONS_MAX = 1000
@@ -83,14 +83,14 @@ class SocketServer:
         self._refusals = RateLimitedLog(
             log, world.clock, events_max=REFUSALS_TOLD_MAX, period_seconds=REFUSALS_PERIOD_SECONDS
         )
-        """For what clients can cause as often as they like."""
+        """Log for rejections that clients can cause at any rate."""
         self._next_id = 0
         self._admitted: Connection | None = None
         self._room = trio.Event()
         self._held_back: set[Connection] = set()
         self._progress: dict[int, int] = {}
         self._looked_at = -math.inf
-        """When `_progress` was taken: bytes of each frame in the making, by connection."""
+        """Time of `_progress`: the bytes of each incomplete frame, by connection."""
         self._accepting: trio.CancelScope | None = None
 
     async def run(self, listener: Listener, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:

@@ -34,7 +34,7 @@ KEPT_MAX: Final = 10_000
 REQUEST_WAIT_SECONDS_MAX: Final = 1.0
 """A client that has taken too much of the node's time waits no longer than this for one request (KIP-124)."""
 HELD_SECONDS_MAX: Final = 20.0
-"""How long the first Produce of a connection waits for what its share owes: less than clients wait for an answer."""
+"""Longest delay of the first Produce of a connection whose share is over quota: less than the timeout of clients."""
 HELD_BYTES_MAX: Final = 32 << 20
 """The bytes of requests that are delayed by quotas. Beyond it, requests are served immediately, as in Kafka, to limit
 memory."""
@@ -163,10 +163,10 @@ class ClientQuotas:
         self.report = report
         self.connections = ConnectionQuota(samples, seconds, clock, report)
         self.limits_producers = self.limits_consumers = self.limits_time = False
-        """Whether there is any such quota. Without one, nothing is counted or measured."""
+        """Whether there is a quota for producers. Without one nothing is measured."""
         self._image = nothing
         self.held_bytes = 0
-        """Of requests that wait for what their shares owe."""
+        """Bytes of requests delayed by quotas."""
 
     def take_image(self, image: ClientQuotasImage) -> None:
         if image is self._image:

@@ -8,7 +8,7 @@ from kraft.metadata.image.client_quotas_image import ClientQuotasImage
 from kraft.metadata.quota_keys import CLIENT_ID, CONNECTION_CREATION_RATE, IP, USER
 
 _Part = tuple[bool, str] | None
-"""One side of an entity: None where it is not named, else (is it a name and no default, the name)."""
+"""One part of an entity: None if it is absent, else (whether it has a name, name)."""
 _DEFAULT: Final = (False, "")
 
 

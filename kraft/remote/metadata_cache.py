@@ -245,7 +245,7 @@ class EpochSegments:
         self._start_of: dict[Uuid, int] = {}
         """The range starts of the segments in `_ids`."""
         self._covered: dict[Uuid, tuple[int, int]] = {}
-        """Finished segments that lie within another."""
+        """Finished segments that another one covers."""
 
     def add(self, start_offset: int, last_offset: int, segment_id: Uuid) -> None:
         """Add a finished segment. Of two segments with the same range, `find` returns the one added last."""

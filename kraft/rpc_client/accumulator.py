@@ -31,10 +31,9 @@ class Delivery:
         """The number of records."""
         self._left = count
         self.timestamp = timestamp
-        """Ms since 1970; the broker's once it is acknowledged, where the topic says so."""
+        """Milliseconds since 1970. With LogAppendTime the broker's, after the acknowledgement."""
         self.offset = -1
-        """Of the first record. Known once it is acknowledged; stays -1 with acks=0, and for a batch that the broker
-        had already."""
+        """Offset of the first record, after the acknowledgement. Stays -1 with acks=0 and for a duplicate batch."""
         self.last_offset = -1
         self.is_done = False
         self._done: trio.Event | None = None

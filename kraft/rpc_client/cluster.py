@@ -44,10 +44,9 @@ ANOTHER_SECONDS = 1.0
 """The timeout for connecting to another node, when the current one may be stale."""
 UNKNOWN_SECONDS, UNKNOWN_PAUSE_SECONDS = 2.0, 0.05
 METADATA_SECONDS = 300.0
-"""metadata.max.age.ms: topics are asked for again then, though nothing went wrong, so that partitions which were
-added are found."""
+"""metadata.max.age.ms: topics are requested again after this time, to find new partitions."""
 _asked_once: ContextVar[int | None] = ContextVar("broker_asked_once", default=None)
-"""The broker that `ask_brokers` asks in this task: `retrying` does not ask it again where it does not answer."""
+"""The broker that `ask_brokers` asks in this task. `retrying` does not ask it a second time."""
 
 
 class SilentBroker(KraftError):
@@ -86,7 +85,7 @@ class Cluster:
         self._connections: dict[tuple[str, int], ClientConnection] = {}
         self._opening: dict[tuple[object, tuple[str, int]], trio.Lock] = {}
         self._lanes: dict[object, dict[tuple[str, int], ClientConnection]] = {}
-        """Separate connections for requests that nodes answer late, by lane."""
+        """Separate connections, by lane, for requests with late responses."""
         self._any: tuple[str, int] | None = None
         """The node for requests that any node can answer, until it may be stale."""
         self._is_doubted = False

@@ -16,8 +16,7 @@ from kraft.rpc_client.cluster import Cluster
 from kraft.rpc_client.pending_call import PendingCall
 
 GRACE_SECONDS = 1.0
-"""How long records of other leaders wait for a connection that is being opened, which cannot go on when nobody
-waits."""
+"""How long fetched records wait for other leaders whose connection is being opened."""
 GRACE_EVERY_SECONDS = 10.0
 
 

@@ -29,7 +29,7 @@ from kraft.security.token_request import (
 from kraft.world.ports import FileSystem, World
 
 LOOK_SECONDS_MAX = 30.0
-"""The time of day may jump: how long a renewal sleeps at most before it looks again."""
+"""Longest sleep before a check whether a renewal is due: the wall clock may jump."""
 RENEWALS_APART_SECONDS = 1.0
 """The minimum time between renewals, however short the tokens' lifetime."""
 

@@ -8,7 +8,7 @@ from typing import Protocol
 SEED = 0x9747B28C
 MULTIPLIER = 0x5BD1E995
 STICKY_BYTES = 16 * 1024
-"""How much goes to one partition before records without a key move on to another (KIP-794 takes a batch's size)."""
+"""Bytes to one partition before records without a key move on to another (KIP-794 uses the size of a batch)."""
 
 
 def murmur2(data: bytes) -> int:

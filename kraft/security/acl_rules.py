@@ -34,9 +34,9 @@ class AclRules:
 
     by_pattern: Map[Pattern, Map[str, tuple[AccessControlEntry, ...]]] = field(default_factory=Map)
     by_principal: Map[tuple[int, str], Map[AccessControlEntry, int]] = field(default_factory=Map)
-    """By resource type and principal: each entry and how many ids it has."""
+    """By resource type and principal: each entry and its number of ids."""
     prefix_lengths: Map[tuple[int, int], int] = field(default_factory=Map)
-    """By resource type and length: how many prefixed patterns there are."""
+    """By resource type and length: the number of prefixed patterns."""
 
     def __contains__(self, entry: AccessControlEntry) -> bool:
         return entry in self.by_principal.get((entry.resource_type, entry.principal), ())

@@ -75,7 +75,7 @@ IMPLIED_BY: Final = {
     Operation.DESCRIBE: frozenset((Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER)),
     Operation.DESCRIBE_CONFIGS: frozenset((Operation.ALTER_CONFIGS,)),
 }
-"""Who may do one of these may do the key, too."""
+"""Operations that imply the key."""
 
 
 class AccessControlEntry(NamedTuple):

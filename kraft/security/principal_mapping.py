@@ -29,9 +29,9 @@ _DIGITS: Final = "0123456789"
 @dataclass(frozen=True, slots=True)
 class _Rule:
     pattern: re.Pattern[str] | None
-    """None: the name as it is."""
+    """None: the name stays unchanged."""
     replacement: tuple[str | int, ...] = ()
-    """Texts, and numbers of groups."""
+    """Texts, and numbers of captured groups."""
     case: str = ""
 
     def apply(self, name: str) -> str | None:

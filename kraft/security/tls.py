@@ -41,7 +41,7 @@ KEYS: Final = (
     TRUSTSTORE,
     "ssl.truststore.password",
 )
-"""Those that count here. Each may be set for one listener alone."""
+"""Supported keys. Each may be set for one listener."""
 
 
 class TlsProblem(ValueError):
@@ -53,10 +53,10 @@ class TlsSettings:
     """The texts of one listener's, or one client's, `ssl.*` keys."""
 
     values: Mapping[str, object]
-    """By Kafka's names, those of one listener without its prefix; what is missing or None is not set."""
+    """Values by Kafka's key without the listener prefix. A missing key or None is not set."""
     is_server: bool
     prefix: str = ""
-    """`listener.name.<listener>.`, for what is said about the keys."""
+    """`listener.name.<listener>.`, for error messages."""
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -42,9 +42,9 @@ CLIENT_KEYS: Final = (
     "sasl.login.refresh.window.factor",
     "sasl.login.refresh.window.jitter",
 )
-"""Those that a client may set. What is not set has Kafka's default."""
+"""Keys that a client may set. Others have Kafka's default."""
 TIMEOUT_SECONDS: Final = 10.0
-"""For the connection, and for the answer, unless it is set. Kafka waits for ever."""
+"""Default timeout of the connection, and of the response. Kafka has none."""
 _OPTIONS: Final = ("clientId", "clientSecret", "scope")
 _EXTENSION: Final = "extension_"
 _EXTENSION_NAME: Final = re.compile(r"[A-Za-z]+")
@@ -52,7 +52,7 @@ _EXTENSION_VALUE: Final = re.compile(r"[\x21-\x7e \t\r\n]+")
 _ERROR_WORD: Final = re.compile(r"[a-z_]{1,64}")
 _OK: Final = (200, 201)
 _FOR_GOOD: Final = (*range(400, 408), *range(409, 416), 501, 505)
-"""Statuses upon which the same question would be refused again, by Kafka's count."""
+"""HTTP statuses that are not retried, as in Kafka."""
 
 Text = Callable[[str], str | None]
 """The text of a key; None where it is not set."""
@@ -88,7 +88,7 @@ class TokenEndpoint:
     retry_seconds_max: float = 10.0
     refresh: RefreshRules = RefreshRules()
     tls: TlsSettings
-    """Whom to trust over https, and what to show."""
+    """Trusted authorities for https, and the client certificate."""
 
     @property
     def path(self) -> str | None:

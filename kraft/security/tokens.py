@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512")
-"""Those of public keys. None takes a millisecond to check."""
+"""Algorithms with public keys. Each check takes less than a millisecond."""
 _OF_CURVE: Final = {"P-256": "ES256", "P-384": "ES384", "P-521": "ES512"}
 RSA_BITS: Final = (2048, 8192)
 TOKEN_CHARACTERS_MAX: Final = 65_536
 KEYS_MAX: Final = 64
 TRIED_MAX: Final = 8
-"""Keys that are tried for a token that names none."""
+"""Limit of keys tried for a token without a key id."""
 PACKAGE_MISSING: Final = (
     "OAUTHBEARER needs the package PyJWT with cryptography, which checks signatures: pip install 'kraft-node[oauth]'"
 )
@@ -42,9 +42,9 @@ class Token:
 
     subject: str
     expires_at_ms: int
-    """Since the Unix epoch."""
+    """Milliseconds since 1970."""
     taken_until_ms: int
-    """Later than that, since clocks differ."""
+    """Expiry plus the allowed clock skew."""
     scopes: tuple[str, ...] = ()
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kraft.protocol.schema import Message
 
 CONNECT_SECONDS_MAX: Final = 10.0
-"""As Apache Kafka's socket.connection.setup.timeout.ms: a machine that is gone answers nothing at all."""
+"""As Apache Kafka's socket.connection.setup.timeout.ms: a machine that is off does not respond at all."""
 
 BrokerEndpoint = Callable[[int], tuple[str, int] | None]
 """Host and port of a broker's inter-broker listener; None where they are not known."""

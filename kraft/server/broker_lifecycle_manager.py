@@ -47,11 +47,11 @@ REFUSALS = {
         "on every node"
     )
 }
-"""What to do about codes that end a start."""
+"""Advice for error codes that end the start."""
 
 
 REGISTRATION_LOST: Final = frozenset((ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_REGISTERED))
-"""Answers to a heartbeat whose registration is no more: only a restart brings another one."""
+"""Responses to a heartbeat without a valid registration. Only a restart registers again."""
 
 
 class BrokerLifecycleManager:

@@ -66,7 +66,7 @@ SECURITY_PROTOCOL_IDS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "
 SHUTDOWN_GRACE_SECONDS = 0.5
 """The time for clients to receive the reason, and for the controller to receive the shutdown."""
 SHOWN_SECONDS_MAX = 30.0
-"""For the metadata to show what the controller has answered already."""
+"""Timeout for the metadata to show a change that the controller has confirmed."""
 
 
 class TopicLookup:

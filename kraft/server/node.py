@@ -96,7 +96,7 @@ class Node:
         self.status = NodeStatus(self, channel)
         self.history: History | None = None
         self.group_progress: GroupProgress | None = None
-        """Of the last hour, on a node that has an HTTP admin."""
+        """Progress of groups in the last hour, on a node with an HTTP admin."""
         self.nursery: trio.Nursery | None = None
         """For tasks that run until the node stops."""
         self._stop = stop
@@ -306,7 +306,7 @@ class _Parts:
         logins: NodeLogins,
     ) -> None:
         self.world = world
-        """In which connections go to brokers."""
+        """The world of connections to brokers."""
         self.to_controllers = to_controllers
         self.keys = keys
         self.config = config

@@ -44,7 +44,7 @@ class StallMonitor:
         self._last_request = last_request
         self.idle_seconds = 0.0
         self._idle_samples: deque[tuple[float, float]] = deque([(clock.now(), 0.0)])
-        """When somebody asked, and the idle seconds so far: those of the last minute, and the last before."""
+        """Times of queries with the idle seconds so far: those of the last minute, and the last one before."""
         self.steps = Histogram(STEP_BOUNDS)
         self.longest: dict[str, float] = {}
         """Seconds of the longest step since the start, by task."""

@@ -14,7 +14,7 @@ from kraft.protocol.records.record_batch import HEADER_SIZE, LOG_OVERHEAD, Recor
 from kraft.storage.log_reader import FetchData
 
 CHUNK_BYTES: Final = 64 << 10
-"""What one read of a file asks for; a larger batch is read in one more."""
+"""Size of one read of a file. A larger batch needs a second read."""
 
 
 Count = Callable[[int, int], int]

@@ -10,9 +10,9 @@ from kraft.coordinator.share.share_state import SharePartitionKey
 from kraft.share.share_partition import ACCEPT, REJECT, RELEASE, RENEW, Acknowledgement
 
 ACKNOWLEDGEMENT_TYPES: Final = {ACCEPT: "Accept", RELEASE: "Release", REJECT: "Reject", RENEW: "Renew"}
-"""Kafka's names. A gap is not counted: there is no record."""
+"""Kafka's names. Gaps are not counted, since they have no record."""
 LOAD_BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-"""Seconds."""
+"""Histogram bounds in seconds."""
 TIMED_OUT_MAX: Final = 1000
 """Share partitions whose expired locks are counted by themselves. The one that was counted first is dropped for
 another."""
@@ -23,11 +23,11 @@ class ShareActivity:
 
     def __init__(self) -> None:
         self.acknowledged = dict.fromkeys(ACKNOWLEDGEMENT_TYPES, 0)
-        """Records, by type of acknowledgement."""
+        """Number of records by type of acknowledgement."""
         self.load_seconds = Histogram(LOAD_BOUNDS)
-        """The time in which share partitions were loaded."""
+        """Durations of loading share partitions."""
         self.locks_timed_out = 0
-        """Records whose lock expired."""
+        """Number of records whose lock expired."""
         self.timed_out: dict[SharePartitionKey, int] = {}
         """The same by share partition."""
 

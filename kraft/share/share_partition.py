@@ -25,7 +25,7 @@ TERMINAL: Final = frozenset((ACKNOWLEDGED, ARCHIVED))
 THROTTLED_COUNT_MIN: Final = 2
 """Records delivered less often than this are never acquired apart from others."""
 MEMBERS_KEPT: Final = 100
-"""Numbers of members that hold nothing are forgotten once there are more."""
+"""Above this number, members that hold no records are forgotten."""
 
 
 Lock = tuple[int, int]

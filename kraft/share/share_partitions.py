@@ -45,10 +45,9 @@ LOAD_AGAIN: Final = frozenset(
 again."""
 FENCED: Final = frozenset((ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH))
 RETRY_SECONDS: Final = 1.0
-"""How long after a failed write expired locks are looked at again."""
+"""Pause after a failed write until expired locks are checked again."""
 LETTERS_AT_ONCE: Final = 500
-"""Letters of a share partition that are written before their records are archived. After a crash these may be written
-twice."""
+"""Letters of a share partition written before their records are archived. After a crash these may be written again."""
 SWEEP_SECONDS: Final = 30.0
 """How often share partitions that this broker no longer leads are dropped, if no request finds them before."""
 

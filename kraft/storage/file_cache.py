@@ -23,8 +23,8 @@ class OpenFile:
     def __init__(self, file: File) -> None:
         self.file = file
         self.kept: tuple[object, int, bytes] | None = None
-        """A piece of the file that was read last, for as long as the file is open: whose it is, where it begins, and
-        its bytes. Its owner says what that means."""
+        """The last piece that was read, as long as the file is open: its owner, position and bytes. The owner defines
+        their meaning."""
 
     def __del__(self) -> None:
         try:
@@ -43,8 +43,7 @@ class FileCache:
         self.open_files_max = open_files_max
         self._open: OrderedDict[str, OpenFile] = OrderedDict()
         self._in_directory: dict[str, dict[str, None]] = {}
-        """The paths of `_open`, by the directory that they are directly in; in order, so that a replay closes files
-        in the same one."""
+        """The paths of `_open` by directory, ordered, so that a replay closes files in the same order."""
 
     def get(self, path: str) -> OpenFile:
         """Return the open file at `path`. Raises OSError, including FileNotFoundError: a read never creates a file,

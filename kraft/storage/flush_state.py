@@ -22,14 +22,12 @@ from kraft.storage.storage_failure import upkeep_failure
 from kraft.world.ports import FileSystem
 
 EPOCHS_SUFFIX = ".flushed.tmp"
-"""Suffix of the file that a flush writes the epochs to first. A truncation uses another one, as both may be under
-way."""
+"""Suffix of the temporary file of a flush. A truncation uses another one, since both may run at the same time."""
 NEVER_WRITTEN = 0
 UNKNOWN_VERSION = -1
 NOT_CLOSED = -1
 CLOSED_FLUSH_MS = 1000
-"""The closed segment is flushed at a roll. If that failed, because the node was killed or out of resources, it is
-flushed after this time."""
+"""A closed segment is flushed at the roll. If that failed, it is flushed after this time."""
 
 
 class FlushJob:
@@ -119,7 +117,7 @@ class FlushState:
         """Segments that end at or before this offset have durable indexes."""
         self._epochs_written = NEVER_WRITTEN
         self._epochs_under_way = 0
-        """Flushes under way that write the epochs as they were when the flush began."""
+        """Flushes in progress that write the epochs of their start."""
 
     def loaded(
         self, recovery_point: int, log_end_offset: int, *, clean: bool, epochs_version: int, epochs_on_disk: bool

@@ -44,11 +44,11 @@ class LocalLog:
         self.segments = [LogSegment(cache, directory, 0, size=0, created_ms=now_ms, fresh=True)]
         self.files_exist = False
         self.unsynced_directory = False
-        """The directory's own name and partition.metadata are not durable yet."""
+        """Whether the directory's name and partition.metadata are not durable yet."""
         self.unsynced_names = False
-        """Names in the directory are not durable yet."""
+        """Whether names in the directory are not durable yet."""
         self.retention_due: dict[TopicPartition, bool] = {}
-        """Where it is noted that segments may go before the next check of all logs: the log directory's."""
+        """The log directory's list of logs with segments to delete before the next check of all logs."""
 
     @property
     def active_segment(self) -> LogSegment:

@@ -47,13 +47,13 @@ class LogConfig:
     segment_jitter_ms: int = 0
     segment_ms: int = 604_800_000
     validate_records: bool = True
-    """kraft.produce.validate.records: look at every record of a Produce instead of trusting its header."""
+    """kraft.produce.validate.records: check every record of a Produce instead of the header alone."""
 
     compact: bool = field(init=False, compare=False)
     delete: bool = field(init=False, compare=False)
     log_append_time: bool = field(init=False, compare=False)
     segment_ms_max: int = field(init=False, compare=False)
-    """A compacted topic's segments are closed in time for max.compaction.lag.ms, too: the active one is not cleaned
+    """Segments of a compacted topic are also rolled in time for max.compaction.lag.ms: the active one is not cleaned
     (KIP-354)."""
 
     def __post_init__(self) -> None:

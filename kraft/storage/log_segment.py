@@ -31,7 +31,7 @@ RELATIVE_OFFSET_MAX = 0x7FFFFFFF
 LARGE_BATCH_BYTES = 8192
 """Twice the default index.interval.bytes."""
 UNKNOWN = -2
-"""A timestamp that was not read from disk yet."""
+"""A timestamp that is not read from disk yet."""
 
 
 class SegmentBounds:
@@ -101,7 +101,7 @@ class LogSegment:
         self._log_path = self.path(LOG_SUFFIX)
         self._bytes_since_index = 0
         self._newest: BatchSpan | None = None
-        """The batch at the end, where this process has put it there: consumers that wait ask for it."""
+        """The last batch, if this process appended it, for waiting consumers."""
         known = NO_TIMESTAMP if fresh else UNKNOWN
         self._largest_timestamp = known
         self._largest_timestamp_offset = base_offset
@@ -112,7 +112,7 @@ class LogSegment:
         self.bounds: SegmentBounds | None = None
         """The result of the last `retention.open_bounds`; None once it may be outdated."""
         self.transaction_index_is_whole = True
-        """Whether every transaction aborted in here is in the index. Only a start finds out that it is not known."""
+        """Whether the index has every aborted transaction of the segment. Only recovery can find that it does not."""
 
     def path(self, suffix: str) -> str:
         return f"{self._directory}/{offset_file_name(self.base_offset, suffix)}{self.suffix}"

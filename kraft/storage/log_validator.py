@@ -48,21 +48,21 @@ from kraft.world.steps import Steps, at_once
 RECODED_INLINE_BYTES_MAX = 2048
 INLINE_BYTES_MAX = {NONE: 128 << 10, GZIP: 2048, SNAPPY: 16 << 10, LZ4: 16 << 10, ZSTD: 16 << 10}
 INLINE_RECORDS_MAX = 1000
-"""A batch of no more bytes and records is looked into at once: a way through a thread costs 100 us, which is more than
-they take. At worst it takes a few milliseconds: where every record is at fault, or where the bytes decompress to as
-much as they can. RECODED_INLINE_BYTES_MAX is for a batch that gets another codec."""
+"""Batches up to this number of bytes and records are checked inline: passing one to a thread costs 100 us, which is
+more than the check. In the worst case it takes a few milliseconds. RECODED_INLINE_BYTES_MAX applies to a batch that is
+recompressed."""
 ATTRIBUTES_AT = 22
-"""Where a batch has the lower byte of its attributes."""
+"""Position of the lower byte of a batch's attributes."""
 COUNT_AT = HEADER_SIZE - 4
 OLD_MAGICS = (0, 1)
 """The record formats before 2 (Kafka 0.10 and older)."""
 CHECKED_RECORDS = 16
-"""Of an uncompressed batch as many records are checked by their lengths; all of them where there are no more, or
-where they have CHECKED_WHOLLY_RECORD_BYTES on average."""
+"""Records of an uncompressed batch whose lengths are checked. All are checked in a smaller batch, or if they have
+CHECKED_WHOLLY_RECORD_BYTES on average."""
 CHECKED_WHOLLY_RECORD_BYTES = 2048
 EXPANSION_MAX = {GZIP: 1032, SNAPPY: 22, LZ4: 255, ZSTD: 1 << 15}
-"""Bytes that one compressed byte can become at most, by the format of each codec. Zstandard's shortest block has four
-bytes and becomes 128 KiB."""
+"""Most bytes that one compressed byte can expand to, by codec. Zstandard's shortest block has four bytes and expands to
+128 KiB."""
 
 
 class AppendOrigin:

@@ -35,12 +35,11 @@ from kraft.world.steps import Steps, in_thread
 
 SHOWN_RECORD_ERRORS_MAX = 3
 TIMESTAMP_MAX = (1 << 63) - 1
-"""The largest timestamp that a header can hold. A record that was appended by its header alone may claim to be later.
-It is not found, as in Kafka, where such a time wraps to one before 1970."""
+"""The largest timestamp of a header. A record that was checked by its header alone may have a later one. It is not
+found by time, as in Kafka, where such a time wraps to one before 1970."""
 
 DECODED_BYTES_MAX = 128 << 20
-"""Bytes to which a compressed batch that must be decoded may decompress, or max.message.bytes if that is more: so
-many could come uncompressed."""
+"""Limit of the decompressed size of a batch that must be decoded; max.message.bytes if that is more."""
 DECODED_FREELY_BYTES_MAX = 16 << 20
 DECODED_RATIO_MAX = 32
 """Bytes to which each byte of such a batch may decompress, beyond DECODED_FREELY_BYTES_MAX."""

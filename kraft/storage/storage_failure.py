@@ -10,7 +10,7 @@ from kraft.common.errors import ApiError, OutOfResources, StorageError
 from kraft.protocol.error_codes import ErrorCode
 
 PASSING_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-"""What says nothing about the disk: there may be room, descriptors and memory again later."""
+"""Errors that do not mean a broken disk: space, descriptors or memory may be available again later."""
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 

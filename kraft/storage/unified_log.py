@@ -91,11 +91,11 @@ class UnifiedLog:
         self.log_start_offset = 0
         self.high_watermark = 0
         self.moved_high_watermarks: dict[TopicPartition, None] = {}
-        """Where the log notes that its high watermark moved: its directory's, once that has adopted it."""
+        """The directory's list of logs whose high watermark moved."""
         self.log_end_offset = 0
         self.load_report: LoadReport | None = None
         self.damage: DamageReport | None = None
-        """What the log has lost to damage of its files, while that is not settled: it must not lead then."""
+        """Records lost to damaged files, until the loss is resolved. Until then the replica must not lead."""
         self.leader_epoch_cache = LeaderEpochCache()
         self._producers: ProducerStateManager | None = None
         self.producer_expiration_ms = producer_expiration_ms

@@ -27,7 +27,7 @@ from kraft.common.version import VERSION
 
 HELP_OPTIONS = ["-h", "--help"]
 COMPLETES = "_KRAFT_COMPLETE"
-"""Set where the shell asks what may follow."""
+"""Set by the shell when it requests completions."""
 OK = 0
 FAILED = 1
 UNUSABLE = 2
@@ -40,7 +40,7 @@ class CommandGroup(NamedTuple):
 
 DATA, CLUSTER, NODES, HELP = "Records", "A running cluster", "The disks of a node", "Reading"
 FOLDERS: Mapping[str, str] = {DATA: "records", CLUSTER: "cluster", NODES: "disks", HELP: "help"}
-"""Where the modules of a panel's commands are."""
+"""Folder of the modules of each panel's commands."""
 
 NOUNS: Mapping[str, CommandGroup] = {
     "produce": CommandGroup(DATA, "Send lines from standard input as records."),

@@ -21,7 +21,7 @@ from kraft.rpc_client.cluster import Cluster
 from kraft.world.real import RealWorld
 
 SECONDS_MAX: Final = 1.5
-"""Whoever pressed the key waits."""
+"""Short: the user waits for the completions."""
 OFFERED_MAX: Final = 500
 
 Names = Callable[[Cluster], Awaitable[list[str]]]
@@ -57,7 +57,7 @@ NAMES: Final[dict[tuple[str, str], Names]] = {
     ("share", "GROUP"): _share_groups,
     ("brokers", "ID"): _brokers,
 }
-"""By noun (any: *) and what help calls the parameter, without brackets and dots."""
+"""By noun (*: any) and by the parameter's name in help, without brackets and dots."""
 
 
 def offer_names(noun: str, verb: Any) -> None:

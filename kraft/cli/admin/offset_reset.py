@@ -29,7 +29,7 @@ class Target(NamedTuple):
 
 
 Wanted = tuple[str, tuple[int, ...] | None]
-"""A topic, and which of its partitions; None is all of them."""
+"""A topic and its partitions; None: all partitions."""
 
 
 class Move(NamedTuple):

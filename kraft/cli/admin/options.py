@@ -13,11 +13,11 @@ from kraft.common.config.endpoints import bootstrap_addresses
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 DEFAULT_TIMEOUT = 30.0
 DELIVERY_SECONDS = 120.0
-"""Of a record, without --timeout: a leader that is frozen is given up by the cluster after 40 s."""
+"""Default timeout of a record. A frozen leader is replaced after 40 s."""
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
 CLEAR = "\x1b[H\x1b[2J"
-"""What clears a terminal."""
+"""The escape sequence that clears a terminal."""
 
 
 class OutputFormat(StrEnum):

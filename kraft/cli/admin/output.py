@@ -58,7 +58,7 @@ def render(document: Mapping[str, Any], output: OutputFormat) -> str:
 
 
 NAME_KEYS = ("name", "group_id", "topic", "node_id", "path", "uuid", "id", "code", "partition")
-"""Where the name of a thing stands in its object. The first that it has counts."""
+"""Keys that may hold the name of an object. The first present one is used."""
 
 
 def names_in(document: Mapping[str, Any]) -> list[str]:
@@ -86,7 +86,7 @@ def _name_of(thing: object) -> str | None:
 
 YAML_PLAIN = re.compile(r"[A-Za-z_/][\w./-]*", re.ASCII)
 YAML_WORDS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))
-"""What YAML 1.1 reads as something else than text."""
+"""Words that YAML 1.1 does not read as text."""
 
 
 def _yaml_lines(value: Any, indent: str = "") -> Iterator[str]:

@@ -17,7 +17,7 @@ from typing import Final
 from kraft.common.errors import ConfigurationError
 
 FILE: Final = "KRAFT_PROFILES"
-"""Names another file than the one in the user's folder of configuration."""
+"""Environment variable with the path of another file."""
 VARIABLES: Final = {
     "bootstrap-server": "KRAFT_BOOTSTRAP_SERVER",
     "command-config": "KRAFT_COMMAND_CONFIG",

@@ -29,7 +29,7 @@ _OF_CERTIFICATES: Final = (
     ("unable to get issuer", UNTRUSTED),
     ("certificate required", WANTS_CERTIFICATE),
 )
-"""What OpenSSL says."""
+"""OpenSSL's messages about certificates."""
 REMEDIES: Final = {
     LOGIN: "user, password or mechanism in --command-config is wrong: `kraft users list` (by somebody who gets in) "
     "shows who there is",

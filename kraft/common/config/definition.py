@@ -31,15 +31,14 @@ class Status:
     """How this implementation treats a key. No key is silently ignored."""
 
     ENFORCED: Final = "enforced"
-    """It does what the documentation says."""
+    """The key has the documented effect."""
     ACCEPTED: Final = "accepted"
-    """Valid values are taken and shown, but nothing here has that knob; a value other than the default is logged
-    once."""
+    """Valid values are accepted and shown, but have no effect here. Another value than the default is logged once."""
     REFUSED: Final = "refused"
-    """Setting it to anything but its default is an error, since ignoring it would break a promise (security, quotas,
+    """Another value than the default is an error, since ignoring it would break a promise (security, quotas,
     tiering)."""
     PLUGIN: Final = "plugin"
-    """Names code that only a JVM could load; warned of once, otherwise passed over."""
+    """The value names code for a JVM. It is ignored, with one warning."""
 
 
 class Required:

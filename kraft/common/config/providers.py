@@ -33,7 +33,7 @@ _PARAMETERS: Final = {
 }
 VARIABLE: Final = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
 SECRET_BYTES_MAX: Final = 1 << 20
-"""Of a file that holds a value."""
+"""Limit of a file that holds one value."""
 
 
 def nothing_to_read(path: str) -> str | None:
@@ -68,7 +68,7 @@ class Providers:
         self._providers: dict[str, _Provider] = {}
         self.problems: list[str] = []
         self.given: dict[str, None] = {}
-        """Every value that was put in."""
+        """All values that were inserted."""
         names = [name.strip() for name in texts.get(PROVIDERS, "").split(",") if name.strip()]
         for name in names:
             try:

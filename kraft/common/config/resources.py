@@ -77,7 +77,7 @@ MECHANISM_KEYS: Final = (
     "sasl.server.callback.handler.class",
     *(name for name in SASL_KEYS if name.startswith(("sasl.login.", "sasl.oauthbearer."))),
 )
-"""Those that count for one mechanism of one listener, as `listener.name.<listener>.<mechanism>.<key>`."""
+"""Keys that may be set for one mechanism of one listener, as `listener.name.<listener>.<mechanism>.<key>`."""
 LISTENER_KEYS: Final = ("max.connections", "max.connection.creation.rate", *TLS_KEYS, *SASL_KEYS)
 """Broker keys that count for one listener alone as `listener.name.<listener>.<key>`; its name in lower case."""
 
@@ -122,7 +122,7 @@ def listener_base(name: str) -> str | None:
 
 
 LOG_LEVELS: Final = ("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
-"""What a BROKER_LOGGER resource may set a logger to."""
+"""Levels that a BROKER_LOGGER resource may set."""
 
 _TABLES: Final = {
     ResourceType.TOPIC: TOPIC_KEYS,
@@ -185,7 +185,7 @@ TOPIC_SYNONYMS: Final[dict[str, tuple[Synonym, ...]]] = {
     "kraft.unclean.recovery.strategy": (Synonym("kraft.unclean.recovery.strategy"),),
     "unclean.leader.election.enable": (Synonym("unclean.leader.election.enable"),),
 }
-"""Kafka's ServerTopicConfigSynonyms: the first synonym that is set counts."""
+"""Kafka's ServerTopicConfigSynonyms: the first configured synonym applies."""
 
 _BROKER_FAMILIES: Final = (
     ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),

@@ -34,7 +34,7 @@ PARTITIONS_PER_STEP: Final = 500
 """Partitions checked between two yields."""
 
 WAITS_TOLD_MAX: Final = 20
-"""Limit of waiting partitions reported in one check. The rest are reported in later ones."""
+"""Limit of waiting partitions reported in one check. The rest is reported in later ones."""
 TELLING_SECONDS: Final = 1.0
 """Seconds from a check that left some partitions unreported to the next report, even if nothing has changed."""
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from kraft.common.metrics import Histogram
 
 SETTLE_BOUNDS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
-"""Seconds."""
+"""Histogram bounds in seconds."""
 CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
 SHARE: Final = "share"
@@ -44,7 +44,7 @@ class GroupActivity:
     def __init__(self) -> None:
         self.rebalances = {CLASSIC: 0, CONSUMER: 0, SHARE: 0}
         self.fenced: dict[tuple[str, str], int] = {}
-        """By protocol and deadline."""
+        """Number of fenced members, by protocol and deadline."""
         self.settle_seconds = {CLASSIC: Histogram(SETTLE_BOUNDS), CONSUMER: Histogram(SETTLE_BOUNDS)}
         """Share groups are not timed: their members do not wait for each other."""
         self._since: dict[int, dict[str, float]] = {}

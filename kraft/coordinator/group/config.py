@@ -32,7 +32,7 @@ class GroupCoordinatorConfig:
     group_max_size: int = 2_147_483_647
     group_consumer_max_size: int = 2_147_483_647
     group_consumer_assignors: tuple[str, ...] = ("uniform", "range")
-    """The first is taken where no member asks for one."""
+    """The first one is the default."""
     group_consumer_migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     group_share_max_size: int = 200
     group_consumer_regex_refresh_interval_ms: int = 600_000

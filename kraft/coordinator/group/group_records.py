@@ -31,7 +31,7 @@ GROUP_METADATA_VALUE_VERSION = 3
 _I16 = struct.Struct(">h")
 _I32 = struct.Struct(">i")
 _VALUE_START = struct.Struct(">hqi")
-"""Version, offset and leader epoch, by which a value of version 4 begins."""
+"""Version, offset and leader epoch: the start of a value of version 4."""
 
 
 def offset_commit_key(group_id: str, partition: TopicPartition) -> bytes:

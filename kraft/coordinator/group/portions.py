@@ -13,7 +13,7 @@ from kraft.coordinator.group.shard_state import GroupShardState
 K = TypeVar("K", str, TopicPartition)
 
 PORTION = 64
-"""How many groups and offsets are looked at in one turn: less than a millisecond."""
+"""Groups and offsets processed between two yields: less than a millisecond."""
 
 Portion = list[tuple[str, TopicPartition | None]]
 """Groups, each with one of its partitions; None when all of them have been named."""

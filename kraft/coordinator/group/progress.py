@@ -19,9 +19,9 @@ TRAILING_RECORDS_MAX: Final = 100
 """Transaction markers and aborted records at the end of a partition, which a client may pass over without a commit. So
 few records count as waiting only if the partition has grown since the offset last moved."""
 WINDOWS_A_STALL: Final = 10
-"""Rates are taken over a tenth of the time after which a member counts as stuck."""
+"""Rates are measured over a tenth of the time after which a member counts as stuck."""
 PARTITIONS_NAMED_MAX: Final = 3
-"""Partitions that a summary names; it counts the others."""
+"""Limit of partitions named in a summary. Further ones are counted."""
 
 
 class Pace(StrEnum):
@@ -29,10 +29,10 @@ class Pace(StrEnum):
 
     KEEPS_UP = "keeps_up"
     SLOW = "slow"
-    """It commits further offsets, but the lag grows and is longer than the last window."""
+    """The committed offset advances, but the lag grows and is longer than the last window."""
     COMMITS_NOTHING = "commits_nothing"
     STANDS_STILL = "stands_still"
-    """It commits the same offset again and again."""
+    """Commits of the same offset again and again."""
 
     @property
     def is_stuck(self) -> bool:

@@ -13,7 +13,7 @@ class ShareCoordinatorActivity:
         self._clock = clock
         self._latency = Windowed()
         self.writes = 0
-        """Share partitions whose state was to be written."""
+        """Number of share partitions in write requests."""
 
     def wrote(self, partitions: int, seconds: float) -> None:
         """Count one request that wrote the states of some share partitions, durably, in so many seconds."""

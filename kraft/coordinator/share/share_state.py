@@ -12,11 +12,11 @@ AVAILABLE: Final = 0
 ACKNOWLEDGED: Final = 2
 ARCHIVING: Final = 3
 ARCHIVED: Final = 4
-"""Delivery states that are stored. Acquired records (1) are available after a restart."""
+"""Stored delivery states. Acquired records (1) are available again after a restart."""
 NO_OFFSET: Final = -1
-"""As a start offset: not chosen yet. The partition's leader chooses it by `share.auto.offset.reset`."""
+"""Start offset that is not initialized. The partition's leader initializes it by `share.auto.offset.reset`."""
 NO_COUNT: Final = -1
-"""As a delivery complete count: not known."""
+"""Unknown delivery complete count."""
 
 
 class SharePartitionKey(NamedTuple):

@@ -17,7 +17,7 @@ from kraft.protocol.messages import describe_transactions_response as described
 from kraft.protocol.messages import list_transactions_response as listed
 
 IDS_A_TURN = 256
-"""How many transactional ids are looked at in one turn: less than a millisecond."""
+"""Transactional ids examined between two yields: less than a millisecond."""
 
 STATES = {state.shown: state for state in State}
 SHOWN_STATES = (*STATES, "Dead", "PrepareEpochFence")

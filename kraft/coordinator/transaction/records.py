@@ -12,7 +12,7 @@ from kraft.coordinator.records.transaction_log_value import PartitionsSchema, Tr
 from kraft.coordinator.transaction.transaction import State, Transaction
 
 FLEXIBLE: Final = 1
-"""The transaction.version from which on values have tagged fields."""
+"""First transaction.version whose values have tagged fields."""
 
 
 def key_of(transactional_id: str) -> bytes:

@@ -12,9 +12,9 @@ NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
 NO_TIMESTAMP: Final = -1
 EPOCH_MAX: Final = 2**15 - 1
-"""Written into markers and logs alone. No producer ever has it, so that the coordinator can always fence one."""
+"""Only for markers and logs. No producer has this epoch, so the coordinator can always fence one."""
 EPOCHS_BUMPED_AT_END: Final = 2
-"""From this transaction.version on the end of each transaction raises the producer's epoch (KIP-890)."""
+"""From this transaction.version on, the end of each transaction bumps the producer's epoch (KIP-890)."""
 
 
 class State(IntEnum):
@@ -42,11 +42,11 @@ TRANSITIONS: Final[Mapping[State, frozenset[State]]] = {
     State.COMPLETE_COMMIT: frozenset((State.EMPTY, State.ONGOING, State.PREPARE_ABORT)),
     State.COMPLETE_ABORT: frozenset((State.EMPTY, State.ONGOING, State.PREPARE_ABORT)),
 }
-"""Where each state may lead. A transaction without partitions is aborted from EMPTY and COMPLETE_* (KIP-890)."""
+"""Valid next states. A transaction without partitions is aborted from EMPTY and COMPLETE_* (KIP-890)."""
 
 PREPARED: Final = frozenset((State.PREPARE_COMMIT, State.PREPARE_ABORT))
 OF_A_PRODUCER: Final = frozenset((State.EMPTY, State.ONGOING))
-"""States that a producer leads to, which never has the last epoch."""
+"""States that a producer causes. A producer never has the last epoch."""
 AT_REST: Final = frozenset((State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT))
 
 

@@ -34,7 +34,7 @@ from kraft.world.turns import Turn
 
 IDS_A_TURN: Final = 500
 TIME_OUT: Final = "transaction time-out"
-"""The work whose items are transactional ids that take too long."""
+"""Name of the work in health reports. Its items are transactional ids that exceed their timeout."""
 RETRY_SECONDS: Final = 0.1
 """The pause between two attempts to complete a transaction while the log rejects appends."""
 
@@ -76,9 +76,9 @@ class TransactionCoordinator:
         self._nursery: trio.Nursery | None = None
         self.activity = TransactionActivity()
         self._ending: set[tuple[int, int, Ending]] = set()
-        """Whose markers are being written: (partition, leader epoch, transaction)."""
+        """Transactions whose markers are being written, as (partition, leader epoch, transaction)."""
         self._ended: dict[str, trio.Event] = {}
-        """By transactional id whose markers are being written: set when the transaction is complete."""
+        """By transactional id with markers in progress: set when the transaction is complete."""
         self.runtime: CoordinatorRuntime[TransactionShardState] = CoordinatorRuntime(
             TRANSACTION_STATE_TOPIC,
             TransactionShard(level),

@@ -41,7 +41,7 @@ ON_CONFIGS = OnEach(
     lambda item, *_: config_resource(item.resource_type, item.resource_name, AclOperation.ALTER_CONFIGS),
     tells_why=True,
 )
-"""Checked by the broker, as far as it can, before the controller, and again by the controller."""
+"""Permissions that the broker checks as far as it can, and the controller again."""
 ALTER = Handler(ApiKey.ALTER_CONFIGS, between(0, 2), permission=ON_CONFIGS)
 INCREMENTAL = Handler(ApiKey.INCREMENTAL_ALTER_CONFIGS, between(0, 1), permission=ON_CONFIGS)
 
@@ -51,7 +51,7 @@ Decided = dict[tuple[int, str], tuple[int, str | None]]
 
 RESOURCES_A_TURN = 200
 CONFIGS_A_RESOURCE = 5
-"""So many keys to be checked count as one more resource."""
+"""Keys to check that cost as much as a resource."""
 
 
 @ALTER.serve

@@ -55,12 +55,12 @@ API = Handler(ApiKey.DESCRIBE_CONFIGS, between(1, 4), permission=_PERMISSION, li
 CONTROLLER_API = Handler(ApiKey.DESCRIBE_CONFIGS, between(1, 4), permission=_PERMISSION, listeners=(CONTROLLER,))
 
 CONFIGS_MAX = 400_000
-"""Keys in one answer: those of ten thousand topics."""
+"""Limit of keys in a response: those of ten thousand topics."""
 KEYS_MAX = 2000
 CONFIG_ITEMS = 2
-"""What a described key counts in a turn."""
+"""Cost of a described key, in items of a turn."""
 STATUSES_MAX = 100
-"""The number of status keys that one request may name."""
+"""Limit of status keys in a request."""
 
 
 async def describe_configs(

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 FLEXIBLE_VERSION = 12
 COPY_BYTES_MAX = 8192
-"""Records up to this size that are in memory are read and sent with what surrounds them; all others leave from their
-file."""
+"""Records up to this size that are in memory are copied into the response. Others are sent from their file."""
 
 _PARTITION_V4 = struct.Struct(">ihqq")
 _PARTITION = struct.Struct(">ihqqq")
@@ -73,9 +72,9 @@ class FetchedPartition:
         self.leader: tuple[int, int] | None = None
         self.ranges: Sequence[FileRange] = ()
         self.records: memoryview | None = None
-        """What is in no file, instead of `ranges`."""
+        """Records from memory, instead of `ranges`."""
         self.remote: RemoteFetch | None = None
-        """What is to be read from the remote tier before this is an answer."""
+        """Read from the remote tier that must finish before the response."""
         self.size = 0
 
     @property

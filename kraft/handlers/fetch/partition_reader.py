@@ -40,7 +40,8 @@ NO_FAILURE = frozenset(
         ErrorCode.KAFKA_STORAGE_ERROR,
     )
 )
-"""Answers that are not counted as failed fetches, as in Kafka: they pass, or the client is to ask otherwise."""
+"""Errors that are not counted as failed fetches, as in Kafka: they are transient, or the client has to change its
+request."""
 
 
 class PartitionReader:

@@ -25,7 +25,7 @@ def topic_needed(topic: Any, request: Any, broker: BrokerServices) -> tuple[int,
 
 
 ON_TOPICS = OnEach("topics", "topics", topic_needed)
-"""Permission on each topic of an offset commit, also of a transactional one."""
+"""Permission on each topic of an offset commit, including transactional ones."""
 API = Handler(ApiKey.OFFSET_COMMIT, between(2, 10), permission=OnGroup(Operation.READ, ON_TOPICS))
 
 

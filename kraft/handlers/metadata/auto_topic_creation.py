@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 VISIBLE_SECONDS_MAX = 5.0
 COORDINATORS_TOPICS = ([OFFSETS_TOPIC], [TRANSACTION_STATE_TOPIC], [SHARE_GROUP_STATE_TOPIC])
-"""What coordinators ask for, one at a time."""
+"""Topics of coordinators, requested one at a time."""
 
 
 def _internal_topic(name: str, broker: BrokerServices) -> CreatableTopic | None:

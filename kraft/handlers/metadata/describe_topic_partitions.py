@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 API = Handler(ApiKey.DESCRIBE_TOPIC_PARTITIONS, between(0, 0), permission=ASKS_INSIDE)
 
 PARTITION_ITEMS = 4
-"""What a partition of an answer counts in a turn."""
+"""Cost of a partition of the response, in items of a turn."""
 
 
 @API.serve

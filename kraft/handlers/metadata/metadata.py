@@ -49,11 +49,11 @@ THROTTLE_VERSION = 3
 """From this version on a response begins with the throttle time."""
 
 REQUEST_BYTES_MAX = 16 << 20
-"""More than as many topics as a request may name, with names as long as they may be on average."""
+"""Limit of a request: more than the limit of topics, with names of average length."""
 CREATED_AT_ONCE_MAX = 1000
-"""The number of missing topics that one request may create. The client requests the rest again."""
+"""Limit of missing topics created by one request. The client requests the rest again."""
 PARTITION_ITEMS = 3
-"""What a partition of an answer counts in a turn."""
+"""Cost of a partition of the response, in items of a turn."""
 
 
 @API.serve_raw

@@ -46,9 +46,9 @@ class _Anybody:
 
 ANYBODY: PermissionCheck = _Anybody()
 ASKS_INSIDE: PermissionCheck = _Anybody()
-"""The handler itself asks `services.authorizer`."""
+"""The handler itself calls `services.authorizer`."""
 ASKED_BY_CONTROLLER: PermissionCheck = _Anybody()
-"""A broker hands the request on; the controller asks, as the client's principal."""
+"""The broker forwards the request. The controller authorizes it for the client's principal."""
 
 
 def check_cluster(operation: int, context: RequestContext, access: Access, *, tells_why: bool = True) -> None:

@@ -34,7 +34,7 @@ AUTHENTICATE: Final = Handler(
     ApiKey.SASL_AUTHENTICATE, between(0, 2), permission=ANYBODY, listeners=(BROKER, CONTROLLER)
 )
 UNSERVED: Final = "none"
-"""Replaces a mechanism that is not supported."""
+"""Text in place of an unsupported mechanism."""
 _NAMES: Final = {key: name for name, key in vars(ApiKey).items() if name.isupper()}
 """Kafka's names of APIs in messages, such as `LIST_OFFSETS`."""
 _SAYS_NO_MORE: Final = frozenset(
@@ -45,11 +45,11 @@ _SAYS_NO_MORE: Final = frozenset(
         ApiKey.DESCRIBE_PRODUCERS,
     )
 )
-"""APIs whose refusal has no message in Kafka."""
+"""APIs whose authorization errors have no message in Kafka."""
 _SAYS_THE_CODE: Final = frozenset(
     (ApiKey.FIND_COORDINATOR, ApiKey.DESCRIBE_CONFIGS, ApiKey.ALTER_CLIENT_QUOTAS, ApiKey.DESCRIBE_QUORUM)
 )
-"""APIs whose refusal has the message of the error code in Kafka."""
+"""APIs whose authorization errors have the message of the error code in Kafka."""
 _HEAD: Final = struct.Struct(">hhi")
 _SIZE: Final = struct.Struct(">i")
 

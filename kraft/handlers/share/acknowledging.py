@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MEMBER_ID_CHARACTERS_MAX: Final = 36
 ACKNOWLEDGED_AT_ONCE_MAX: Final = 20_000
-"""Ranges and types that one request may have for one partition: more than a window has records."""
+"""Limit of ranges and types for one partition in a request: more than the records of a window."""
 _NO_FAILURE: Final = NO_FAILURE | {ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_RECORD_STATE}
 """Errors that are not counted as failed acknowledgements: the client's mistakes, locks that expired, moved leaders."""
 

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
 
 STRICT: Final = 1
-"""ShareAcquireMode: never more records than MaxRecords (KIP-1206)."""
+"""ShareAcquireMode: at most MaxRecords records (KIP-1206)."""
 PARTITIONS_A_TURN: Final = 20
 """Share partitions read between two pauses; one may read a megabyte."""
 READ_BYTES_MAX: Final = 1 << 20
-"""What one look at a partition reads at most, unless one batch is larger."""
+"""Limit of one read of a partition, unless one batch is larger."""
 
 
 class SharedRecords(NamedTuple):

@@ -32,7 +32,7 @@ IMPLICIT_VERSION = 12
 
 MAGIC_AT, ATTRIBUTES_AT = 16, 22
 FIRST_PAUSE_S = 0.001
-"""Before a coordinator is asked again; each later one is twice as long."""
+"""First pause before a coordinator is asked again. It doubles each time."""
 PARTITIONS_A_TURN = 50
 """Verifications that are started between two pauses."""
 
@@ -44,7 +44,7 @@ NOBODY_COULD_SAY = frozenset(
         ErrorCode.NOT_COORDINATOR,
     )
 )
-"""Clients do not expect these codes in a Produce response. They get NOT_ENOUGH_REPLICAS, and retry without a metadata
+"""Errors that clients do not expect in a Produce response. They get NOT_ENOUGH_REPLICAS, and retry without a metadata
 request."""
 
 

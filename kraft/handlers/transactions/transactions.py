@@ -55,7 +55,7 @@ BATCHED = 4
 ENDS_WITH_NEW_EPOCH = 5
 """From this version on clients of EndTxn use the new epoch in its response: transaction.version 2."""
 NEW_EPOCHS = 2
-"""That transaction.version."""
+"""The transaction.version with new epochs."""
 
 ADD_PARTITIONS = Handler(ApiKey.ADD_PARTITIONS_TO_TXN, between(0, 5), permission=ASKS_INSIDE)
 ADD_OFFSETS = Handler(ApiKey.ADD_OFFSETS_TO_TXN, between(0, 4), permission=OnTransaction(OnGroup(Operation.READ)))

@@ -48,7 +48,7 @@ MARKERS_A_TURN = 50
 NOT_READY = frozenset(
     (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR)
 )
-"""What a group coordinator may answer. A transaction coordinator knows none of these for a marker; it tries again on
+"""Errors of a group coordinator that a transaction coordinator does not expect for a marker. It retries on
 NOT_LEADER_OR_FOLLOWER."""
 
 
@@ -149,9 +149,9 @@ class _Write:
         self._result = result
         self._broker = broker
         self._end: int | None = None
-        """Where the log ends behind the marker, once that is in it."""
+        """Log end offset after the marker, once it is appended."""
         self._log: UnifiedLog | None = None
-        """The log that is flushed."""
+        """The log to flush."""
 
     def begin(self) -> bool:
         """Append the marker, queue it, or leave it to the group coordinator. Returns whether `finish` must be

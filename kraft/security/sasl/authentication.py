@@ -21,9 +21,9 @@ from kraft.security.sasl.scram import Credential, ScramServer
 from kraft.security.scram_credentials import MECHANISMS, ScramMechanism
 
 PASSWORD_MECHANISMS: Final = (PLAIN, *MECHANISMS)
-"""Those by a name and a password."""
+"""Mechanisms with a name and a password."""
 SERVED_MECHANISMS: Final = (*PASSWORD_MECHANISMS, OAUTHBEARER)
-"""Those of listeners, and by which this node, and commands, log in at others."""
+"""Mechanisms of listeners, and of this node's and the commands' own logins."""
 
 
 class MechanismServer(Protocol):
@@ -48,22 +48,22 @@ class SaslSettings:
     """The SASL settings of one listener."""
 
     mechanisms: tuple[str, ...]
-    """In the order in which they are offered to clients."""
+    """Mechanisms in the order in which they are offered."""
     plain_users: Mapping[str, str] = field(default_factory=dict, repr=False)
     session_ms_max: int = 0
-    """connections.max.reauth.ms; 0: sessions do not end."""
+    """connections.max.reauth.ms; 0: no limit."""
     failed_delay_ms: int = 100
     """connection.failed.authentication.delay.ms."""
     message_bytes_max: int = 524_288
     """sasl.server.max.receive.size."""
     token_check: TokenCheck | None = field(default=None, repr=False)
-    """Judges the tokens of OAUTHBEARER, where the listener serves it."""
+    """Validates tokens of OAUTHBEARER, if the listener serves it."""
 
 
 Credentials = Callable[[str, int], Credential | None]
-"""(user, mechanism's number) -> what is kept of the password."""
+"""(user, number of the mechanism) -> the stored credential."""
 Tokens = Callable[[str, ScramMechanism], TokenLogin | None]
-"""(token's id, mechanism) -> what the token stands for."""
+"""(token id, mechanism) -> the token's login."""
 
 
 def no_tokens(token_id: str, mechanism: ScramMechanism) -> TokenLogin | None:
@@ -99,17 +99,17 @@ class SaslSession:
         self._credentials = credentials
         self._tokens = tokens
         self.by_token = False
-        """Whether the last login was one by a delegation token."""
+        """Whether the last login was by a delegation token."""
         self._nonce = nonce
         self._server: MechanismServer | None = None
         self._is_raw = False
         self.is_over = False
-        """A login has failed: nothing else is taken from the connection."""
+        """A login has failed: no further data is accepted."""
         self.mechanism: str | None = None
         self.user: str | None = None
-        """Who has logged in last; None before the first login has succeeded."""
+        """User of the last login; None before the first one."""
         self.ends_at: float | None = None
-        """When the session ends, on the node's clock."""
+        """End of the session, on the node's monotonic clock."""
 
     @property
     def logs_in(self) -> bool:

@@ -18,7 +18,7 @@ OAUTHBEARER_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthB
 VALIDATOR: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
 INVALID_TOKEN: Final = '{"status":"invalid_token"}'
 CONTROL_A: Final = b"\x01"
-"""What a client sends upon a refusal, before its login ends."""
+"""The client's message after a rejection, before the login ends."""
 _FIRST: Final = re.compile(
     r"n,(?:a=(?P<authorization>(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+))?,\x01"
     r"(?P<pairs>(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*)\x01"
@@ -26,7 +26,7 @@ _FIRST: Final = re.compile(
 _BEARER: Final = re.compile(r"(?P<scheme>\w+) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)", re.ASCII)
 
 TokenCheck = Callable[[str], Token]
-"""Raises TokenRefused."""
+"""Returns the login of a token. Raises TokenRefused."""
 
 
 def bearer_message(token: str, extensions: Mapping[str, str]) -> bytes:
@@ -46,9 +46,9 @@ class OAuthBearerServer:
         self._check = check
         self._reason: str | None = None
         self.user: str | None = None
-        """Who has logged in."""
+        """User of the login."""
         self.expires_at_ms: int | None = None
-        """When the token ends, since the Unix epoch."""
+        """Expiry of the token, in ms since 1970."""
 
     def evaluate(self, message: bytes) -> bytes:
         """The response to the client's message. Raises SaslRefused."""

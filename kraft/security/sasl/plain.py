@@ -26,7 +26,7 @@ class PlainServer:
     def __init__(self, users: Mapping[str, str]) -> None:
         self._users = users
         self.user: str | None = None
-        """Who has logged in."""
+        """User of the login."""
 
     def evaluate(self, message: bytes) -> bytes:
         """The response to the client's only message. Raises SaslRefused."""

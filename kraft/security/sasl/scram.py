@@ -21,7 +21,7 @@ from kraft.security.scram_credentials import ScramKeys, ScramMechanism, keys_of,
 from kraft.world.ports import Randomness
 
 ITERATIONS_TAKEN_MAX: Final = 1_000_000
-"""A server may make its client work for no longer."""
+"""Limit of the iterations that a server may demand of this client."""
 _CLIENT_FIRST: Final = re.compile(
     r"(?P<header>n,(?:a=(?P<authorization>[^,]*))?,)(?P<bare>(?:m=[^,]*,)?n=(?P<user>[^,]*),r=(?P<nonce>[!-+\--~]+)"
     r"(?P<extensions>(?:,[A-Za-z]+=[^,]+)*))"
@@ -87,15 +87,15 @@ class ScramServer:
         self._tokens = tokens
         self._token: TokenLogin | None = None
         self.by_token = False
-        """Whether the login was one by a delegation token."""
+        """Whether the login is by a delegation token."""
         self.expires_at_ms: int | None = None
-        """Until when it holds, in ms since 1970, where that is not for the listener alone to say."""
+        """Expiry of the login in ms since 1970, if it has one besides the listener's."""
         self._nonce = own_nonce
         self._credential: Credential | None = None
         self._pending = ""
         self._first = ("", "", "")
         self.user: str | None = None
-        """Who has logged in."""
+        """User of the login."""
 
     def evaluate(self, message: bytes) -> bytes:
         """The response to the client's next message. Raises SaslRefused."""

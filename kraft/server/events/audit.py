@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kraft.world.ports import Clock
 
 CHANGES_TOLD_MAX: Final = 100
-"""Changes of one request that get an event each."""
+"""Limit of changes of one request that have their own event."""
 VALUE_CHARACTERS_MAX: Final = 1_000
 """The characters kept of each text in an event, and of the name of a denied resource. The log has the complete
 change."""

@@ -18,7 +18,7 @@ from kraft.world.ports import Clock
 
 EVENTS_MAX: Final = 4_096
 READ_MAX: Final = 512
-"""Events in one answer of `since`."""
+"""Limit of events in one response of `since`."""
 
 
 class EventKind:
@@ -94,7 +94,7 @@ class EventJournal:
         self._next_id = clock.wall_ms() * 1000
         self._news = trio.Event()
         self.counts: dict[str, int] = {}
-        """How many there were of each kind since the start."""
+        """Number of events since the start, by kind."""
 
     @property
     def last_id(self) -> int:

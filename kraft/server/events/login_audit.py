@@ -25,7 +25,7 @@ HOSTS_MAX: Final = 100
 """Addresses with counters of their own. Failures from further ones are counted together."""
 OTHER_HOSTS: Final = "other"
 CHARACTERS_MAX: Final = 200
-"""Of each text in an event that a client chooses."""
+"""Limit of each text in an event that comes from a client."""
 
 Series = Iterator[tuple[tuple[str, ...], float]]
 

@@ -37,7 +37,7 @@ _COORDINATORS_TOPICS: Final = {
 }
 """The keys with the replication factor and the min.insync.replicas of new internal topics."""
 SLICE_PARTITIONS: Final = 200
-"""How many partitions are looked at before others get their turn (about 0.2 ms)."""
+"""Partitions examined between two yields (about 0.2 ms)."""
 
 
 async def gather_facts(node: Node) -> ClusterFacts:

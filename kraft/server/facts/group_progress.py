@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 Owned = Mapping[TopicPartition, Owner]
 
 PARTITIONS_MAX: Final = 20_000
-"""Partitions that are watched: their watches are 6 MB. Further ones are not, so nothing is reported of them."""
+"""Limit of watched partitions (6 MB). Further ones are not reported."""
 GROUPS_SHOWN_MAX: Final = 1_000
-"""Groups with a series of their stuck members."""
+"""Limit of groups with a metric of stuck members."""
 STUCK: Final = "kraft_consumergroup_stuck_members"
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from kraft.server.node import Node
 
 LATE_TRANSACTION_MS: Final = 300_000
-"""How much longer than a transaction may take it has to be open to be called late, as in Kafka."""
+"""A transaction is late if it exceeds its limit by this time, as in Kafka."""
 
 
 def late_ms(node: Node) -> int:

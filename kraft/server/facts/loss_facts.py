@@ -10,7 +10,7 @@ from kraft.common.config.resource_type import ResourceType
 from kraft.metadata.image.metadata_image import MetadataImage
 
 SLICE_REPORTS = 50
-"""How many partitions' reports are read before others get their turn."""
+"""Reports read between two yields."""
 
 
 async def gather_unclean_elections(image: MetadataImage, wanted: str | None) -> list[UncleanElectionFacts]:

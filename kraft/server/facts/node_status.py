@@ -57,11 +57,11 @@ if TYPE_CHECKING:
     from kraft.server.node_to_controller_channel import NodeToControllerChannel
 
 LISTED_MAX: Final = 100
-"""The number of waits of a kind that a node lists for all topics. The counts are complete."""
+"""Limit of listed waits of each kind, over all topics. The counts are complete."""
 TOPIC_LISTED_MAX: Final = 1_000
-"""The same of one topic."""
+"""The same for one topic."""
 WAITS_PER_STEP: Final = 100
-"""Waits that are described before others are served."""
+"""Waits described between two yields."""
 
 
 class NodeStatus:

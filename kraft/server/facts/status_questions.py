@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kraft.server.http_admin.remote_requests import RemoteRequests
 
 ANSWER_SECONDS_MAX: Final = 2.0
-"""For the active controller or another node to answer. Whoever is silent is left out."""
+"""Timeout of a request to the active controller or another node. Nodes that do not respond are left out."""
 ASKED_AT_ONCE: Final = 16
 CONFIGS_VERSION: Final = 4
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kraft.server.node import Node
 
 SUMS: Final = ("records", "leader_bytes", "replica_bytes", *TOPIC_SERIES, *NO_LAG._fields)
-"""What the documents of several brokers are added up by; one of an earlier release lacks some."""
+"""Fields of the brokers' documents that are summed up. Documents of earlier releases lack some."""
 
 
 async def list_topics(topics: TopicsImage, may_see: Callable[[str], bool] | None) -> list[ListedTopic]:

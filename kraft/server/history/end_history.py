@@ -15,11 +15,12 @@ from kraft.world.steps import Steps
 from kraft.world.turns import TURN_ITEMS
 
 SAMPLES_MAX: Final = 16
-"""A partition's. When there are more every second one goes, so the history reaches back further, less finely."""
+"""Limit of samples of a partition. Beyond it every second one is dropped, so that the history reaches further back with
+less detail."""
 PARTITIONS_MAX: Final = 20_000
-"""Of further ones nothing is kept: these samples are 16 MB."""
+"""Limit of partitions with samples (16 MB)."""
 SECONDS_BETWEEN: Final = 5.0
-"""Samples that follow sooner take the place of the last one."""
+"""A sample that follows sooner replaces the last one."""
 
 
 class EndHistory:

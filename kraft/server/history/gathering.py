@@ -25,7 +25,7 @@ BROKER: Final = "broker"
 TOPIC: Final = "topic"
 GROUP: Final = "group"
 SUMMED: Final = ("records_in", "bytes_in", "bytes_out", "requests", "connections")
-"""What means something for the whole cluster."""
+"""Series that are summed up over the cluster."""
 _RESOURCES: Final = {TOPIC: ResourceType.TOPIC, GROUP: ResourceType.GROUP}
 
 

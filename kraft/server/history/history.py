@@ -10,13 +10,13 @@ from typing import Any, Final, NamedTuple
 STEP_SECONDS: Final = 10
 SAMPLES_MAX: Final = 360
 TOPICS_MAX: Final = 1000
-"""Of further ones those that did least in the last hour are not kept: a topic takes 9 KB."""
+"""Limit of topics, of 9 KB each. The least active ones of the last hour are dropped."""
 GROUPS_MAX: Final = 1000
-"""Likewise those with the smallest lags: a group takes 3 KB."""
+"""Limit of groups, of 3 KB each. Those with the smallest lags are dropped."""
 NOTHING: Final = 1e-3
-"""One record in an hour is more."""
+"""Activity below one record an hour."""
 TOPIC_SERIES: Final = ("records_in", "bytes_in", "bytes_out")
-"""A second."""
+"""Series of a topic, per second."""
 
 
 class TopicCounts(NamedTuple):
@@ -33,7 +33,7 @@ class TopicLag(NamedTuple):
     groups: int
     """The groups with committed offsets for the topic."""
     lag: int
-    """How many records they are behind, together, in the partitions whose ends are known."""
+    """Total lag in records, in partitions with known ends."""
 
 
 NO_LAG: Final = TopicLag(0, 0)
@@ -68,7 +68,7 @@ class History:
         self._topics: dict[str, tuple[Ring, ...]] = {}
         self._groups: dict[str, Ring] = {}
         self.topic_lags: Mapping[str, TopicLag] = {}
-        """Of topics for which a group has committed offsets, as of the last time that lags were looked at."""
+        """Lags by topic with commits, of the last sample of lags."""
 
     def take(
         self,

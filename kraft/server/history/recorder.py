@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FAILURES_TOLD_SECONDS: Final = 600.0
 GROUPS_EVERY_TIME: Final = 100
 SAMPLES_BETWEEN_LAGS: Final = 3
-"""Lags ask other nodes, so of many groups not every sample has new ones."""
+"""Samples between two samples of lags, which send requests to other nodes."""
 
 
 class HistoryRecorder:
@@ -39,7 +39,7 @@ class HistoryRecorder:
         )
         self._known_lags: dict[str, int] = {}
         self._before: dict[TopicPartition, tuple[int, int, int]] | None = None
-        """End of the log, where this broker leads, and bytes in and out, by partition, at the last sample."""
+        """Log ends of led partitions, and bytes in and out, at the last sample."""
         self._requests = 0
         self._cpu_seconds = 0.0
         self._idle_seconds = 0.0

@@ -41,19 +41,19 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 LISTENER: Final = HTTP_ADMIN
-"""In events and counters of logins, beside the names of listeners."""
+"""The name in events and counters of logins, besides those of listeners."""
 BASIC: Final = "BASIC"
 BEARER: Final = "BEARER"
 CERTIFICATE: Final = "TLS"
 KEPT_MAX: Final = 1_000
 """The number of successful logins that are cached. The least recently used one is dropped."""
 ATTEMPTS_MAX: Final = 10
-"""Logins of one address that may fail in a row, or be under way."""
+"""Limit of logins of one address that fail in a row or are in progress."""
 ATTEMPTS_A_SECOND: Final = 1.0
-"""How fast an address gets them back."""
+"""Rate at which an address regains attempts."""
 HOSTS_MAX: Final = 1_000
 HASHES_WAITING_MAX: Final = 32
-"""Passwords of all addresses that wait for their turn to be checked."""
+"""Limit of passwords of all addresses that wait to be checked."""
 HEADER_CHARACTERS_MAX: Final = 4_096
 
 ASK_FOR_PASSWORD: Final = (
@@ -74,13 +74,13 @@ class Login:
     mechanism: int = 0
     """SCRAM's number; 0 for other mechanisms."""
     credential: Credential | None = None
-    """By what it was proven, with SCRAM."""
+    """The SCRAM credential that proved it."""
     plain_users: PlainUsers | None = None
-    """Among whom it was found, with PLAIN."""
+    """The PLAIN users that contain it."""
     plain_version: int = 0
-    """Theirs at that time."""
+    """Version of `plain_users` at that time."""
     expires_at_ms: int | None = None
-    """When it ends by itself, since the Unix epoch."""
+    """Expiry in ms since 1970."""
 
 
 class AdminLogins(Protocol):
@@ -300,7 +300,7 @@ class Attempts:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._left: dict[str, tuple[float, float]] = {}
-        """Attempts, and when they were so many."""
+        """Remaining attempts, and the time of that number."""
 
     def take(self, host: str) -> float:
         """Take an attempt. Returns 0, or the seconds until there is one again."""

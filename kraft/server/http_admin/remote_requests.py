@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from kraft.server.node import Node
 
 ANSWER_SECONDS_MAX: Final = 2.0
-"""How long a broker may take to answer a question, or to take a connection for a change."""
+"""Timeout of a query, and of the connection for a change."""
 CHANGE_SECONDS_MAX: Final = 35.0
-"""Longer than any wait that a change asks for."""
+"""Timeout of a change: longer than any timeout in its request."""
 SILENCE_SECONDS_MAX: Final = 1.0
 """A connection that was idle for this time is checked before it is used."""
 SLOWEST_BYTES_A_SECOND: Final = 1 << 20
 """The slowest rate at which requested records may arrive."""
 KEPT_ALONE_MAX: Final = 4
-"""Connections to one broker that are kept for requests which need one to themselves."""
+"""Limit of idle connections to one broker for requests that need one of their own."""
 
 QUESTIONS: Final = frozenset(
     {
@@ -61,7 +61,7 @@ QUESTIONS: Final = frozenset(
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
     }
 )
-"""Requests that change nothing, however often they are carried out. All others are changes."""
+"""Requests that change nothing and may be repeated. All others are changes."""
 
 
 class RemoteRequests:

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 P = ParamSpec("P")
 PARTITIONS_PER_STEP: Final = 1_000
-"""Partitions that are looked at before others are served."""
+"""Partitions examined between two yields."""
 TOKEN_APIS: Final = frozenset(
     (
         ApiKey.CREATE_DELEGATION_TOKEN,

@@ -21,7 +21,7 @@ GROUPS_A_SLICE: Final = 500
 DEAD: Final = "Dead"
 """Kafka's third state of a share group. No group is in it."""
 MEMBERS_A_GROUP: Final = 10
-"""So many members of a consumer group, whose states make the group's, count as one more group."""
+"""Members of a consumer group, whose states determine that of the group, that cost as much as a group."""
 MEMBERS_MAX: Final = 1000
 """The number of groups whose member counts are exported, unless the counts of all groups are requested."""
 LEFT_OUT: Final = "Groups whose members are not counted in series of their own. /metrics?by=partition has all."

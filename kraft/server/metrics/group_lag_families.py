@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from kraft.coordinator.group.shard_state import OffsetAndMetadata
 
 TOPICS_MAX: Final = 1000
-"""So many pairs of a group and a topic are shown where they are summed, half of them for their lag in seconds."""
+"""Limit of pairs of group and topic in summed form, half of them by their lag in seconds."""
 COMMITS_A_TURN: Final = 1000
-"""About two milliseconds."""
+"""Commits processed between two yields: about two milliseconds."""
 GROUP_LABELS: Final = ("consumergroup", "topic")
 OFFSET, LAG, LAG_SUM = "kafka_consumergroup_current_offset", "kafka_consumergroup_lag", "kafka_consumergroup_lag_sum"
 LAG_MAX, LAG_SECONDS = "kafka_consumergroup_lag_max", "kafka_consumergroup_lag_seconds"
@@ -108,7 +108,7 @@ class GroupEnds:
     def __init__(self, history: EndHistory) -> None:
         self.ends: dict[TopicPartition, int] = {}
         self.gone: dict[TopicPartition, None] = {}
-        """Partitions that there are no more."""
+        """Partitions that no longer exist."""
         self.history = history
         self.now = 0.0
 

@@ -43,7 +43,7 @@ ASKING_SECONDS_MAX: Final = 2.0
 """How long a scrape waits for the leaders. Prometheus gives a scrape ten seconds by default."""
 
 EACH_MAX: Final = 1000
-"""A coordinator of no more commits shows each by itself, unless it is asked for sums."""
+"""Limit of commits of a coordinator that are exported one by one by default."""
 
 
 class GroupLags:

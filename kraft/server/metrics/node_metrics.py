@@ -42,7 +42,7 @@ Number = Callable[[], float]
 PART_CHARS: Final = 65_536
 """The text of all metrics may have a hundred megabytes. Joining it in one step would block the loop."""
 SERIES_A_TURN: Final = 500
-"""Less than a millisecond."""
+"""Series formatted between two yields: less than a millisecond."""
 
 
 class NodeMetrics:

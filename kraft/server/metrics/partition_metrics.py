@@ -20,7 +20,7 @@ from kraft.server.metrics.topic_sums import TopicSums
 from kraft.world.turns import TURN_PARTITIONS
 
 EACH_MAX: Final = 1000
-"""A broker of no more partitions shows each by itself, unless it is asked for sums."""
+"""Limit of partitions of a broker that are exported one by one by default."""
 LATE: Final = (
     "Led partitions whose read_committed consumers wait for a transaction that should have ended five minutes ago."
 )
@@ -131,7 +131,7 @@ BY_TOPIC: Final[tuple[tuple[str, str, str, str], ...]] = (
         "failed_share_acknowledgements",
     ),
 )
-"""Name, kind, help, and the sum."""
+"""Name, kind, help text, and sum."""
 
 TIERED: Final[tuple[tuple[str, str, str, str], ...]] = (
     (f"{_TRAFFIC}remotecopybytes_total", "counter", "Bytes of segments copied to the remote tier.", "copied_bytes"),
@@ -207,7 +207,7 @@ TIERED: Final[tuple[tuple[str, str, str, str], ...]] = (
         "put_off",
     ),
 )
-"""Likewise, of tiered topics: what `PartitionTier` has. Gauges are as of the last round of each partition."""
+"""The same for tiered topics, from `PartitionTier`. Gauges are of the last round of each partition."""
 
 COPY_WAIT: Final = (
     "kraft_remote_copy_wait_seconds",
@@ -245,7 +245,7 @@ OF_NODE: Final[tuple[tuple[str, str, str, str], ...]] = (
     (f"{_REPLICAS}underminisrpartitioncount", "gauge", "Led partitions below min.insync.replicas.", "under_min_isr"),
     (f"{_REPLICAS}atminisrpartitioncount", "gauge", "Led partitions at min.insync.replicas.", "at_min_isr"),
 )
-"""Likewise, over all topics."""
+"""The same over all topics."""
 
 EACH: Final[tuple[tuple[str, str, bool, Callable[[Partition], float], str], ...]] = (
     ("kafka_log_log_size", "Bytes of the log here.", False, attrgetter("log.size"), "size"),
@@ -306,8 +306,8 @@ EACH: Final[tuple[tuple[str, str, bool, Callable[[Partition], float], str], ...]
     ),
     ("kafka_cluster_partition_replicascount", "Replicas", True, lambda each: len(each.replicas), "replicas"),
 )
-"""Name, help, whether it is told by the leader alone, the number of one partition, and the sum that stands for it where
-only topics are shown (none: it is left out there)."""
+"""Name, help text, whether only the leader exports it, the value of one partition, and the sum that replaces it in the
+form by topic (None: left out there)."""
 
 
 class PartitionSums:
@@ -318,7 +318,7 @@ class PartitionSums:
     def __init__(self, partitions: list[Partition]) -> None:
         self.partitions = partitions
         self.past = TopicSums()
-        """Of topics that have no replica here any more."""
+        """Values of topics without replicas on this broker."""
         self.topics: dict[str, TopicSums] = {}
         self.tiers: dict[str, TierSums] = {}
         self.late = 0

@@ -37,7 +37,7 @@ LATENCIES: Final = {
     "write_latency_avg": "Milliseconds until share states are durable, a request, over the last minute.",
     "write_latency_max": "The longest of these.",
 }
-"""Absent where nothing was written in the last minute."""
+"""Absent without a write in the last minute."""
 
 
 def register_shares(registry: MetricsRegistry, shares: BrokerShares) -> None:

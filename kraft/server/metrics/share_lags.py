@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from kraft.world.ports import Clock
 
 EACH_MAX: Final = 1000
-"""So many share partitions are shown each by itself, unless sums are requested."""
+"""Limit of share partitions that are exported one by one by default."""
 LOOKED_AT_MAX: Final = 2000
-"""Share partitions that one look asks about. Groups beyond them are counted as not measured."""
+"""Limit of share partitions whose lag is measured. Groups beyond it are counted as not measured."""
 ASKED_AT_ONCE: Final = 8
-"""Groups."""
+"""Groups requested at a time."""
 ASKING_SECONDS_MAX: Final = 2.0
 KEPT_SECONDS: Final = 10.0
 START, LAG = "kraft_sharegroup_start_offset", "kraft_sharegroup_lag"

@@ -54,9 +54,9 @@ class NodeLogins:
         self._problems: list[str] = []
         self._servers: dict[str, SaslSettings] = {}
         self.token_sources: dict[str, TokenSource] = {}
-        """How tokens are judged, by listener."""
+        """Sources of token keys, by listener."""
         self.tokens: list[FetchedTokens] = []
-        """Those by which this node logs in at others."""
+        """Tokens for this node's own logins."""
         self._plain_users: dict[str, PlainUsers] = {}
         for endpoint in config.listeners:
             if config.security_protocols.get(endpoint.name) in SASL_PROTOCOLS:

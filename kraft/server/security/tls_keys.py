@@ -21,7 +21,7 @@ from kraft.world.ports import FileStatus, FileSystem, Listener, Login, SecuredWo
 
 ENCRYPTED: Final = ("SSL", "SASL_SSL")
 LOOK_SECONDS: Final = 5.0
-"""How often files are looked at: a stat each."""
+"""Seconds between two checks of the files, of one stat each."""
 
 
 class TlsKeys:
@@ -30,12 +30,12 @@ class TlsKeys:
     def __init__(self, world: World, config: NodeConfig) -> None:
         self._world = world
         self._settings: dict[tuple[str, bool], TlsSettings] = {}
-        """By listener, and whether we are the server there."""
+        """By listener, and whether this node is the server there."""
         self._current: dict[tuple[str, bool], Tls] = {}
         self._others: dict[str, Callable[[], str]] = {}
         self._seen: dict[str, FileStatus | None] = {}
         self._is_unread = False
-        """Whether a file could not be read. Whoever gives the right to read it may change nothing else of it."""
+        """Whether a file could not be read. A change of its permissions alone is no change of the file."""
         own = [endpoint.name for endpoint in config.listeners]
         others = [config.inter_broker_listener_name, *config.controller_listener_names[:1]]
         wanted = [(name, True) for name in own] + [(name, False) for name in others]

@@ -32,9 +32,9 @@ from kraft.server.security.tls_keys import LOOK_SECONDS, read_store
 from kraft.world.ports import World
 
 STALE_SECONDS_MAX: Final = 86_400.0
-"""How long keys hold that could not be renewed."""
+"""How long keys stay valid that cannot be refreshed."""
 ASKED_SECONDS_MIN: Final = 10.0
-"""Between two fetches of which the second is for a token with an unknown key."""
+"""Shortest time between two fetches for tokens with unknown keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class TokenSource:
     retry_seconds: float
     retry_seconds_max: float
     tls: TlsSettings
-    """Whom to trust over https."""
+    """Trusted authorities for https."""
 
 
 class TokenKeys:
@@ -93,7 +93,7 @@ class _Authority:
         self._renewed_at = 0.0
         self._wanted = trio.Event()
         self.asked = trio.Event()
-        """The document was asked for once, whatever came of it."""
+        """Set when the document was requested once, with or without success."""
 
     def check(self, token: str, rules: TokenRules) -> Token:
         """Verify a token. Raises TokenRefused."""

@@ -52,14 +52,14 @@ ALL_REPLICAS: Final = -1
 RETRY_SECONDS: Final = 1.0
 RETRY_SECONDS_MAX: Final = 30.0
 PRODUCE_TIMEOUT_MS: Final = 30_000
-"""As in Apache Kafka, which has no configuration for them."""
+"""As in Apache Kafka. It has no configuration for these."""
 ATTEMPTS_UNREPORTED: Final = 4
 """Later attempts that fail are logged. Kafka gives up after the fifth."""
 WRITTEN_AT_ONCE: Final = 10
 """Batches of letters in memory. A batch and the records copied into it have at most `max.message.bytes` of the topic
 each, unless one record is larger."""
 READ_BYTES_MAX: Final = 1 << 20
-"""What one read of the records to copy asks for, unless one batch is larger."""
+"""Limit of one read of the records to copy, unless one batch is larger."""
 DECOMPRESSED_BYTES_MAX: Final = 4 << 20
 """Records of batches that are larger when decompressed are not copied."""
 COUNTED_GROUPS_MAX: Final = 1_000

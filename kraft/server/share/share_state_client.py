@@ -42,7 +42,7 @@ exceed this number. A batch takes 20 bytes."""
 RETRY_SECONDS: Final = 0.05
 RETRY_SECONDS_MAX: Final = 1.0
 ATTEMPT_SECONDS_MAX: Final = 10.0
-"""For one request. A coordinator answers within `share.coordinator.write.timeout.ms`."""
+"""Timeout of one request. A coordinator responds within `share.coordinator.write.timeout.ms`."""
 PASSING: Final = frozenset(
     (
         ErrorCode.NOT_COORDINATOR,
@@ -144,9 +144,9 @@ class ShareStateClient(ShareStates):
         self._patience_s = patience_s
         self._waiting_count = 0
         self._waiting: dict[_Destination, list[_Operation]] = {}
-        """By destination, while a task sends to it."""
+        """Queued operations by destination, while a task sends to it."""
         self._topic_made: trio.Event | None = None
-        """Set when the creation of the topic that is under way has ended."""
+        """Set when the creation of the topic in progress has ended."""
         self._nursery: trio.Nursery | None = None
 
     async def run(self) -> None:

@@ -35,7 +35,7 @@ REPLICATION_FACTOR: Final = "rlmm.config.remote.log.metadata.topic.replication.f
 ALL_REPLICAS: Final = -1
 LATEST: Final = -1
 READ_BYTES: Final = 32 << 10
-"""Some hundred records: more of them would keep the loop from others while they are decoded."""
+"""Some hundred records: decoding more would block the loop."""
 WRITE_MS_MAX: Final = 20_000
 VISIBLE_SECONDS_MAX: Final = 5.0
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kraft.world.ports import ObjectStore, World
 
 STORE_SECONDS_MAX: Final = 30.0
-"""For one request to the store."""
+"""Timeout of one request to the store."""
 
 
 def open_store(world: World, config: NodeConfig) -> ObjectStore | None:

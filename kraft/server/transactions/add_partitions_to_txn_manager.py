@@ -26,11 +26,11 @@ from kraft.rpc_client.connection import Disconnected, UnsupportedApi
 from kraft.server.broker_channel import BrokerChannel
 
 TRANSACTIONS_A_REQUEST = 200
-"""More transactions wait for the next request to the same coordinator."""
+"""Limit of transactions in a request. Others wait for the next one to the same coordinator."""
 
 PartitionCodes = dict[tuple[str, int], int]
 Ask = Callable[[AddPartitionsToTxnRequest], Awaitable[Any]]
-"""Puts a request of version 4 or later to a coordinator; gives its AddPartitionsToTxnResponse."""
+"""Sends a request of version 4 or later to a coordinator. Returns its AddPartitionsToTxnResponse."""
 
 
 class _Question:
@@ -73,7 +73,7 @@ class AddPartitionsToTxnManager:
         self._coordinator_of = coordinator_of
         self._channel = channel
         self._waiting: dict[int, list[_Question]] = {}
-        """By coordinator, while a task sends to it."""
+        """Queued transactions by coordinator, while a task sends to it."""
         self._nursery: trio.Nursery | None = None
 
     async def run(self) -> None:

@@ -36,9 +36,9 @@ this number."""
 RETRY_SECONDS: Final = 0.05
 RETRY_SECONDS_MAX: Final = 1.0
 FENCED: Final = frozenset((ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED))
-"""Another coordinator, or another transaction, has gone on: this one is over."""
+"""Errors that another coordinator or another transaction has taken over: this transaction is over."""
 NEEDS_NONE: Final = frozenset((ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION))
-"""The partition cannot hold a transaction, so it holds none of this one."""
+"""Errors of a partition that cannot have transactions."""
 
 Ask = Callable[[WriteTxnMarkersRequest], Awaitable[WriteTxnMarkersResponse]]
 Codes = dict[TopicPartition, int]
@@ -79,7 +79,7 @@ class MarkerSender:
         self._clock = clock
         self._log = log
         self._waiting: dict[int, list[_Marker]] = {}
-        """By broker, while a task sends to it."""
+        """Queued markers by broker, while a task sends to it."""
         self._nursery: trio.Nursery | None = None
 
     async def run(self) -> None:

@@ -30,10 +30,10 @@ class JobMetrics:
     def __init__(self, command: str) -> None:
         self.lock = threading.Lock()
         self.done = Part()
-        """What ended queries and merged parts have done."""
+        """Totals of ended queries and merged parts."""
         self.batches = 0
         self.progress = Progress(0, 0)
-        """The progress of the query that runs."""
+        """Progress of the running query."""
         self.batch_seconds: float | None = None
         self.failed_by_stage: dict[int, int] = {}
         self.failures = 0

@@ -70,7 +70,7 @@ class Reading:
 
 COMMITTED_RECORDS = "committed records"
 ALL_RECORDS = "all records"
-"""The records that runs of versions read which did not store the choice."""
+"""The choice of runs of versions that did not store it."""
 AS_IT_IS = Reading()
 
 

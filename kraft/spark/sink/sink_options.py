@@ -59,7 +59,7 @@ ONCE_KEYS = BUILT_IN_KEYS | {
     "max.request.size",
     "transaction.timeout.ms",
 }
-"""Producer properties that exactly-once writing honours, or that only tune what it does in its own way."""
+"""Producer properties that exactly-once writing applies, or that only tune a producer."""
 CLIENT_ID = "kraft-spark"
 TRANSACTION_MS = 300_000
 """How long the driver may take to write a micro-batch. Brokers allow 900,000 by default."""

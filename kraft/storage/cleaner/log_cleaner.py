@@ -58,7 +58,7 @@ PRODUCERS_PER_STEP = 1000
 UNCLEANABLE_RETRY_MS = 3_600_000
 """A log that could not be cleaned is tried again after this time."""
 WORK_FAILED_RETRY_MS = 60_000
-"""So is one whose computation died: whatever killed it may be over, and other logs have their turn before."""
+"""The same after a crash of the computation. Other logs are cleaned before."""
 
 
 class CleaningAborted(KraftError):

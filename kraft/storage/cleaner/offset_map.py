@@ -12,11 +12,11 @@ from hashlib import blake2b
 from kraft.storage.cleaner.offset_slots import SLOT_BYTES, OffsetSlots
 
 QUICK_ENTRY_BYTES = 160
-"""What an entry of a dictionary takes: bytes object, int and its share of the table."""
+"""Memory of a dictionary entry: bytes object, int and share of the table."""
 QUICK_SHARE = 2
 """The dictionary uses at most this fraction (one of N) of the memory."""
 KEY_BYTES = 16
-"""Of what stands for a key in slots: the last one is the key's length, or says that the others are a hash."""
+"""Bytes of a key in slots. The last one is the length of the key, or marks the others as a hash."""
 HASH_MARK = bytes((KEY_BYTES,))
 
 

@@ -10,17 +10,18 @@ from struct import Struct
 
 SLOT_BYTES = 24
 MOST_FULL = 0.9
-"""As log.cleaner.io.buffer.load.factor is by default."""
+"""The default of log.cleaner.io.buffer.load.factor."""
 SHARDS = 256
 SLOTS_LEAST = 7
 GROWTH = 1.5
 GROWTH_BEYOND = 1.05
-"""Of a shard that gets more than its part of all there is room for."""
+"""Growth of a shard beyond its even share of the memory."""
 
 _halves = Struct("<qq").unpack
 _POSITIVE = 0x7FFFFFFFFFFFFFFF
 _SPREADING = 0x9E3779B97F4A7C15
-"""2 to the 64th by the golden ratio: the high bits of a product depend on all lower ones of the other factor."""
+"""2 to the 64th divided by the golden ratio: the high bits of a product depend on all lower bits of the other
+factor."""
 
 
 class OffsetSlots:

@@ -18,11 +18,11 @@ from kraft.storage.cleaner.offset_map import OffsetMap
 DECODED_FREELY_BYTES_MAX = 16 << 20
 DECODED_RATIO_MAX = 32
 DECODED_BYTES_MAX = 128 << 20
-"""A stored batch may decompress to DECODED_FREELY_BYTES_MAX, or to DECODED_RATIO_MAX times its size, yet never to
-more than DECODED_BYTES_MAX: so much is accepted from a producer whose batch must be decoded."""
+"""A stored batch may decompress to DECODED_FREELY_BYTES_MAX, or to DECODED_RATIO_MAX times its size, but at most to
+DECODED_BYTES_MAX, which is the limit for producers."""
 TIMESTAMP_MAX = 2**63 - 1
 KEYS_AT_ONCE = 20_000
-"""Keys of one batch that are held together. A batch of more records is checked first and then read again."""
+"""Limit of keys of one batch in memory. A larger batch is checked first and then read again."""
 
 
 class Verdict(NamedTuple):

@@ -35,7 +35,7 @@ from kraft.storage.log_segment import RELATIVE_OFFSET_MAX, LogSegment
 from kraft.world.ports import FileSystem, StepEnd
 
 KEPT_NOTES_MAX = 10
-"""The number of messages of one cleaning about unreadable data."""
+"""Limit of messages of one cleaning about unreadable data."""
 
 NEVER_MS = -1
 
@@ -63,7 +63,7 @@ class SegmentCleaner:
         self._last_offsets: dict[int, int] = {}
         self._marker_epochs: dict[int, int] = {}
         self._over_ms = NEVER_MS if order.keeps_ends else order.now_ms
-        """Tombstones and markers go whose horizon is not later."""
+        """Tombstones and markers with a horizon up to this time are removed."""
         self._read_producers(order.producers)
         self._damaged: set[int] = set()
         self._records_read = self._records_kept = self._bytes_read = self._kept = 0

@@ -82,7 +82,7 @@ class FutureLogs:
         self._put = put
         self._directory_failed = directory_failed
         self.interrupted_moves: dict[TopicPartition, InterruptedMove] = {}
-        """What `finish_moves` found to go on with, until that is done or given up."""
+        """Moves found by `finish_moves`, until they are finished or given up."""
 
     def create(self, log: UnifiedLog, directory: LogDirectory, *, now_ms: int) -> UnifiedLog:
         """Create an empty copy of `log` in another directory. Raises StorageError if the topic's name is too long for

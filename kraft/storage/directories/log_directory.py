@@ -41,8 +41,8 @@ from kraft.world.steps import Steps, at_once
 
 NO_BROKER_EPOCH = -1
 GONE_MAX = 10_000
-"""Most removed logs remembered because checkpoints on disk may still contain them. If there are more, the checkpoints
-are written before any log is created."""
+"""Limit of removed logs remembered because checkpoints on disk may still contain them. Beyond it the checkpoints are
+written before a log is created."""
 LOGS_PER_STEP = 500
 """Logs that a checkpoint processes between two yields."""
 PREPARED = ".prepared"  # Not the name that `replace_file` uses: both may be under way.
@@ -163,23 +163,23 @@ class LogDirectory:
         self.failure: str | None = None
         self.logs: dict[TopicPartition, UnifiedLog] = {}
         self.futures: dict[TopicPartition, UnifiedLog] = {}
-        """Copies that grow here, of logs that are in other directories."""
+        """Copies in this directory of logs in other directories."""
         self.was_clean = False
         self.clean_shutdown_epoch = NO_BROKER_EPOCH
         self._written: dict[str, bytes] = {}
         self._points: dict[TopicPartition, int] = {}
-        """The highest recovery point that the disk may have of a log; of one that is missing here it may have any."""
+        """The highest recovery point that the disk may have of a log. Without an entry it may have any."""
         self._gone: dict[TopicPartition, None] = {}
         self.clean_offsets: dict[TopicPartition, int] = {}
-        """How far the logs here are clean. The disk never has more of a log, unless that is gone."""
+        """Cleaner offset of each log. The disk never has a higher one, unless the log was removed."""
         self._clean_newest: dict[str, bytes] = {}
         self._jobs = 0
         self._recovery_points, self._starts, self._high_watermarks = OffsetTable(), OffsetTable(), OffsetTable()
         self.moved_high_watermarks: dict[TopicPartition, None] = {}
-        """Logs whose high watermark `_high_watermarks` may not have. Each log here adds itself."""
+        """Logs whose entry in `_high_watermarks` may be outdated. Each log adds itself."""
         self.retention_due: dict[TopicPartition, bool] = {}
         """Logs whose start offset (False) or configuration (True) has changed since retention was last applied. Each
-        log here adds itself."""
+        log adds itself."""
 
     @property
     def is_online(self) -> bool:

@@ -18,9 +18,9 @@ from kraft.world.ports import FileSystem
 
 SPILL_BYTES = 4096
 BLOCK_BYTES = 4096
-"""The bytes that are read together and cached: a sequential reader needs the same entries repeatedly."""
+"""Bytes read and cached together: a sequential reader needs the same entries repeatedly."""
 GUESSES_MAX = 3
-"""Before blocks are halved: offsets and positions grow evenly as a rule."""
+"""Interpolation steps before bisection. Offsets and positions usually grow evenly."""
 
 
 class IndexFile:
@@ -43,7 +43,7 @@ class IndexFile:
         self._stored = stored_bytes // size
         self._pending = bytearray()
         self._last: tuple[int, ...] | None = None
-        """The last entry, where it is known: an append must not need the file for it."""
+        """The last entry, if known, so that an append does not read the file."""
 
     @property
     def files(self) -> FileSystem:

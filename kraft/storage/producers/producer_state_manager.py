@@ -80,7 +80,7 @@ class ProducerStateManager:
         """First offset of each ended transaction whose marker is not below the high watermark yet -> offset of the
         marker."""
         self.verifications: dict[int, Verification] = {}
-        """Of producers whose first batch of a transaction waits for the coordinator. In memory only."""
+        """Producers whose first batch of a transaction waits for verification by the coordinator. In memory only."""
 
     # Appends
 

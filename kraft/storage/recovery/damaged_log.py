@@ -32,7 +32,7 @@ WAITING = "waiting"
 FETCHED = "fetched from another replica"
 ACCEPTED = "accepted"
 REASON_CHARS_MAX = 2000
-"""The length of the reasons in the report. Of repeated damage it has the first reasons."""
+"""Limit of the reasons in a report. It has the first ones."""
 END_UNKNOWN = (1 << 63) - 1
 """The known end if it cannot be determined: the replica may have had any offset."""
 

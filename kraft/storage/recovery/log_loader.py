@@ -81,7 +81,7 @@ class LoadedLog:
     clean: bool
     epochs_on_disk: bool
     damage: DamageReport | None
-    """The records that the log lost to damage, until that is settled."""
+    """Records lost to damage, until the loss is resolved."""
 
 
 class LogLoader:
@@ -121,7 +121,7 @@ class LogLoader:
         self._names: set[str] = set()
         self._damage: DamageReport | None = None
         self._had_no_producers = False
-        """Every header was seen, and none has a producer id."""
+        """Whether all headers were read and none has a producer id."""
         self._epochs = LeaderEpochCache()
         self._producers = ProducerStateManager(self._files, directory, expiration_ms=producer_expiration_ms)
 

@@ -24,7 +24,7 @@ from kraft.world.steps import Steps
 BATCHES_PER_STEP: Final = 32
 BYTES_PER_STEP: Final = 1 << 19
 AHEAD_BYTES: Final = 4 << 20
-"""Read by the thread at a time. What is shorter than a quarter of it is not worth a thread."""
+"""Bytes that the thread reads at a time. Files below a quarter of it are read without a thread."""
 READ_BYTES: Final = 1 << 17
 
 

@@ -17,7 +17,7 @@ from kraft.world.ports import File
 
 SCAN_BYTES: Final = 1 << 20
 SECTOR_BYTES: Final = 512
-"""The least that a disk writes whole; a power of two that divides every other such unit."""
+"""Smallest unit that a disk writes atomically: a power of two that divides all other units."""
 _SPAN: Final = Struct(">qi4xb")  # base offset, length, (leader epoch,) magic
 _MAGIC_AT: Final = _SPAN.size - 1
 

@@ -40,9 +40,9 @@ VERBS: Final = (
     "transactions list",
     "quotas list",
 )
-"""What is asked by Kafka's protocol. Values of secret keys never leave a node."""
+"""Requests over Kafka's protocol. Values of secret keys never leave a node."""
 PATHS: Final = ("/v1/node", "/v1/cluster/health", "/v1/events", "/metrics")
-"""What is asked of the HTTP admin of one node."""
+"""Requests to the HTTP admin of one node."""
 OURS: Final = frozenset(("version.txt", "errors.txt", "doctor.json"))
 """The parts of a bundle that need no response of a node."""
 ANSWER_BYTES_MAX: Final = 64 << 20

@@ -36,12 +36,12 @@ app = typer.Typer(add_completion=False)
 
 OK: Final = "ok"
 NOTE: Final = "note"
-"""Nothing is wrong, but may be one day."""
+"""A finding that is no fault yet."""
 FAULT: Final = "fault"
 NAMED_MAX: Final = 5
-"""Topics that a finding names; of further ones it says how many there are."""
+"""Limit of topics named in a finding. Further ones are counted."""
 SHARE_GROUPS_MAX: Final = 200
-"""Share groups whose lag is asked for, in order of their names."""
+"""Limit of share groups whose lag is requested, in order of their names."""
 Address = tuple[str, int]
 
 

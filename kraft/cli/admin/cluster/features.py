@@ -51,7 +51,7 @@ LOST_BELOW: Mapping[str, tuple[tuple[int, str], ...]] = {
         (2, "records that share groups give up are not written to their dead letter topics any more (KIP-1191)"),
     ),
 }
-"""What a cluster goes without, below a level of a feature."""
+"""What is lost below a level of a feature."""
 
 
 @app.command("list", epilog="Example: kraft features list")

@@ -25,14 +25,14 @@ T = TypeVar("T")
 
 DEFAULT_ADMIN = "http://127.0.0.1:9644"
 SILENCE_SECONDS_MAX = 30.0
-"""A stream says every ten seconds that it lives."""
+"""A stream sends a heartbeat every ten seconds."""
 
 Admin = Annotated[
     str, typer.Option("--admin", metavar="URL", envvar="KRAFT_ADMIN", help="URL of the HTTP admin of a node.")
 ]
 
 ANSWER_BYTES_MAX: Final = 64 << 10
-"""Of an answer that is no success."""
+"""Limit of an error response."""
 
 
 def open_admin(admin: str, path: str, headers: dict[str, str]) -> http.client.HTTPResponse:

@@ -42,15 +42,15 @@ from kraft.world.real import RealWorld
 READY_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 40.0
 PORT_STRIDE = 10
-"""Between the ports of one node and those of the next: 9092, 9102, 9112 beside 9093, 9103, 9113."""
+"""Distance between the ports of two nodes: 9092, 9102, 9112 and 9093, 9103, 9113."""
 ADMIN_PORT_AHEAD = 552
-"""From a node's port for clients to its HTTP admin: 9644 beside 9092, as for a single node."""
+"""Distance from a node's client port to its HTTP admin: 9644 for 9092, as for a single node."""
 LOG_LINES = 12
 STANDARD_INPUT = 0
 INPUT_BYTES = 4096
-"""Read at a time of what nobody needs."""
+"""Bytes of standard input that are read and dropped at a time."""
 SERVED = "has-served"
-"""A file in a node's directory."""
+"""File in a node's directory with its addresses."""
 
 Say = Callable[[str], None]
 
@@ -64,7 +64,7 @@ class NodePorts:
     controller: int
     admin: int
     directory_id: str = ""
-    """Of its metadata, as the first voters of the cluster name it; "" in clusters with static voters."""
+    """Id of the metadata directory, for the first voters of the cluster; "" with static voters."""
 
 
 @dataclass(frozen=True)

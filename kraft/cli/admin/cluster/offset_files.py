@@ -22,7 +22,7 @@ OFFSET_MAX = (1 << 63) - 1
 PARTITION_MAX = (1 << 31) - 1
 
 QUOTED_MAX = 100
-"""Characters of an entry that an error quotes."""
+"""Characters of an entry that an error message quotes."""
 
 T = TypeVar("T")
 Offsets = Mapping[TopicPartition, int]

@@ -18,10 +18,10 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.rpc_client.cluster import Cluster
 
 FETCHES_STILL_MS = 2_000
-"""A replica that is alive fetches twice a second."""
+"""A live replica fetches twice a second."""
 LOOK_AGAIN_SECONDS = 0.25
 DOUBT_SECONDS = FETCHES_STILL_MS / 1000 + 1.0
-"""How long it may take until a disk that was replaced is known by its silence."""
+"""Longest time until the former disk of a voter counts as gone, because it no longer fetches."""
 
 WIDE = frozenset(("CAUGHT UP", "DIRECTORY"))
 

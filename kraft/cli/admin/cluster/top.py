@@ -30,7 +30,7 @@ from kraft.rpc_client.cluster import Cluster
 app = typer.Typer(add_completion=False)
 
 GROUPS_MAX = 200
-"""Groups whose offsets are asked for at each look, in order of their names."""
+"""Limit of groups whose offsets are requested in each update, in order of their names."""
 
 
 @app.command(epilog="Example: kraft top --interval 5")

@@ -45,7 +45,7 @@ Settings = Annotated[
 FINISHED_LOOK_SECONDS = 0.2
 
 Changes = Sequence[tuple[str, int, str | None]]
-"""Key, operation and value, as `configs.alter_configs` takes them."""
+"""Key, operation and value, as for `configs.alter_configs`."""
 
 
 @app.command("list", epilog="Example: kraft topics list 'flights-*'")
@@ -403,7 +403,7 @@ def delete(
 
 
 FOLLOWED_SECONDS: Final = 3.0
-"""How long each leader waits for its followers before it answers for the other partitions. It is asked again."""
+"""How long each leader waits for its followers before it answers for the other partitions. Then it is asked again."""
 
 
 @app.command("delete-records", epilog="Example: kraft topics delete-records flights --before 1000 --partition 0")

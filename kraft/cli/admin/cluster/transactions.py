@@ -24,7 +24,7 @@ app = typer.Typer(
 
 ONGOING: Final = "Ongoing"
 SILENT_SECONDS: Final = 30.0
-"""A producer that lives has written a record in the meantime, mostly."""
+"""A live producer has usually written a record within this time."""
 ANY_TIME_MS: Final = 2**63 - 1
 
 Place = Annotated[str, typer.Argument(metavar="TOPIC-PARTITION", show_default=False)]

@@ -33,7 +33,7 @@ from kraft.storage.indexes.transaction_index import TransactionIndex
 from kraft.storage.producers.producer_snapshot import decode_snapshot
 
 BATCH_BYTES_MAX: Final = 1 << 30
-"""A batch that says it has more is damage."""
+"""A batch with a larger length field is damaged."""
 INDEX_BYTES_MAX: Final = 1 << 30
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 CONTROL_NAMES: Final = {

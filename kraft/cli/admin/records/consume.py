@@ -31,7 +31,7 @@ app = typer.Typer(add_completion=False)
 POLL_SECONDS = 1.0
 COMMIT_SECONDS = 5.0
 LOOK_SECONDS = 10.0
-"""How often it looks for partitions that were added."""
+"""Seconds between two checks for new partitions."""
 VALUE_LINES = "%s\\n"
 START_HELP = (
     "beginning, end (the default), N (an offset), -N (the last N), or the first since a time: "

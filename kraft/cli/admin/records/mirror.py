@@ -36,7 +36,7 @@ from kraft.world.real import RealWorld
 app = typer.Typer(add_completion=False)
 
 SAID_SECONDS: Final = 5.0
-"""How often it says how far it is."""
+"""Seconds between two lines of progress."""
 CONNECT_SECONDS: Final = 5.0
 
 

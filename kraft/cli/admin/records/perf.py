@@ -41,14 +41,14 @@ app = typer.Typer(
 )
 
 PAYLOADS: Final = 1000
-"""Different values that are sent in turn."""
+"""Number of different values, sent in turn."""
 PAYLOAD_BYTES_MAX: Final = 64 << 20
 SLICES_A_SECOND: Final = 100
 """With a rate, records are sent in this number of slices a second."""
 SENT_AT_ONCE_BYTES: Final = 256 * 1024
 POLL_SECONDS: Final = 1.0
 FIRST_POLL_SECONDS: Final = 0.1
-"""A poll for the first of the records that are still to come: the one that brings it is counted whole."""
+"""Timeout of the poll for the first record. That poll is counted whole."""
 LETTERS: Final = bytes(range(ord("A"), ord("Z") + 1))
 SHARES: Final = ((0.5, "p50_ms"), (0.95, "p95_ms"), (0.99, "p99_ms"), (0.999, "p999_ms"))
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 RANGES_MAX = 1_000_000
-"""A run with more holes than that at once is not followed any further."""
+"""A run with more gaps at one time is not followed any further."""
 
 
 class TooManyHoles(Exception):

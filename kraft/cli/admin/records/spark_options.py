@@ -120,7 +120,7 @@ CommandConfig = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")]
 ReadCommitted = Annotated[bool, typer.Option("--read-committed", hidden=True)]
-"""As it is by default; checkpoints of earlier versions go on as they began without it."""
+"""On by default. Checkpoints of earlier versions keep the choice of their first run."""
 ReadUncommitted = Annotated[
     bool,
     typer.Option(

@@ -38,7 +38,7 @@ app = typer.Typer(
 HOLES_SHOWN: Final = 20
 RUNS_MAX: Final = 10_000
 UNDER_WAY_MAX: Final = 10_000
-"""Records that are not acknowledged yet."""
+"""Limit of unacknowledged records."""
 POLL_SECONDS: Final = 0.5
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]

@@ -33,7 +33,7 @@ from kraft.common.config.types import ConfigType, split_list
 from kraft.common.errors import ApiError
 
 FOLLOWS_RETENTION: Final = -2
-"""Of local.retention.*: as much as retention.* says."""
+"""Value of local.retention.*: the same as retention.*."""
 ABOUT_ANY_BROKER: Final = frozenset(
     (DESIRED_STATE, "leader.replication.throttled.rate", "follower.replication.throttled.rate")
 )
@@ -68,7 +68,7 @@ _THREAD_KEYS: Final = (
     "num.recovery.threads.per.data.dir",
     "background.threads",
 )
-"""Kafka lets these at most double and at most halve at a time."""
+"""As in Kafka, a change may at most double or halve these."""
 
 
 _READ_AT_START: Final = (
@@ -83,7 +83,7 @@ _READ_AT_START: Final = (
     "remote.log.manager.fetch.max.bytes.per.second",
     "remote.log.reader.threads",
 )
-"""Keys that Kafka changes while a broker runs, and that are read here once, when it starts."""
+"""Keys that can be changed at run time in Kafka, but are read only at the start here."""
 
 
 def check_request(

@@ -83,7 +83,7 @@ class BrokerLayers(NamedTuple):
     cluster: Mapping[str, str]
     broker: Mapping[str, str]
     computed: NodeConfig | None = None
-    """What `effective` returns, where that is known already."""
+    """The result of `effective`, if it is known already."""
 
     def effective(self) -> NodeConfig:
         return self.computed or self.static.with_dynamic(self.cluster, self.broker)
@@ -101,8 +101,7 @@ _DYNAMIC_ONLY: Final = (
 """Keys that Kafka shows only if they are set dynamically."""
 
 _AUTHORIZERS_OWN: Final = frozenset(("super.users", "allow.everyone.if.no.acl.found"))
-"""Keys that Kafka's authorizer reads, of which Kafka's table does not know. They are shown where they are set or asked
-for."""
+"""Keys of Kafka's authorizer, which Kafka's table lacks. They are shown if they are set or requested."""
 
 OWN_KEYS: Final = "kraft."
 

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 PREFIX: Final = "kraft.unclean."
 ELECTIONS_KEPT: Final = 4
-"""Of one partition: the latest."""
+"""Number of the latest elections kept for each partition."""
 
 _KEY: Final = re.compile(
     r"kraft\.unclean\.(?:election\.(\d{1,10})\.(\d{1,10})|loss\.(\d{1,10})\.(\d{1,10})\.(\d{1,10}))"
@@ -31,7 +31,7 @@ class Loss(NamedTuple):
     start_offset: int
     end_offset: int
     high_watermark: int
-    """Up to here it knew its records to be committed."""
+    """Offset below which the replica knew its records to be committed."""
     leader_epoch: int
     time_ms: int
 

@@ -31,4 +31,4 @@ KEYS: Final[tuple[ConfigKey, ...]] = tuple(
     for row in ssl_keys.KEYS
     if (row.status == Status.ENFORCED and row.name not in _OF_CLIENTS) or row.name.endswith("store.type")
 )
-"""Once one of them is set, the HTTP admin speaks HTTPS and nothing else."""
+"""If one of these is set, the HTTP admin serves only HTTPS."""

@@ -46,7 +46,7 @@ _IN_ORDER: Final = (
     ("socket.connection.setup.timeout.ms", "socket.connection.setup.timeout.max.ms"),
     ("delegation.token.expiry.time.ms", "delegation.token.max.lifetime.ms"),
 )
-"""The first must not exceed the second."""
+"""Pairs of keys: the first must not exceed the second."""
 
 _BELOW: Final = (
     ("broker.heartbeat.interval.ms", "broker.session.timeout.ms"),
@@ -54,7 +54,7 @@ _BELOW: Final = (
     ("group.share.heartbeat.interval.ms", "group.share.session.timeout.ms"),
     ("group.streams.heartbeat.interval.ms", "group.streams.session.timeout.ms"),
 )
-"""The first must be smaller than the second."""
+"""Pairs of keys: the first must be less than the second."""
 
 _REPLICA_SELECTORS: Final = (
     "org.apache.kafka.common.replica.RackAwareReplicaSelector",

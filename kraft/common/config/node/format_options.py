@@ -12,9 +12,9 @@ class FormatOptions:
     as they are."""
 
     add_scram: tuple[str, ...] = field(default=(), repr=False)
-    """MECHANISM=[name=..,password=..] each."""
+    """Texts of the form MECHANISM=[name=..,password=..]."""
     features: tuple[str, ...] = ()
-    """NAME=LEVEL each."""
+    """Texts of the form NAME=LEVEL."""
     release_version: str | None = None
     standalone: bool = False
     initial_controllers: str | None = None

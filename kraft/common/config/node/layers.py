@@ -22,7 +22,7 @@ class Setting(NamedTuple):
     text: str
     origin: str
     is_provided: bool = False
-    """A part of it stands elsewhere (`config.providers`): it is not shown."""
+    """Whether a part of the value comes from `config.providers`. Then it is not shown."""
 
 
 class ConfigFile(NamedTuple):
@@ -52,7 +52,7 @@ OPTION_KEYS: Final = {
     "--log-format": "kraft.log.format",
     "--log-level": "kraft.log.level",
 }
-"""What each option is short for. The two listen options change one address in `listeners` each (`node_config`)."""
+"""The key that each option sets. The two listen options change one address in `listeners` each (`node_config`)."""
 
 LISTEN_OPTIONS: Final = ("kraft.option.listen", "kraft.option.controller.listen")
 
@@ -73,7 +73,7 @@ _IMAGE_VARIABLES: Final = frozenset(
         "KAFKA_TOOLS_LOG4J_LOGLEVEL",
     }
 )
-"""Variables of Kafka's image that steer its scripts, not its configuration."""
+"""Variables of Kafka's container image that control its scripts."""
 
 
 def gather(

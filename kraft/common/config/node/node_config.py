@@ -40,13 +40,13 @@ class NodeConfig:
     settings: Mapping[str, Setting]
     """The configured values with their origin: STATIC_BROKER_CONFIG in DescribeConfigs."""
     warnings: tuple[str, ...] = ()
-    """Sentences for the log of a start: settings without effect, plugins passed over."""
+    """Sentences to log at the start: settings without effect, ignored plugins."""
 
     roles: tuple[str, ...]
     node_id: int
     rack: str | None
     listeners: tuple[Endpoint, ...]
-    """All listeners of this node in the order configured, brokers' and controllers'."""
+    """All listeners of this node, of broker and controller, in the configured order."""
     advertised: tuple[Endpoint, ...]
     """One for each listener; port 0 where it follows a port that the system chooses (`advertised_listeners`)."""
     controller_listener_names: tuple[str, ...]

@@ -33,14 +33,14 @@ NODE_DEFAULTS = {
     "log.dirs": "kraft-data",
     "controller.listener.names": "CONTROLLER",
 }
-"""What `kraft-node` takes where Kafka demands a value or means a directory under /tmp."""
+"""Defaults of `kraft-node` where Kafka has none or a directory below /tmp."""
 
 QUORUM_OF_ONE_DEFAULTS = {
     "group.initial.rebalance.delay.ms": "0",
     **internal_topic_settings(1),
 }
-"""What a node that is a quorum of one takes for a key that nobody set. Its internal topics have no other broker to be
-copied to. A consumer that is alone, as is usual on such a node, does not wait three seconds for others to join."""
+"""Defaults of a quorum of one. Its internal topics have one replica. A consumer, usually the only one, does not wait
+three seconds for others to join."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ class _Loader:
         self.surroundings = surroundings
         self.format_options = format_options
         self.provided: tuple[str, ...] = ()
-        """What stood elsewhere: not to be shown."""
+        """Values from `config.providers`, which are not shown."""
         self.values: dict[str, Value] = {}
 
     def load(self) -> NodeConfig:

@@ -21,9 +21,9 @@ V = TypeVar("V")
 
 
 FIRST_EPOCH: Final = 1
-"""The epoch of a group without any subscription yet, and of its empty target. Neither has a record."""
+"""The epoch of a group without a subscription, and of its empty target. Neither has a record."""
 NEVER_ASSIGNED_MS: Final = 0
-"""When such a target was computed."""
+"""The time of an empty target that was never computed."""
 
 
 class ConsumerGroupState(StrEnum):

@@ -27,7 +27,7 @@ REFRESH_MS_MIN: Final = 10_000
 """The shortest time between two matchings of a group's patterns. Not configurable in Kafka either."""
 
 MayDescribe = Callable[[str], bool]
-"""Whether the member that asks may describe the topic of this name. May raise ApiError."""
+"""Whether the requesting member may describe the topic of this name. May raise ApiError."""
 
 
 @dataclass(frozen=True, slots=True)

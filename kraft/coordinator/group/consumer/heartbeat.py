@@ -41,7 +41,7 @@ from kraft.protocol.messages.consumer_group_heartbeat_response import Assignment
 from kraft.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse as Response
 
 MEMBER_ID_REQUIRED_VERSION = 1
-"""From this version on clients make their member ids themselves (KIP-1082)."""
+"""From this version on clients generate their member ids (KIP-1082)."""
 
 
 def check_request(request: Request, api_version: int, assignors: tuple[str, ...]) -> None:

@@ -13,7 +13,7 @@ JOINING_EPOCH = 0
 LEAVING_EPOCH = -1
 """A member with this epoch leaves permanently."""
 LEAVING_STATIC_EPOCH = -2
-"""A static member with this epoch leaves and will be back: its partitions are kept for it."""
+"""A static member with this epoch leaves temporarily and keeps its partitions."""
 NO_PREVIOUS_EPOCH = -1
 NO_REBALANCE_TIMEOUT = -1
 
@@ -30,13 +30,13 @@ class MemberState(IntEnum):
     """The state of a member on its way to the target assignment, as stored in its record."""
 
     STABLE = 0
-    """It has all that it is to have in its epoch."""
+    """The member has all partitions of its epoch."""
     UNREVOKED_PARTITIONS = 1
-    """It has yet to give up partitions."""
+    """The member still has to revoke partitions."""
     UNRELEASED_PARTITIONS = 2
-    """It waits for partitions that others have yet to give up."""
+    """The member waits for partitions that other members still have to revoke."""
     UNKNOWN = 127
-    """Written by a newer release."""
+    """A state of a newer release."""
 
     @classmethod
     def of(cls, value: int) -> MemberState:

@@ -20,7 +20,7 @@ ASSIGNORS: Final[Mapping[str, Assign]] = {
 }
 
 TopicCounts = dict[str, tuple[bytes, int]]
-"""Topics by name: the id, and how many partitions there are."""
+"""Id and number of partitions of each topic, by name."""
 
 
 def counted_topics(group: ConsumerGroup, topics: TopicDirectory) -> Steps[TopicCounts]:

@@ -33,10 +33,9 @@ NO_GENERATION = -1
 TIMESTAMP_MAX_MS = 0x7FFFFFFFFFFFFFFF
 """The largest timestamp of an offset's record. A longer retention counts as unlimited."""
 _tuple: Final = tuple.__new__
-"""Makes a named tuple in half of the time that its class takes."""
+"""Creates a named tuple in half of the time of its class."""
 _WRITTEN: Final = tuple(OffsetCommitResponsePartition(partition_index=index) for index in range(2048))
-"""The answers to partitions that were written, by index. Nobody changes an answer, so those with small indexes are
-made once."""
+"""Shared responses for written partitions with small indexes. They are never changed."""
 _WRITTEN_COUNT: Final = len(_WRITTEN)
 
 

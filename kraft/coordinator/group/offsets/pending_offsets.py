@@ -33,7 +33,7 @@ class GroupPartition(NamedTuple):
 
 
 GroupPending = Map[TopicPartition, tuple[PendingOffset, ...]]
-"""By partition, in the order in which they were written; at most one a producer."""
+"""Pending offsets by partition, in the order of their records; at most one of each producer."""
 NOTHING_PENDING: GroupPending = Map()
 
 

@@ -32,15 +32,15 @@ from kraft.world.ports import World
 from kraft.world.turns import TURN_ITEMS, in_turns
 
 JOBS_AT_ONCE: Final = 2
-"""Others wait their turn."""
+"""Limit of concurrent jobs. Others are queued."""
 WORK: Final = "consumer group job"
-"""The work whose items are group ids."""
+"""Name of the work in health reports. Its items are group ids."""
 NAMES_A_TURN: Final = 200
-"""Topics that the authorizer is asked about."""
+"""Topics authorized between two yields."""
 
 
 _Key = tuple[int, str, type]
-"""The partition, the group and the kind of a job."""
+"""Partition, group and kind of a job."""
 
 
 class GroupJob(Protocol):

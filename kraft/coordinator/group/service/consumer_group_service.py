@@ -30,7 +30,7 @@ from kraft.world.turns import TURN_ITEMS, Turn, in_turns
 
 GROUPS_A_TURN = 500
 MEMBERS_A_GROUP = 10
-"""So many members of a group that is described count as one more group."""
+"""Members of a described group that cost as much as a group."""
 
 
 class ConsumerGroupService:

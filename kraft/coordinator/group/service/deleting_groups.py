@@ -17,7 +17,7 @@ from kraft.world.turns import Turn
 
 GROUPS_A_WRITE: Final = 100
 GROUPS_A_TURN: Final = 500
-"""Groups that are looked up by id, each in its shard."""
+"""Groups looked up between two yields."""
 
 
 async def delete_requested_groups(

@@ -84,15 +84,16 @@ NULLABLE_PROTOCOL_VERSION = 7
 MANDATORY_PROTOCOL_VERSION = 5
 
 PARTITIONS_A_WRITE = 1100
-"""Partitions of one OffsetCommit or OffsetDelete, and their topics, that are decided in one go; more in portions."""
+"""Partitions and topics of one OffsetCommit or OffsetDelete that are decided in one step. More are decided in
+portions."""
 MEMBERS_A_WRITE = 500
 ABORTABLE_COMMIT_VERSION = 4
 IMPLICIT_COMMIT_VERSION = 5
 """From this version on a TxnOffsetCommit adds the group's partition to its transaction."""
 GROUPS_A_TURN = 500
-"""Groups that are looked up by id, each in its shard."""
+"""Groups looked up between two yields."""
 MEMBERS_A_GROUP = 10
-"""So many members of a group that is described count as one more group."""
+"""Members of a described group that cost as much as a group."""
 
 
 def lacks_protocol(request: SyncGroupRequest, version: int) -> bool:

@@ -55,9 +55,9 @@ from kraft.world.turns import TURN_ITEMS, Turn, in_turns
 
 GROUPS_A_TURN: Final = 500
 MEMBERS_A_GROUP: Final = 10
-"""So many members of a group that is described count as one more group."""
+"""Members of a described group that cost as much as a group."""
 ASKED_AT_ONCE: Final = 500
-"""Share partitions of one request that share coordinators are asked about at a time."""
+"""Limit of share partitions of one request that are requested from share coordinators at a time."""
 UNKNOWN_PARTITION: Final = "This server does not host this topic-partition."
 
 Places = Mapping[bytes, Collection[int]]

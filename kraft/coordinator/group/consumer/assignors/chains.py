@@ -12,7 +12,7 @@ import heapq
 from kraft.coordinator.group.consumer.assignors.shares import Shares
 
 _Came = dict[int, tuple[int, int]]
-"""By member, who may give it a partition, and of which topic."""
+"""By member: the member that may give it a partition, and the topic."""
 
 
 def even_out(shares: Shares) -> None:

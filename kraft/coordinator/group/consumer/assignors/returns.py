@@ -18,9 +18,9 @@ from typing import Final
 from kraft.coordinator.group.consumer.assignors.shares import Shares
 
 STEPS_MIN: Final = 40_000
-"""So many steps a search may take in any case: some ten milliseconds, which a heartbeat can bear."""
+"""Steps that a search may always take: about ten milliseconds, which a heartbeat can wait."""
 STEPS_A_PARTITION: Final = 20
-"""Steps for each partition of a larger group, beyond which what has been found must do."""
+"""Further steps for each partition. Then the best result so far is used."""
 
 
 def bring_back(shares: Shares) -> None:

@@ -23,8 +23,8 @@ Assignment = dict[str, dict[bytes, set[int]]]
 """Partitions by topic id by member id."""
 
 Assign = Callable[[Sequence[Subscriber], Mapping[bytes, int]], Assignment]
-"""From the subscribers, by member id, and the number of partitions of each topic that any of them subscribes to. Each
-partition goes to exactly one of its topic's subscribers; every subscriber has an entry."""
+"""Takes the subscribers by member id and the partition counts of the subscribed topics. Each partition goes to exactly
+one subscriber of its topic; every subscriber has an entry."""
 
 
 def subscribers_of_topics(subscribers: Sequence[Subscriber]) -> dict[bytes, list[str]]:
