@@ -62,6 +62,7 @@ class ShareConsumer:
         max_records: int,
         record_limit: bool,
         max_poll_seconds: float,
+        offsets_only: bool,
     ) -> None:
         self.membership = ShareMembership(
             cluster, group_id, topics, max_poll_seconds=max_poll_seconds, on_change=self._notify
@@ -69,6 +70,7 @@ class ShareConsumer:
         self._cluster = cluster
         self._group_id = group_id
         self._explicit = explicit
+        self._offsets_only = offsets_only
         self._max_records = max_records
         self._acquire_mode = RECORD_LIMIT if record_limit else BATCH_OPTIMIZED
         self._leaders: dict[int, ShareLeader] = {}
@@ -148,10 +150,17 @@ class ShareConsumer:
         finally:
             self.membership.poll_ended()
         if all_of_them:
-            found, self._unread = [each for each in self._unread if each.lock.state is LockState.HELD], []
-        else:
-            found = self._unread[:1]
-            del self._unread[:1]
+            return self.arrived()
+        found = self._unread[:1]
+        del self._unread[:1]
+        if not self._explicit:
+            self._given += found
+        return found
+
+    def arrived(self) -> list[ShareRecord]:
+        """Return the records that have arrived since the last poll, without a request for more. Unless the consumer is
+        explicit, the next poll accepts them."""
+        found, self._unread = [each for each in self._unread if each.lock.state is LockState.HELD], []
         if not self._explicit:
             self._given += found
         return found
@@ -223,7 +232,7 @@ class ShareConsumer:
                 wanted.setdefault(leader_of[partition], []).append(place)
         for node_id in wanted:
             if node_id not in self._leaders and not self._is_closing:
-                session = ShareSession(self._group_id, self.membership.member_id)
+                session = ShareSession(self._group_id, self.membership.member_id, offsets_only=self._offsets_only)
                 leader = self._leaders[node_id] = ShareLeader(
                     self._cluster,
                     node_id,
@@ -424,13 +433,16 @@ async def open_share_consumer(
     max_records: int = MAX_RECORDS,
     record_limit: bool = False,
     max_poll_seconds: float = MAX_POLL_SECONDS,
+    offsets_only: bool = False,
 ) -> AsyncIterator[ShareConsumer]:
     """Join the share group while the block runs.
 
     Unless `explicit`, each poll accepts the records of the last one (share.acknowledgement.mode). With `explicit` the
     application acknowledges each record, and may do so after later polls. About `max_records` records are in flight at
     most. A broker acquires whole batches, which may exceed that; with `record_limit` it acquires no more (KIP-1206). A
-    member that does not call `poll` within `max_poll_seconds` leaves the group, until it polls again.
+    member that does not call `poll` within `max_poll_seconds` leaves the group, until it polls again. With
+    `offsets_only`, records have an offset and nothing else: every acquired offset is returned, also one without a
+    record, and the application reads the data itself.
 
     When the block ends, acknowledgements are sent, and the records of the last poll are accepted unless `explicit`. If
     the block fails or is cancelled, they are not accepted. All other records are released. Raises ValueError for an
@@ -447,6 +459,7 @@ async def open_share_consumer(
         max_records=max_records,
         record_limit=record_limit,
         max_poll_seconds=max_poll_seconds,
+        offsets_only=offsets_only,
     )
     failure: Exception | None = None
     is_finished = False

@@ -51,7 +51,8 @@ def refusal(code: int, group_id: str, message: str | None) -> KraftError:
 
 class ShareMembership:
     """A membership. `assigned` are the partitions by topic id. `failure` is set once the group rejects the member, and
-    `obstacle` while the coordinator cannot be reached. `on_change` is called when one of them has changed."""
+    `obstacle` while the coordinator cannot be reached. `on_change` is called when one of them has changed.
+    `heartbeat_seconds` is the interval of heartbeats, after which a changed assignment is known; 0 before the first."""
 
     def __init__(
         self,
@@ -74,7 +75,7 @@ class ShareMembership:
         self._epoch = JOINING
         self._is_member = True
         self._idle_since = math.inf
-        self._seconds = 0.0
+        self.heartbeat_seconds = 0.0
         self._wanted: tuple[Place, ...] = ()
         self._names: dict[bytes, str] = {}
         self._back = trio.Event()
@@ -120,8 +121,8 @@ class ShareMembership:
             await self._back.wait()
         await self._beat()
         if not await self._find_names():
-            return min(NAMING_SECONDS, self._seconds)
-        return self._seconds
+            return min(NAMING_SECONDS, self.heartbeat_seconds)
+        return self.heartbeat_seconds
 
     async def _beat(self) -> None:
         joins = self._epoch == JOINING
@@ -133,12 +134,12 @@ class ShareMembership:
         )
         answer: ShareGroupHeartbeatResponse = await self.cluster.call_coordinator(self.group_id, request)
         if answer.error_code in JOIN_AGAIN and not joins:
-            self._epoch, self._seconds = JOINING, 0.0
+            self._epoch, self.heartbeat_seconds = JOINING, 0.0
             return
         if answer.error_code != ErrorCode.NONE:
             raise refusal(answer.error_code, self.group_id, answer.error_message)
         self._epoch = answer.member_epoch
-        self._seconds = max(answer.heartbeat_interval_ms, 1) / 1000
+        self.heartbeat_seconds = max(answer.heartbeat_interval_ms, 1) / 1000
         if answer.assignment is not None:
             self._wanted = tuple(
                 sorted(

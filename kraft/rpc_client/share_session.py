@@ -31,6 +31,8 @@ GAP, ACCEPT, RELEASE, REJECT, RENEW = 0, 1, 2, 3, 4
 BATCH_OPTIMIZED, RECORD_LIMIT = 0, 1
 """Acquire modes (KIP-1206): whole batches, or at most the requested number of records."""
 INITIAL_EPOCH, FINAL_EPOCH, EPOCH_MAX = 0, -1, 0x7FFFFFFF
+NO_TIMESTAMP: Final = -1
+"""Timestamp and timestamp type of a record whose data was not decoded."""
 RENEW_VERSION: Final = 2
 """The first version of ShareFetch and ShareAcknowledge with renewals (KIP-1222)."""
 
@@ -110,7 +112,9 @@ class ShareSession:
     """The session. Epoch 0 begins one; each answered request raises the epoch by one; epoch -1 ends it. After `lose`
     the next request begins a new session, and the broker delivers the records of the old one again."""
 
-    def __init__(self, group_id: str, member_id: str) -> None:
+    def __init__(self, group_id: str, member_id: str, *, offsets_only: bool = False) -> None:
+        """`offsets_only`: the data of a response is not decoded. Each acquired offset becomes a record without key and
+        value, also an offset without a record."""
         self.epoch = INITIAL_EPOCH
         self.failures: dict[Place, Failure] = {}
         self.queued_count = 0
@@ -120,6 +124,7 @@ class ShareSession:
         up to the order within one request."""
         self._group_id = group_id
         self._member_id = member_id
+        self._offsets_only = offsets_only
         self._partitions: dict[Place, None] = {}
         self._held: dict[tuple[Place, int], AcquisitionLock] = {}
         self._earliest_deadline = math.inf
@@ -300,6 +305,8 @@ class ShareSession:
         for place, data in parts:
             if data.error_code != ErrorCode.NONE:
                 result.refused[place] = data.error_code, data.error_message
+            elif data.acquired_records and self._offsets_only:
+                self._acquire_offsets(place, data, deadline, result)
             elif data.acquired_records:
                 self._acquire(place, data, deadline, result)
         return result
@@ -394,9 +401,7 @@ class ShareSession:
                     if first < record.offset:
                         self._queue(place, _Acknowledgement(first, record.offset - 1, GAP, None))
                     next_offset[owner.first_offset] = record.offset + 1
-                    lock = AcquisitionLock(self, place, record.offset, deadline)
-                    self._held[place, record.offset] = lock
-                    self._earliest_deadline = min(self._earliest_deadline, deadline)
+                    lock = self._lock(place, record.offset, deadline)
                     result.acquired.append(
                         AcquiredRecord(
                             place,
@@ -413,6 +418,19 @@ class ShareSession:
         for each in ranges:
             if next_offset[each.first_offset] <= each.last_offset:
                 self._queue(place, _Acknowledgement(next_offset[each.first_offset], each.last_offset, rest, None))
+
+    def _acquire_offsets(self, place: Place, data: PartitionData, deadline: float, result: FetchResult) -> None:
+        """Add every acquired offset to `result`, whatever the data has for it."""
+        for each in sorted(data.acquired_records, key=lambda each: each.first_offset):
+            for offset in range(each.first_offset, each.last_offset + 1):
+                record = Record(offset, NO_TIMESTAMP, None, None)
+                lock = self._lock(place, offset, deadline)
+                result.acquired.append(AcquiredRecord(place, -1, NO_TIMESTAMP, record, each.delivery_count, lock))
+
+    def _lock(self, place: Place, offset: int, deadline: float) -> AcquisitionLock:
+        lock = self._held[place, offset] = AcquisitionLock(self, place, offset, deadline)
+        self._earliest_deadline = min(self._earliest_deadline, deadline)
+        return lock
 
     def _queue(self, place: Place, entry: _Acknowledgement) -> None:
         entries = self._queued.setdefault(place, {})

@@ -384,3 +384,23 @@ def test_a_session_that_breaks_between_two_polls_begins_again_at_epoch_zero() ->
         assert epochs[:2] == [0, 0]
 
     Universe(1).run(main)
+
+
+def test_with_offsets_only_records_that_arrive_after_a_poll_are_returned_without_data_and_can_be_accepted() -> None:
+    async def body(_: Universe, cluster: Cluster) -> None:
+        await prepare(cluster, 10)
+        async with explicit(cluster, offsets_only=True) as jobs:
+            found: list[ShareRecord] = []
+            while len(found) < 10:
+                with trio.move_on_after(0):
+                    await jobs.poll(1.0)  # Cancelled before its request is answered.
+                await cluster.world.clock.sleep(1.0)
+                found += jobs.arrived()
+            assert {each.record.value for each in found} == {None}
+            assert jobs.arrived() == []
+            for each in found:
+                jobs.accept(each)
+            assert await jobs.commit() == {}
+            assert await jobs.poll(2) == []
+
+    play(body)

@@ -378,3 +378,23 @@ def test_each_acknowledgement_is_applied_once_or_reported(seed: int) -> None:
     reported += sum(each.acknowledgements for each in share.failures.values())
     assert accepted + reported == made
     assert share.settled_count == share.queued_count
+
+
+def test_a_session_of_offsets_only_has_every_acquired_offset_whatever_the_data_holds() -> None:
+    share = ShareSession("workers", "member-1", offsets_only=True)
+    ask(share)
+    result = share.on_fetch(brought([(0, 1, 1), (4, 6, 2)], b"not a batch"), 0.0)
+    assert [(each.record.offset, each.delivery_count) for each in result.acquired] == [
+        (0, 1),
+        (1, 1),
+        (4, 2),
+        (5, 2),
+        (6, 2),
+    ]
+    assert {each.record.value for each in result.acquired} == {None}
+    assert not result.damaged
+    assert share.held_count == 5
+    assert not share.has_queued
+    for each in result.acquired[:4]:
+        share.acknowledge(each.lock, ACCEPT)
+    assert acknowledged(ask(share)) == {0: [(0, 1, [ACCEPT]), (4, 5, [ACCEPT])]}
