@@ -3,7 +3,8 @@
 The package holds the PySpark `DataSource` with its batch reader, stream reader and sinks, the planning (pure), and the
 clients that read and write. Options are those of Spark's own Kafka connector, with the same names and meanings; only
 the format's name differs. Rows are Arrow record batches with the official schema. Offsets have the official JSON form.
-Not supported: continuous mode (Spark's Python API has none) and consumer-group membership.
+Not supported: continuous mode (Spark's Python API has none) and consumer-group membership. A stream can be a member of
+a share group.
 
     import kraft.spark
     kraft.spark.register(spark)

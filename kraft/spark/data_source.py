@@ -9,7 +9,8 @@ from pyspark.sql.datasource import DataSource
 from kraft.spark import FORMAT
 from kraft.spark.decode.shape_options import shape_options
 from kraft.spark.option_values import flag
-from kraft.spark.source.options import batch_options, kafka_options, lower, selection_of, stream_options
+from kraft.spark.source.options import batch_options, kafka_options, lower, selection_of
+from kraft.spark.source.share_options import share_options
 from kraft.spark.worker_traceback import hide_traceback
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from kraft.spark.sink.writer import KafkaBatchWriter, KafkaStreamWriter
     from kraft.spark.source.batch_reader import KafkaBatchReader
     from kraft.spark.source.options import SourceOptions
+    from kraft.spark.source.share_reader import ShareStreamReader
     from kraft.spark.source.stream_reader import KafkaStreamReader, RefusedStreamReader
 
 OPTIONS_OF_TABLE = (
@@ -44,7 +46,8 @@ class KraftDataSource(DataSource):
         selection_of(given)
         kafka_options(given)
         include_headers = flag(given, "includeHeaders", False)
-        return spark_schema(include_headers, shape_options(given, include_headers))
+        shape = shape_options(given, include_headers)
+        return spark_schema(include_headers, shape, of_share_group="sharegroup" in given)
 
     @hide_traceback()
     def reader(self, schema: StructType) -> KafkaBatchReader:
@@ -57,16 +60,17 @@ class KraftDataSource(DataSource):
         self.require_fixed(schema, options)
         return (KafkaFilteringBatchReader if is_pushing_down() else KafkaBatchReader)(options)
 
-    def streamReader(self, schema: StructType) -> KafkaStreamReader | RefusedStreamReader:
+    def streamReader(self, schema: StructType) -> KafkaStreamReader | ShareStreamReader | RefusedStreamReader:
+        from kraft.spark.source.share_reader import ShareStreamReader
         from kraft.spark.source.stream_reader import KafkaStreamReader, RefusedStreamReader
 
         try:
-            options = stream_options(self.options)
+            options = share_options(self.options)
             self.require_fixed(schema, options)
         except ValueError as problem:
             # Spark's stream runner tells of an error of its own when this function raises one.
             return RefusedStreamReader(problem)
-        return KafkaStreamReader(options)
+        return KafkaStreamReader(options) if options.share_group is None else ShareStreamReader(options)
 
     @hide_traceback()
     def writer(self, schema: StructType, overwrite: bool) -> KafkaBatchWriter:
@@ -89,7 +93,6 @@ class KraftDataSource(DataSource):
     def require_fixed(self, schema: StructType, options: SourceOptions) -> None:
         from kraft.spark.decode.rows import spark_schema
 
-        if [(field.name, field.dataType) for field in schema] != [
-            (field.name, field.dataType) for field in spark_schema(options.include_headers, options.shape)
-        ]:
+        fixed = spark_schema(options.include_headers, options.shape, of_share_group=options.share_group is not None)
+        if [(field.name, field.dataType) for field in schema] != [(field.name, field.dataType) for field in fixed]:
             raise ValueError("Kafka source has a fixed schema and cannot be set with a custom one")

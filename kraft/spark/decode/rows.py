@@ -21,6 +21,8 @@ COLUMNS = (
     pa.field("timestamp", pa.timestamp("us", tz="UTC")),
     pa.field("timestampType", pa.int32()),
 )
+DELIVERY_COUNT = pa.field("deliveryCount", pa.int32())
+"""How often a share group has delivered the record, this delivery included. It follows the other columns."""
 ARROW_SCHEMA = pa.schema(COLUMNS)
 ARROW_SCHEMA_WITH_HEADERS = pa.schema([*COLUMNS, pa.field("headers", HEADERS_TYPE)])
 
@@ -29,11 +31,12 @@ def arrow_schema(include_headers: bool) -> pa.Schema:
     return ARROW_SCHEMA_WITH_HEADERS if include_headers else ARROW_SCHEMA
 
 
-def spark_schema(include_headers: bool, shape: Shape | None = None) -> StructType:
-    """Return the Spark schema of the rows, after `shape` if given."""
+def spark_schema(include_headers: bool, shape: Shape | None = None, *, of_share_group: bool = False) -> StructType:
+    """Return the Spark schema of the rows, after `shape` if given. Rows of a share group have a delivery count."""
     from pyspark.sql.types import StructField, StructType
 
     from kraft.spark.decode.typed_schema import spark_type
 
     arrow = arrow_schema(include_headers) if shape is None else shape.schema
-    return StructType([StructField(field.name, spark_type(field.type)) for field in arrow])
+    fields = [*arrow, DELIVERY_COUNT] if of_share_group else arrow
+    return StructType([StructField(field.name, spark_type(field.type)) for field in fields])

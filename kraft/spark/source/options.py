@@ -132,6 +132,10 @@ class SourceOptions:
     request_timeout_ms: int = TIMEOUT_MS
     is_login_known: bool = True
     """Whether `security` has the login. False for a login that only librdkafka supports."""
+    share_group: str | None = None
+    """The share group (KIP-932) from which a stream acquires its records; None reads all records."""
+    readers: int | None = None
+    """The tasks of a micro-batch of a share group; None is one for each processor of the driver's machine."""
 
     @property
     def committed(self) -> bool:
@@ -163,6 +167,8 @@ SOURCE_KEYS = frozenset(
         "fetcher",
         "commitgroup",
         "headernames",
+        "sharegroup",
+        "readers",
         *SHAPE_KEYS,
     }
 )
@@ -203,6 +209,12 @@ REFUSED = {
 def batch_options(options: Mapping[str, str]) -> SourceOptions:
     """The options of `spark.read`. Raises ValueError with the official connector's wording."""
     given = lower(options)
+    for name in ("shareGroup", "readers"):
+        if name.lower() in given:
+            raise ValueError(
+                f"Option {name} needs spark.readStream: only a stream accepts the records of a share group when they "
+                "are processed"
+            )
     starting = limit_of(given, "starting", Everywhere(EARLIEST))
     refuse_sentinel(starting, LATEST, "starting offset can't be latest{}", "startingOffsets for {} can't be latest{}")
     ending = limit_of(given, "ending", Everywhere(LATEST))

@@ -31,6 +31,7 @@ from kraft.spark.option_values import beginning_of, offsets_of_json, offsets_to_
 from kraft.spark.source.batch_reader import fetch
 from kraft.spark.source.options import SourceOptions
 from kraft.spark.source.ranges import OffsetRange, gone_back, group_ranges, rate_limit, split_ranges
+from kraft.spark.source.share_plan import refuse_share_offset
 from kraft.spark.worker_traceback import hide_traceback
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return the end of the next micro-batch. The end also carries where the batch begins, so that Spark's
         checkpoint keeps it, if `start` does not tell: in the first batch, and after a topic was recreated."""
+        refuse_share_offset(start)
         if start != self.recreated_after:
             self.recreated, self.recreated_after = {}, start
         begin = offsets_of_json(start)
@@ -153,6 +155,7 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
 
     @hide_traceback()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        refuse_share_offset(end)
         begin, until = offsets_of_json(start), offsets_of_json(end)
         if start != end and (beginning := beginning_of(end)) is not None:
             # When a restarted query tries its first batch again, Spark has asked for another start.
