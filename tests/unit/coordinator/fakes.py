@@ -270,6 +270,7 @@ class Topics:
     def __init__(self, *names: str) -> None:
         self.names = list(names)
         self.padding = b"."
+        self.lives: dict[str, int] = {}
         self.counts: dict[str, int] = {}
         self.changes = 0
         self.seen: list[str] = []
@@ -278,8 +279,16 @@ class Topics:
         """All topics get other ids, without a word to the coordinator."""
         self.padding = bytes([self.padding[0] + 1])
 
+    def recreate(self, name: str) -> None:
+        """Create a topic that was deleted. It has another id than before."""
+        self.names.append(name)
+        self.lives[name] = self.lives.get(name, 0) + 1
+
     def topic_id(self, name: str) -> bytes | None:
-        return name.encode().ljust(16, self.padding) if name in self.names else None
+        if name not in self.names:
+            return None
+        life = self.lives.get(name, 0)
+        return name.encode().ljust(15, self.padding) + (bytes([life % 32]) if life else self.padding)
 
     def topic_name(self, topic_id: bytes) -> str | None:
         return next((name for name in self.names if self.topic_id(name) == bytes(topic_id)), None)
