@@ -78,7 +78,7 @@ VERSIONS: Final[Mapping[int, int]] = {
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: 0,
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: 0,
 }
-"""In which version each API is asked: of this node, and of others of this release or one before."""
+"""The request version of each API. The other nodes have this release or the one before, and serve it too."""
 
 _SILENCE: Final = (ErrorCode.BROKER_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT)
 

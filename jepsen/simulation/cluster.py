@@ -87,7 +87,8 @@ LEADER_CHANGES_LEAST: Final = 2
 KINDS_LEAST: Final = 3
 
 PIPELINES: Final = (((*PIPED, *MOVED), -1, 100), (PIPED, -1, 1000), (PIPED, 1, 1000), (PIPED, 0, 1000))
-"""Partitions, acks and the most records a batch of each. A batch of 1,000 is larger than a segment of most topics."""
+"""For each pipeline: its partitions, acks, and the maximum of records in a batch. A batch of 1,000 records is larger
+than a segment of most topics."""
 
 
 class ClusterRun(SimulatedRun):

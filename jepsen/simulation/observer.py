@@ -251,8 +251,8 @@ class Observer:
         return len(ends) == 1
 
     def contents(self, place: Partition, digest: Digest = of_batches) -> None:
-        """Record what the replicas of a quiet partition hold on disk, from their largest log start offset on: the log
-        start offset is no more durable than in Apache Kafka."""
+        """Record what the replicas of a quiet partition hold on disk, from the largest of their log start offsets on.
+        The replicas may differ below it: a crash may undo a raised log start offset, as in Apache Kafka."""
         held = self.replicas(place)
         start = max(replica.log.local_log_start_offset for replica in held.values())
         for name, replica in held.items():

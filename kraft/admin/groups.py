@@ -229,8 +229,8 @@ def _classic_member(member: DescribedGroupMember, protocol_type: str) -> Member:
 async def _consumer_groups(
     port: AdminTransport, group_ids: Sequence[str], coordinator: int
 ) -> tuple[dict[str, Group], bool]:
-    """Those of the groups that are consumer groups, and whether the node has the API but does not serve the protocol.
-    No retries. Raises Refused."""
+    """Describe those of the groups that are consumer groups, by group id. The second value is True if the node has the
+    API but does not serve the consumer protocol. No retries. Raises Refused."""
     if ConsumerGroupDescribeRequest.API_KEY not in await port.versions(coordinator):
         return {}, False
     request = ConsumerGroupDescribeRequest(group_ids=list(group_ids))

@@ -72,7 +72,8 @@ class _Kept(Generic[K, M]):
 
 
 class _Use:
-    """The use of one share, and the end of its last throttle time, which may lie after the rate's windows."""
+    """The rate used by the clients of one `Share`, and the time until which they were last throttled. That time may be
+    later than the end of the rate's windows."""
 
     __slots__ = ("owed_until", "rate")
 

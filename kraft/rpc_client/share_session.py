@@ -327,8 +327,8 @@ class ShareSession:
             self.lose(KraftError("the share session is closed: the broker has released the record"))
 
     def refuse_renewals(self, problem: Exception) -> None:
-        """Take back the request, which is not sent: the broker does not know renewals. They have failed, and the locks
-        remain held until their deadline. The other acknowledgements are queued again."""
+        """Undo the preparation of a request that will not be sent, because the broker does not support renewals. The
+        renewals fail; their locks remain held until their deadline. The other acknowledgements are queued again."""
         sent, self._sent = self._sent, {}
         for place, entries in sent.items():
             for each in entries.values():

@@ -35,8 +35,9 @@ from kraft.world.steps import Steps, in_thread
 
 SHOWN_RECORD_ERRORS_MAX = 3
 TIMESTAMP_MAX = (1 << 63) - 1
-"""The largest timestamp of a header. A record that was checked by its header alone may have a later one. It is not
-found by time, as in Kafka, where such a time wraps to one before 1970."""
+"""The largest timestamp that a batch header can hold. A record's own timestamp may be later if only the batch header
+was checked. A lookup by time does not find such a record. Kafka does not find it either: there the timestamp wraps to
+one before 1970."""
 
 DECODED_BYTES_MAX = 128 << 20
 """Limit of the decompressed size of a batch that must be decoded; max.message.bytes if that is more."""

@@ -116,7 +116,7 @@ class FileSystem(Protocol):
         """mkdir -p; new names become durable with `sync_directory` of their parents."""
 
     def rename(self, source: str, target: str) -> None:
-        """Atomic replace, also of directories (a target directory must not exist or be empty)."""
+        """Rename atomically, and replace an existing file. A directory can only replace an empty directory."""
 
     def remove(self, path: str) -> None: ...
     def remove_tree(self, path: str) -> None: ...

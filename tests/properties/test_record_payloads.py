@@ -49,7 +49,7 @@ def test_skipping_over_arbitrary_bytes_ends_or_raises(payload: bytes, count: int
         assert 0 <= position <= len(payload)
 
 
-def test_many_payloads_of_one_seed_are_read_equally() -> None:
+def test_optimized_readers_agree_with_the_plain_decoder_on_payloads_of_a_fixed_seed() -> None:
     draw = random.Random(1)
     assert [found for found in (disagreement(draw) for _ in range(PAYLOADS_A_SEED)) if found] == []
 

@@ -31,9 +31,9 @@ INTRODUCTION = """\
 
 Generated from the handlers' registries by `python -m tests.vectors.generate_docs`: do not edit.
 
-Versions are those that ApiVersions advertises, on the listeners for brokers and clients and on those for controllers,
-beside what Apache Kafka 4.4.0 advertises on the same ones. What is not served is not advertised; a request for it
-closes the connection. **Bold** is where we serve less.
+The table shows the versions that ApiVersions advertises here and in Apache Kafka 4.4.0. The broker columns are for the
+listeners of brokers and clients, the controller columns for those of controllers. A version that is not advertised is
+not served: a request for it closes the connection. Versions are **bold** where kraft serves less than Kafka.
 """
 
 DIFFERENCES = """\

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 CONNECTIONS_MAX: Final = 256
 CONNECTIONS_PER_SOURCE_MAX: Final = 128
 HEAD_SECONDS_MAX: Final = 30.0
-"""From the connection's start, or from its last answer, until the next request's head is there."""
+"""From the connection's start, or from its last response, until the next request's head is complete."""
 BODY_SECONDS_MAX: Final = 60.0
-"""Until a body that is taken as one document is there."""
+"""Until a body that is read as one document is complete."""
 SILENCE_SECONDS_MAX: Final = 600.0
 """The longest time in which a stream of records sends no byte. The stream itself has no time limit."""
 TAKING_SECONDS_MAX: Final = 60.0
-"""Without a byte being taken of an answer that fills the buffers."""
+"""The longest time in which a client reads no byte of a response that has filled the buffers."""
 
 LOOK_SECONDS: Final = 10.0
 """The interval at which a running request is checked. There is no event when it waits for its body again."""

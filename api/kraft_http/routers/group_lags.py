@@ -153,7 +153,7 @@ async def list_group_lags(
 
 
 async def _lags(cluster: ClusterContext, ids: Sequence[str], known: Mapping[str, ListedGroup]) -> list[GroupLag]:
-    """The lags of the groups, which are among the known ones. Raises Refused."""
+    """The lags of the groups `ids`. All of them must be in `known`. Raises Refused."""
     found: list[GroupLag] = []
     for ask, is_share in ((group_lags, False), (share_group_lags, True)):
         if wanted := {id_: known[id_].coordinator for id_ in ids if is_share_group(known[id_]) == is_share}:

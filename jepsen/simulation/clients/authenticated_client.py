@@ -200,7 +200,7 @@ class AuthenticatedClient:
         self._reads = reads
         self._count = 0
         self._owed: tuple[object, float, float] | None = None
-        """The connection on which it was told to wait, when it had asked, and for how long."""
+        """The last throttled request: its connection, the time when it was sent, and its throttle time in seconds."""
         self.stopping = trio.Event()
 
     async def run(self) -> None:

@@ -20,7 +20,8 @@ VERSIONS: Final = (9, 12)
 """With leader epochs, and by topic name."""
 MAX_WAIT_MS: Final = 100
 FETCH_SECONDS: Final = 4.0
-"""Hosts are asked one after the other: with half-open connections to all five it gets around within 20 seconds."""
+"""Timeout of a Fetch. Hosts are asked one after the other, so five half-open connections delay a round by 20 seconds
+at most."""
 PARTITION_BYTES: Final = 1 << 20
 PAUSE_SECONDS_MAX: Final = 0.3
 REWIND_RATE: Final = 0.01

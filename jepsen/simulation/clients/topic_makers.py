@@ -23,8 +23,8 @@ from kraft.protocol.messages.incremental_alter_configs_request import (
 from kraft.protocol.messages.metadata_request import MetadataRequest
 
 PASSING = {*TRY_AGAIN, ErrorCode.INVALID_REPLICATION_FACTOR, ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_PARTITIONS}
-"""No broker is unfenced yet; the topic is not there any more; it has grown already, by a request that was handed to
-the controller twice."""
+"""Errors that a correct cluster may return: no broker is unfenced yet, the topic no longer exists, or its partitions
+were already added by the same request, which reached the controller twice."""
 TOPIC = 2
 SET = 0
 CONFIG_KEY = "max.message.bytes"

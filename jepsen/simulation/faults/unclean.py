@@ -55,9 +55,9 @@ UNCLEAN: Final = 1
 STRIKES: Final = 5
 KEPT_RATE: Final = 0.25
 SECOND_RATE: Final = 0.4
-"""How often who was elected dies as well, as the former leader returns."""
+"""Probability that the elected leader is killed as well, once the former leader is back."""
 AGAIN_RATE: Final = 0.4
-"""How often the former leader dies again as it gives up what it had alone."""
+"""Probability that the former leader is killed again, soon after it truncates the records that only it had."""
 DIES_AFTER_CALLS_MAX: Final = 30
 CALM_SECONDS: Final = (2.0, 5.0)
 ALONE_SECONDS: Final = (0.3, 1.5)

@@ -79,7 +79,8 @@ MECHANISM_KEYS: Final = (
 )
 """Keys that may be set for one mechanism of one listener, as `listener.name.<listener>.<mechanism>.<key>`."""
 LISTENER_KEYS: Final = ("max.connections", "max.connection.creation.rate", *TLS_KEYS, *SASL_KEYS)
-"""Broker keys that count for one listener alone as `listener.name.<listener>.<key>`; its name in lower case."""
+"""Broker keys that may be set for one listener, as `listener.name.<listener>.<key>`. The listener's name is in lower
+case there."""
 
 
 def listener_key(listener: str, name: str) -> str:

@@ -53,7 +53,7 @@ REQUEST_BYTES_MAX = 16 << 20
 CREATED_AT_ONCE_MAX = 1000
 """Limit of missing topics created by one request. The client requests the rest again."""
 PARTITION_ITEMS = 3
-"""Cost of a partition of the response, in items of a turn."""
+"""Number of items for which one partition of the response counts in a `Turn`."""
 
 
 @API.serve_raw

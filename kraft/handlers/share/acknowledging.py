@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 MEMBER_ID_CHARACTERS_MAX: Final = 36
 ACKNOWLEDGED_AT_ONCE_MAX: Final = 20_000
-"""Limit of ranges and types for one partition in a request: more than the records of a window."""
+"""Limit of the acknowledged ranges and their types for one partition of a request. It is above the largest number of
+records that can be in flight in a partition (group.share.max.partition.max.record.locks)."""
 _NO_FAILURE: Final = NO_FAILURE | {ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_RECORD_STATE}
 """Errors that are not counted as failed acknowledgements: the client's mistakes, locks that expired, moved leaders."""
 

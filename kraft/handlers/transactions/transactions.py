@@ -55,7 +55,7 @@ BATCHED = 4
 ENDS_WITH_NEW_EPOCH = 5
 """From this version on clients of EndTxn use the new epoch in its response: transaction.version 2."""
 NEW_EPOCHS = 2
-"""The transaction.version with new epochs."""
+"""The transaction.version from which on each transaction has a new producer epoch (KIP-890)."""
 
 ADD_PARTITIONS = Handler(ApiKey.ADD_PARTITIONS_TO_TXN, between(0, 5), permission=ASKS_INSIDE)
 ADD_OFFSETS = Handler(ApiKey.ADD_OFFSETS_TO_TXN, between(0, 4), permission=OnTransaction(OnGroup(Operation.READ)))
@@ -110,7 +110,8 @@ async def add_partitions_to_txn(
 
 async def add_partitions(request: AddPartitionsToTxnRequest, broker: BrokerServices) -> AddPartitionsToTxnResponse:
     """Serve a request of another broker (version 4 and later), on behalf of producers of transaction.version 2. It does
-    not wait for markers: the broker retries, since a marker in between ends its verifications."""
+    not wait for the markers of an earlier transaction, since their append would end the broker's verifications.
+    It returns CONCURRENT_TRANSACTIONS, and the broker asks again."""
     response = AddPartitionsToTxnResponse()
     turn = Turn()
     for transaction in request.transactions:

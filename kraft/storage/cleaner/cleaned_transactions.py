@@ -36,8 +36,8 @@ class CleanedTransactions:
 
     def skip_to(self, end_offset: int) -> None:
         """Skip the unreadable batches before `end_offset`, which are kept. Transactions that ended there are over;
-        other transactions continue. From here on no marker is removed, because the kept batches may hold records of its
-        transaction."""
+        other transactions continue. From here on all markers are kept, because the unreadable batches may hold records
+        of their transactions."""
         known = [*self._aborted, *(transaction for transaction, _ in self._ongoing_aborted.values())]
         self._aborted = [transaction for transaction in known if transaction.last_offset >= end_offset]
         self._aborted.sort(key=lambda transaction: transaction.first_offset)

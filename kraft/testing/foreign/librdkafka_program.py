@@ -1,4 +1,4 @@
-"""The child process: makes clients of librdkafka and calls their methods, as lines on its standard input request.
+"""The child process: creates librdkafka clients and calls their methods. Each line of standard input is one request.
 
 A line is `[object, method, arguments, options, released]`; `values.py` defines how arguments and options are written.
 The reply is `[outcome, events]`. `released` are objects that the caller no longer needs; a separate thread ends them.

@@ -71,8 +71,8 @@ def _made(scope: Any) -> None:
 
 @trio.lowlevel.enable_ki_protection
 def _enter(scope: Any) -> Any:
-    """Enter a cancel scope. Trio's own code enters a scope that has a deadline. For other scopes, the work for a
-    cancellation is left out if no surrounding scope is cancelled."""
+    """Enter a cancel scope. If the scope has a deadline, trio's own code enters it. Otherwise the steps that deal with
+    a cancellation are skipped, unless this scope or a surrounding one is cancelled."""
     if scope._has_been_entered or scope._deadline != math.inf or scope._relative_deadline != math.inf:
         return _enter_any(scope)
     scope._has_been_entered = True
@@ -98,8 +98,8 @@ def _enter(scope: Any) -> Any:
 
 @trio.lowlevel.enable_ki_protection
 def _leave(scope: Any, kind: Any, error: Any, traceback: Any) -> Any:
-    """Leave a cancel scope that was not cancelled, in the task and at the depth where it was entered. Trio's own code
-    leaves any other scope."""
+    """Exit a cancel scope. The short way is for a scope without a deadline that was not cancelled, and that is the
+    innermost scope of the task which entered it. In all other cases trio's own code exits the scope."""
     status, task = scope._cancel_status, _run.GLOBAL_RUN_CONTEXT.task
     if (
         status is None

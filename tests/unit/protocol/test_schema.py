@@ -90,7 +90,7 @@ def test_arrays_are_never_shared_between_messages_and_tuples_become_lists() -> N
     assert MetadataRequest(topics=None).topics is None
 
 
-def test_messages_are_equal_when_all_fields_are_and_have_no_hash() -> None:
+def test_messages_with_equal_fields_are_equal_and_messages_are_unhashable() -> None:
     one = PartitionData(partition_index=1, records=b"abc", current_leader=LeaderIdAndEpoch(leader_id=1))
     assert one == PartitionData(
         partition_index=1, records=memoryview(b"abc"), current_leader=LeaderIdAndEpoch(leader_id=1)

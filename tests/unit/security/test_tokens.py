@@ -133,7 +133,7 @@ def test_unsigned_and_foreign_tokens_are_rejected() -> None:
         ),
     )
 )
-def test_any_text_as_a_token_is_only_a_rejected_login(text: str) -> None:
+def test_an_arbitrary_or_damaged_token_is_refused_without_another_error(text: str) -> None:
     good = token()
     if text == good:
         return

@@ -152,7 +152,8 @@ async def _send(
     latencies: Latencies,
     nursery: trio.Nursery,
 ) -> None:
-    """Send all records, evenly if there is a rate. A late slice is not made up for."""
+    """Send all records. With a rate, they are spread evenly. After a delay, the records of at most one second are
+    sent at a higher rate to catch up."""
     clock = producer.cluster.world.clock
     each = max(1, rate // SLICES_A_SECOND) if rate else max(1, SENT_AT_ONCE_BYTES // (len(values[0]) + 1))
     sent, due = 0, clock.now()

@@ -133,7 +133,7 @@ class _Loader:
             self.format_options = replace(self.format_options, add_scram=credentials)
 
     def without_provided(self, sentence: str) -> str:
-        """`sentence` without any value of a config provider."""
+        """Return `sentence` with every value that came from a config provider replaced by a placeholder."""
         for text in sorted(filter(None, self.provided), key=len, reverse=True):
             sentence = re.sub(rf"(?<!\w){re.escape(text)}(?!\w)", "(a value that is not shown)", sentence)
         return sentence
