@@ -78,9 +78,9 @@ class LossReport:
     lost: dict[int, tuple[int, int]]
     unknown: list[int]
     committed: dict[int, int] = field(default_factory=dict)
-    """Up to where each of those replicas says that it knew its records to be committed."""
+    """Offset below which each of those replicas knew its records to be committed."""
     at: float = math.inf
-    """When it had been told, at the latest."""
+    """Latest time of the report."""
 
 
 @dataclass(slots=True)
@@ -92,7 +92,7 @@ class RunHistory:
     samples: list[Sample]
     power_losses: list[PowerLoss]
     loss_reports: list[LossReport] = field(default_factory=list)
-    """Oldest first: a later one of the same election knows more."""
+    """Oldest first. A later report of the same election is more complete."""
 
 
 class Recorder:

@@ -32,14 +32,14 @@ SECONDS_MAX: Final = 900
 SEEDS_A_PROCESS: Final = 5  # Codecs are compiled once a process.
 DERIVED_SEEDS: Final = 1_000_000_000
 ALL_CELLS_FROM: Final = 200
-"""A batch of so many seeds must hit every cell."""
+"""Number of seeds from which on a batch must hit every cell."""
 RECREATION_SEEDS_MIN: Final = 5
 """Batch size, in seeds, from which on a batch must have recreated topics under faults at least once per seed."""
 
 VISITS_HEADING: Final = "## What simulated clusters visit"
 AIMED_ONE_IN: Final = 4
 AIMED: Final = ("power", "unclean")
-"""Kinds with clusters, clients and a judgement of their own for one kind of trouble."""
+"""Kinds with their own clusters, clients and rules for one kind of fault."""
 KINDS: Final = ("cluster", "node", *AIMED)
 PRODUCT: Final = "KRAFT_PRODUCT"
 """The environment variable that names the tree whose kraft and kraft_http a child process must run."""

@@ -24,7 +24,7 @@ from kraft.world.real import RealWorld
 NODES = (1, 2, 3)
 WAIT_SECONDS_MAX = 60.0
 BATCH = 1000
-"""So many records are taken from a consumer at a time."""
+"""Records read from a consumer at a time."""
 
 
 def until(condition: Callable[[], Any], what: str, seconds: float = WAIT_SECONDS_MAX) -> Any:

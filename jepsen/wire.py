@@ -30,7 +30,7 @@ ETH_P_ALL = 3
 PACKET_OUTGOING = 4
 FRAME_BYTES_MAX = 65536
 WAITING_MAX = 20_000
-"""Frames beyond are lost, as in any queue."""
+"""Limit of queued frames. Further ones are lost, as in a real queue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

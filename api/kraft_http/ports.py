@@ -35,11 +35,11 @@ class NodeIdentity:
     read_only: bool = False
     """Whether the admin refuses every change (kraft.admin.read.only)."""
     admin_host: str = "localhost"
-    """What the HTTP admin is bound to: a name, an address, or a wildcard (`0.0.0.0`, `::` or nothing)."""
+    """Bind address of the HTTP admin: a name, an address, or a wildcard (`0.0.0.0`, `::` or empty)."""
     advertised_hosts: tuple[str, ...] = ()
-    """Those of the node's Kafka listeners. The HTTP admin may be asked under them too."""
+    """Hosts of the node's Kafka listeners. Requests to the HTTP admin may use them, too."""
     allowed_hosts: tuple[str, ...] = ()
-    """Further names under which it may be asked, and whose pages may change things (kraft.admin.allowed.hosts)."""
+    """Further host names for requests, whose pages may change things (kraft.admin.allowed.hosts)."""
     asks_for_password: bool = False
     """Whether clients log in by HTTP Basic (kraft.admin.authentication)."""
 
@@ -49,11 +49,11 @@ class Caller:
     """The properties of a request from which its client is authenticated."""
 
     host: str
-    """The address at the other end of the connection."""
+    """Remote address of the connection."""
     authorization: str | None = field(default=None, repr=False)
-    """The header Authorization."""
+    """The Authorization header."""
     certificate: bytes | None = field(default=None, repr=False)
-    """What the client has shown by TLS, as DER."""
+    """The client's TLS certificate, as DER."""
 
 
 class LoginRefused(Exception):
@@ -89,7 +89,7 @@ class BrokerFacts:
     leaders: int = 0
     replicas: int = 0
     draining: DrainFacts | None = None
-    """While it is being decommissioned."""
+    """Set while the broker is being decommissioned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ class DrainFacts:
     """The remaining work of a decommissioning."""
 
     moving: int
-    """Of the replicas that are left, those that are being copied elsewhere now."""
+    """Of these replicas, those that are being moved to other brokers."""
     blocked: tuple[str, ...]
     """Partitions (`topic-0`) for whose replica no other broker is free."""
 
@@ -107,8 +107,8 @@ class LeavePlan:
     """The moves that the decommissioning of a broker would make now."""
 
     moves: tuple[tuple[TopicPartition, int, int], ...]
-    """Each replica that would be created elsewhere: its partition, the broker that would get it, and the leader whose
-    log is copied (-1 without a leader)."""
+    """Each replica to create on another broker: partition, target broker, and leader whose log is copied (-1 without a
+    leader)."""
     blocked: tuple[str, ...]
     """Partitions (`topic-0`) for whose replica no other broker is free."""
 
@@ -141,9 +141,9 @@ class EventFacts:
 class EventPage:
     events: tuple[EventFacts, ...]
     missed: bool
-    """Whether events between the id asked for and the first of these are not known here."""
+    """Whether events between the requested id and the first event are missing on this node."""
     last_id: int
-    """Where to read on."""
+    """The id after which to continue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,10 +165,10 @@ class TierFacts:
     local_bytes: int
     remote_bytes: int
     copy_lag_bytes: int
-    """Of closed segments that lie on the disk alone."""
+    """Bytes of closed segments that are only on the disk."""
     copy_lag_segments: int
     last_error: str | None
-    """Why the last round was put off; None where it was not."""
+    """Error of the last round; None if it succeeded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +180,7 @@ class ListedTopic:
     is_internal: bool
     partitions_count: int
     replication_factor: int
-    """Of the first partition."""
+    """Replication factor of the first partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,18 +190,18 @@ class TopicFacts:
 
     name: str
     records: int
-    """Offsets in use: with markers of transactions, and what compaction has taken out."""
+    """Number of offsets, including transaction markers and compacted records."""
     leader_bytes: int
     replica_bytes: int
     records_in: float
     bytes_in: float
     bytes_out: float
     groups: int
-    """Those that have committed offsets for it."""
+    """Groups with committed offsets for the topic."""
     lag: int
-    """How many records they are behind, together."""
+    """Their total lag in records."""
     tiers: tuple[TierFacts, ...]
-    """The tiered partitions that have a leader, ascending."""
+    """Tiered partitions with a leader, ascending."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +216,7 @@ class TopicGroups:
     """The groups that have committed offsets for a topic, or whose members may be consuming it."""
 
     coordinators: Mapping[str, int]
-    """Who coordinates each, by group id, in order."""
+    """Coordinator of each group, by group id, in order."""
     left_out: int
     """The number of further ones, which are not listed."""
     silent: tuple[int, ...]
@@ -246,7 +246,7 @@ class InternalTopicFacts:
     replicas_wanted: int
     min_in_sync: int
     min_in_sync_wanted: int
-    """At most `replicas_wanted`."""
+    """The configured min.insync.replicas, but at most `replicas_wanted`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,7 +254,7 @@ class ClusterFacts:
     """The cluster as this node's metadata image shows it, and facts about this node itself."""
 
     controller_id: int
-    """The active controller; -1 when none is known."""
+    """The active controller; -1 if unknown."""
     controller_epoch: int
     voters: tuple[int, ...]
     brokers: tuple[BrokerFacts, ...]
@@ -289,7 +289,7 @@ class AccessFacts:
     reason: str
     """SUPER_USER, ENTRY, NO_ENTRY, NO_ENTRY_NAMES_RESOURCE or NO_AUTHORIZER."""
     entry: AccessControlEntry | None = None
-    """By which it would."""
+    """The deciding entry."""
 
 
 class AdminPort(Protocol):

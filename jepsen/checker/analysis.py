@@ -31,7 +31,7 @@ from jepsen.checker.operations import (
 
 HEALED = "healed"
 EFFECT_SECONDS_MAX = 10.0
-"""So long after a fault connections may still end and leaders change because of it."""
+"""Time after a fault in which connections may still end and leaders change because of it."""
 
 
 class PartitionHistory:

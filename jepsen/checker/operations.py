@@ -64,7 +64,7 @@ class Send(Keyed):
     producer_id: int = -1
     producer_epoch: int = -1
     keys: list[str] | None = None
-    """Of a compacted topic, one for each value."""
+    """Keys of a compacted topic, one for each value."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -114,10 +114,10 @@ class Commit(Keyed):
     group: str
     offset: int
     generation: int = -1
-    """Of a member of a consumer group of KIP-848: its epoch."""
+    """For a member of a KIP-848 group, its member epoch."""
     member: str = ""
     may_be_gone: bool = False
-    """It took effect, if ever, before it ended; a loss of power may have taken it since, as the promise allows."""
+    """The commit took effect, if at all, before it ended. A power loss may have removed it since, as promised."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -128,8 +128,8 @@ class Acquired(Keyed):
     OP: ClassVar[str] = "acquired"
     group: str
     since: float
-    """The broker delivered them at this moment or later, even if the client had them in a buffer or the answer was
-    long under way."""
+    """Earliest time of the delivery by the broker. The client may have buffered the records, or received the response
+    late."""
     limit: int
     """The group's limit of deliveries."""
     lock_seconds: float
@@ -158,7 +158,7 @@ class Transaction(Operation):
     group: str = ""
     offset: int = -1
     asked: float = -1.0
-    """When somebody first asked to commit it; -1 if nobody ever did."""
+    """Time of the first request to commit it; -1 without one."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -169,11 +169,11 @@ class Committed(Keyed):
     group: str
     offset: int = -1
     deposed: bool = False
-    """Whether the node that answered was no coordinator any more and did not know it yet, where a harness can tell.
-    What it says may be old, as in Kafka."""
+    """Whether the responding node was no longer the coordinator and did not know it, if the harness can tell. Its
+    response may be outdated, as in Kafka."""
     may_lag: bool = False
-    """Whether it was asked without require_stable, of offsets that go with transactions. A producer learns that its
-    transaction is committed before the markers are written: until then the older offset is told."""
+    """Whether offsets of transactions were requested without require_stable. A producer learns of its commit before the
+    markers are written; until then the earlier offset is returned."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -243,7 +243,7 @@ class FinalRead(Keyed):
     keys: list[str] | None = None
     compacted: bool = False
     transactional: bool = False
-    """Whether only records of committed transactions were read: markers, and what was aborted, leave holes."""
+    """Whether only records of committed transactions were read. Markers and aborted records leave gaps."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -267,7 +267,7 @@ class Asked(Operation):
     is_allowed: bool = False
     node: str = ""
     expected: bool | None = None
-    """White box: whether the node's metadata allow it, where they said the same from the beginning to the end."""
+    """White box: whether the node's metadata allowed it, if they did not change during the request."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -328,9 +328,9 @@ class ReplicaState(Keyed):
     partition_epoch: int = -1
     isr: list[int] = field(default_factory=list)
     isr_recorded: list[int] | None = None
-    """What the node's metadata says for the same partition epoch; None where it has another epoch."""
+    """The in-sync set in the node's metadata for the same partition epoch; None for another epoch."""
     isr_fenced: list[int] = field(default_factory=list)
-    """Members of the in-sync set whose brokers are fenced, all as that metadata has it; a last member may be."""
+    """Members of the in-sync set with fenced brokers, all from that metadata. The last member may be fenced."""
     log_start: int = 0
     high_watermark: int = 0
     log_end: int = 0
@@ -347,13 +347,13 @@ class QuorumState(Operation):
     is_leader: bool = False
     high_watermark: int = 0
     voted: int = -1
-    """For whom it voted in this epoch; -1 for nobody, or where that is not known."""
+    """The candidate it voted for in this epoch; -1 for none, or if unknown."""
     saved: bool = False
-    """Whether epoch and vote are on its disk, so that others may have been told of them."""
+    """Whether epoch and vote are on its disk, so that other nodes may know them."""
     voters: int = 0
-    """Of a leader whose voters are those of a committed record: how many there are; else 0."""
+    """Number of voters of a leader whose voter set is committed; else 0."""
     holders: int = 0
-    """And how many of them may have everything below its high watermark on their disks."""
+    """How many of them may have everything below its high watermark on disk."""
 
 
 @dataclass(slots=True, kw_only=True)

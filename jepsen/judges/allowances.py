@@ -34,9 +34,9 @@ from jepsen.judges.ways import Record, Ways
 
 LOST_AS_ALLOWED = "lost, as the promise allows"
 SAMPLE_SLACK_SECONDS = 2.0
-"""In-sync sets are sampled: one that was seen so near to an acknowledgement may have been in force."""
+"""In-sync sets are sampled. A sample this close to an acknowledgement may have applied to it."""
 ROUND_SECONDS = 2.5
-"""Within this time each of five nodes has been asked for the in-sync sets, one after the other."""
+"""Within this time each of the five nodes was asked for the in-sync sets, one after the other."""
 
 
 @dataclass(slots=True)
@@ -153,7 +153,7 @@ class Allowances:
                     self._epochs[known] = min(epoch, self._epochs.get(known, epoch))
         self._sent = {value: send.began for send in run.operations.of(Send) for value in send.values}
         self.kept: dict[str, float] = {}
-        """Values that are acknowledged, and held to be: when that was."""
+        """Values that must be kept, with the times of their acknowledgements."""
 
     def is_gone(self, place: Partition, offset: int, value: str) -> bool:
         """Whether the record does not exist at the end; False if the partition was not read then."""

@@ -41,7 +41,7 @@ NEEDS: dict[str, tuple[type[Operation], ...]] = {
     "tiered": (Commit, Committed, ListOffset),
     "transactions": (Transaction, Committed),
 }
-"""What a workload is there for: of each kind something has to have succeeded."""
+"""Kinds of operations of which at least one must have succeeded, by workload."""
 
 
 def leader_changes(run: RunHistory) -> int:

@@ -29,7 +29,7 @@ class Mutant:
     defect: str
     arguments: tuple[str, ...]
     at_start: bool = False
-    """Whether the cluster is not even to start. Of any other mutant that proves nothing."""
+    """Whether the defect shows as a cluster that does not start. For any other mutant that proves nothing."""
 
     @property
     def patch(self) -> Path:

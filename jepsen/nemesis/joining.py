@@ -28,7 +28,7 @@ NEW = 6
 STEP_SECONDS_MAX = 25.0
 PERIOD_SECONDS = 0.3
 MOVED = 2
-"""So many partitions get a replica on the new node."""
+"""Number of partitions that get a replica on the new node."""
 
 Replicas = dict[tuple[str, int], tuple[list[int], list[int]]]
 

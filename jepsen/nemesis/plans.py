@@ -103,10 +103,10 @@ NEED_FLUSH = frozenset(
         "sync-slow-data",
     }
 )
-"""Without flush.messages=1 these may take acknowledged records, as Kafka's promise says, or find no sync to do
-anything to."""
+"""Faults that may lose acknowledged records without flush.messages=1, as in Kafka, or that have no effect without
+syncs."""
 PRELOADED = frozenset({name for name in FAULTS if name.startswith(("clock-", "sync-", "slow-power-", "slow-kill-"))})
-"""These need the library of `jepsen/preload` in the nodes."""
+"""Faults that need the library of `jepsen/preload` in the nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,10 +262,10 @@ REDUCED = frozenset(
         "store-out-kill-all",
     }
 )
-"""What can be done without root."""
+"""Faults that work without root."""
 ONLY_REDUCED = frozenset({"unreachable-leader", "unreachable-controller"})
 AIMED = frozenset({"overtaken-leader"})
-"""It waits for what it aims at, half a minute perhaps, in which a swarm would stand still."""
+"""Faults that wait for their target, for up to half a minute. A swarm does not include them."""
 
 
 def swarm(chance: random.Random, flush: bool, reduced: bool, tiered: bool) -> Iterator[Step]:

@@ -12,7 +12,7 @@ from jepsen.s3_server import Fault
 Begin = Callable[[Context], Injection]
 
 MET_SECONDS_MAX = 10.0
-"""How much longer a fault is held that no request has met yet: nodes that were killed meanwhile have to start first."""
+"""How much longer a fault lasts that no request has met yet: killed nodes have to start first."""
 
 
 def fails(kind: str, fault: Fault) -> Begin:

@@ -52,7 +52,7 @@ from kraft.rpc_client.cluster import Cluster
 from kraft.world.simulated import Universe
 
 PIPED: Final[tuple[Partition, ...]] = tuple(("piped", number) for number in range(3))
-"""Of a topic whose replication factor and min.insync.replicas are drawn."""
+"""Partitions of a topic with a random replication factor and min.insync.replicas."""
 REPLICAS: Final = 3
 PIPED_REPLICAS_MAX: Final = 5
 PIPED_IN_SYNC_MAX: Final = 3
@@ -66,10 +66,10 @@ VOTERS: Final = 3
 GROUP: Final = "group"
 CONSUMER_GROUP: Final = "consumer-group"
 CONSUMED: Final = {EVENTS: 2, PIPED[0][0]: len(PIPED)}
-"""What members of the consumer group subscribe to, with the counts of partitions."""
+"""Topics of the consumer group, with their partition counts."""
 CONSUMER_MEMBERS: Final = 3
 SHARED: Final = {EVENTS: 2, TRIMMED[0]: 1, COMPACTED[0]: 1, PAID[0][0]: len(PAID)}
-"""What members of the share group subscribe to, with the counts of partitions."""
+"""Topics of the share group, with their partition counts."""
 SHARES_FINISHED_SECONDS_MAX: Final = 60.0
 FLUSH_RATE: Final = 0.6
 TWO_DISKS_RATE: Final = 0.5

@@ -10,7 +10,7 @@ from kraft.rpc_client.fetched import visible_batches
 from kraft.storage.unified_log import UnifiedLog
 
 Digest = Callable[[UnifiedLog, bytes], str]
-"""Of what lies in a log, from the start that all replicas have."""
+"""Digest of a log from the log start that all replicas have."""
 
 
 def of_batches(log: UnifiedLog, data: bytes) -> str:

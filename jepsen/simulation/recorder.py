@@ -22,9 +22,9 @@ class Recorder:
         self.history = History()
         self._told: set[tuple[str, str]] = set()
         self.is_deposed: Callable[[str, str], bool] = lambda host, group: False
-        """Whether a host believes to coordinate a group, and another does by now."""
+        """Whether a host still believes to be the coordinator of a group that has another one."""
         self.leads_no_more: Callable[[str, Partition], bool] = lambda host, place: False
-        """The same of a partition's leader."""
+        """The same for the leader of a partition."""
 
     def now(self) -> float:
         return self._universe.time.now

@@ -59,15 +59,15 @@ class Outcome:
     cells: tuple[tuple[str, str], ...]
     operations: int
     client_operations: int
-    """Those that clients asked for: without what the harness saw inside nodes, and did to them."""
+    """Operations of clients, without observations and faults of the harness."""
     port_calls: int
     seconds: float
     trace: str
     recreated: int = 0
-    """How often a topic that was in use was deleted and recreated under its name while faults struck."""
+    """How often a topic in use was deleted and recreated under its name during faults."""
 
     visits: tuple[tuple[str, str, int], ...] = ()
-    """Feature, column and how many operations, as `visits` counts them."""
+    """Feature, column and number of operations, from `visits`."""
 
     @property
     def verdict(self) -> str:
@@ -97,7 +97,7 @@ class SimulatedRun:
         self.nodes: dict[str, Node] = {}
         self.lives: Counter[str] = Counter()
         self._asked_to_stop: set[tuple[str, int]] = set()
-        """Nodes in their lives."""
+        """Nodes that were asked to stop, with the number of their life."""
         self.leader_changes = 0
         self._ended = (0.0, 0, "")
 

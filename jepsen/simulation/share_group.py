@@ -22,12 +22,12 @@ from kraft.world.simulated import Universe
 
 GROUP: Final = "share-group"
 RATE: Final = 0.4
-"""How many runs have a share group."""
+"""Share of the runs with a share group."""
 MEMBERS: Final = 3
 LIMITS: Final = (5, 25)
 SESSION_SECONDS: Final = 4.0
 IDLE_SECONDS: Final = SESSION_SECONDS + LOCK_SECONDS + 3.0
-"""Longer than partitions stay with a member that has vanished, and records locked."""
+"""Longer than the session of a vanished member and the locks of its records."""
 SETTINGS: Final = {
     "share.auto.offset.reset": "earliest",
     "share.isolation.level": "read_committed",

@@ -20,7 +20,7 @@ COMPACTING: Final = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "
 FORGETTING: Final = {**COMPACTING, "segment.ms": "500", "delete.retention.ms": "0"}
 FORGETTING_RATE: Final = 0.5
 PAID: Final[tuple[Partition, ...]] = (("paid", 0), ("paid", 1))
-"""Of a topic to which only transactions write, every record with a key of its own."""
+"""Partitions of a topic that is only written in transactions, with a unique key for every record."""
 
 
 class StandingTopics:

@@ -29,10 +29,10 @@ from jepsen.checker.operations import (
 )
 
 Visits = Counter[tuple[str, str]]
-"""By feature and column."""
+"""Number of operations by feature and column."""
 
 SHORTLY_SECONDS: Final = 5.0
-"""So long after it struck an operation that is under way counts as one under the fault."""
+"""An operation in progress up to this time after a fault counts as one under the fault."""
 FAULTS: Final[Mapping[str, tuple[str, ...]]] = {
     "orderly stop": ("stop",),
     "rolling restart": ("rolling restart",),
@@ -61,7 +61,7 @@ FAULTS: Final[Mapping[str, tuple[str, ...]]] = {
     "coordinator gone": (),
     "feature raised": (),
 }
-"""Columns, with the kinds of fault that they stand for. Those without one are told by the run."""
+"""Columns with their kinds of faults. A run reports those without a kind."""
 GONE: Final = ("stop", "kill", "kill in mid call", "power off", "power off in mid call", "isolate")
 FEATURES: Final = (
     "plain produce",

@@ -19,7 +19,7 @@ from kraft.testing.foreign.values import Received
 FLUSH_SECONDS_MAX = 45.0
 ASK_SECONDS_MAX = 3.0
 QUICK = {"linger.ms": 2, "retry.backoff.ms": 50, "retry.backoff.max.ms": 300, "request.timeout.ms": 3000}
-"""How producers send and try again: what a fault holds up shows soon after it."""
+"""Short timeouts and pauses of producers, so that the effect of a fault shows soon."""
 UNKNOWN_ATTEMPTS = 2  # The library does not tell; "more than one" claims least.
 
 

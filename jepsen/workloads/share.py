@@ -19,14 +19,14 @@ from kraft.testing.foreign.values import Received
 
 LOCK_SECONDS: Final = 4.0
 LIMIT: Final = 25
-"""Deliveries of a record. High, since every death of a leader may cost one."""
+"""Limit of deliveries. It is high, since each death of a leader may cost one."""
 GROUP_SETTINGS: Final[Mapping[str, str]] = {
     "share.auto.offset.reset": "earliest",
     "share.record.lock.duration.ms": str(int(LOCK_SECONDS * 1000)),
     "share.delivery.count.limit": str(LIMIT),
 }
 UNDER_WAY_SECONDS_MAX: Final = 5.0
-"""How old an answer may be that a client still takes: its socket timeout, 4 s, and some more."""
+"""Longest time that a response may be under way: a little more than the socket timeout of 4 s."""
 POLL_SECONDS: Final = 0.5
 COMMIT_SECONDS: Final = 8.0
 CONFIGURE_SECONDS: Final = 30.0

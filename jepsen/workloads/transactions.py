@@ -24,9 +24,9 @@ RECORDS_MAX = 6
 READ_AT_ONCE = 20
 COMMIT_UP_TO = 0.75
 ABORT_UP_TO = 0.9
-"""Draws above leave the transaction open."""
+"""Random numbers above it leave the transaction open."""
 OF = "<"
-"""Stands before the value that was read in the value that is written."""
+"""Prefix of the read value in the written value."""
 
 
 class _Sent(NamedTuple):

@@ -36,7 +36,7 @@ class Authority:
         self._certificate = self._sign(_name("kraft-test-authority"), self._key, None)
         self._issued: dict[str, str] = {}
         self.pem: Final = _pem(self._certificate)
-        """What others trust."""
+        """The authority's certificate, which clients trust."""
 
     def issued(self, name: str) -> str:
         """Return the key and the certificate of CN=`name` as one PEM; always the same for the same name. The key is

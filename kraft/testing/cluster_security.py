@@ -17,7 +17,7 @@ Security = Literal["plain", "tls", "sasl_plaintext", "sasl_ssl"]
 Client = Literal["java", "librdkafka", "aiokafka", "spark"]
 
 ADMIN: Final = "admin"
-"""The super user, which the cluster's own methods use."""
+"""The super user, with which the cluster's own methods log in."""
 NODE: Final = "node"
 USERS: Final = ("alice",)
 _PROTOCOLS: Final[dict[str, str]] = {

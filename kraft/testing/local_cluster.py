@@ -40,7 +40,7 @@ EVENTS_KEPT = 10_000
 START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 60.0
 REPLICAS_MAX = 3
-"""Of a topic for which no number of replicas is given."""
+"""Default number of replicas of a topic, if there are as many nodes."""
 
 
 class _Life:
@@ -93,7 +93,7 @@ class LocalCluster:
         self._configs: dict[int, NodeConfig] = {}
         self._lives: dict[int, _Life] = {}
         self._failures: dict[int, str] = {}
-        """Why nodes ended whose disks were broken."""
+        """Errors of nodes that ended because of a broken disk."""
         self._board = Switchboard()
         self._security = ClusterSecurity(security, users, authorizer=authorizer)
         self._client = ClusterClient(self._addresses, tls=self._security.tls, login=self._security.login)

@@ -13,7 +13,7 @@ LOWEST, HIGHEST = 20_000, 32_000
 """Below the ports that Linux gives to outgoing connections (from 32768 on): one of those may take the port of a node
 that is down for a moment."""
 _candidates = counting(os.getpid() * 131)
-"""Each process begins elsewhere, and takes none twice before it has gone through all."""
+"""Each process starts at another port, and returns no port twice before it has gone through all."""
 
 
 def free_ports(count: int) -> list[int]:

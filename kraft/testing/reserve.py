@@ -6,4 +6,4 @@ from typing import Final
 
 RESERVE_KEY: Final = "kraft.metadata.reserve.bytes"
 RESERVE_BYTES: Final = 256 << 10
-"""A node for tests keeps less of the disk: there are many of them, and their directories stay for a while."""
+"""Nodes of tests reserve less disk space: there are many, and their directories are kept for a while."""

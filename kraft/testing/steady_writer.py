@@ -15,7 +15,7 @@ from kraft.testing.foreign.process import ForeignProcess, Hung
 WAIT_SECONDS_MAX: Final = 60.0
 PAUSE_SECONDS: Final = 0.05
 BETWEEN_RECORDS_SECONDS: Final = 0.002
-"""At most: the client's callbacks run in that time."""
+"""Longest pause between records. The client's callbacks run in it."""
 
 
 class Acknowledged(NamedTuple):

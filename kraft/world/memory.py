@@ -12,8 +12,8 @@ from typing import Final, TypeAlias
 
 FILLED_BYTES_MAX: Final = 1 << 20
 SMALL_PAGES_BYTES: Final = 4 << 20
-"""So much of a buffer has pages of the usual size. What is behind has large ones, where the system offers them: there
-are few of them to take and to give back."""
+"""The first bytes of a buffer, on pages of the usual size. The rest is on large pages, if the system has them: fewer
+pages to map and unmap."""
 
 LargeBuffer: TypeAlias = bytearray | mmap.mmap
 

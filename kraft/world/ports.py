@@ -145,20 +145,20 @@ class Tls:
     """TLS settings: own keys, and the certificates that are trusted. A value: equal settings are equivalent."""
 
     certificate_chain: str = field(default="", repr=False)
-    """Our own certificate and those between it and its authority, as PEM. Empty: we show none."""
+    """The own certificate and the intermediate ones up to its authority, as PEM. Empty: no certificate is sent."""
     private_key: str = field(default="", repr=False)
     """PEM."""
     key_password: str | None = field(default=None, repr=False)
     trusted: str = field(default="", repr=False)
-    """Certificates of authorities, as PEM. Empty: a client trusts what the operating system trusts."""
+    """Trusted authorities, as PEM. Empty: a client uses those of the operating system."""
     client_auth: str = "none"
-    """Whether a server asks its clients for a certificate: none, requested, required."""
+    """Whether a server requires certificates from clients: none, requested, required."""
     check_host: bool = True
-    """Whether a client checks that the server's certificate names the host it connected to."""
+    """Whether a client verifies that the server's certificate names the host."""
     protocols: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")
-    """Neighbouring versions, the lowest first."""
+    """A gapless range of versions, the lowest first."""
     ciphers: tuple[str, ...] = ()
-    """Of TLS 1.2, by OpenSSL's names. Empty: the library's choice."""
+    """Cipher suites of TLS 1.2, by OpenSSL's names. Empty: the library's default."""
 
 
 class LoginTokens(Protocol):
@@ -179,7 +179,7 @@ class Login:
     mechanism: str
     """PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER."""
     username: str
-    """With OAUTHBEARER, the client's id at the authority, or nothing."""
+    """With OAUTHBEARER, the client id at the authority, or empty."""
     password: str = field(default="", repr=False)
     by_token: bool = False
     """Whether `username` is a delegation token's id, and `password` its HMAC in base64. For SCRAM only."""
@@ -278,7 +278,7 @@ class LockHolder:
     pid: int
     command: str
     is_frozen: bool
-    """Whether it is stopped (SIGSTOP): it does not end when it is asked to."""
+    """Whether the process is stopped (SIGSTOP), so that it does not react to a signal to end."""
 
 
 class LockHeld(BlockingIOError):
@@ -334,7 +334,7 @@ LONG_STEP_SECONDS = 0.001
 
 class StepWatcher(Protocol):
     idle_seconds: float
-    """How long the loop has waited for something to do, so far. The loop adds to it."""
+    """Total time that the loop was idle. The loop adds to it."""
 
     def long_step(self, task: str, seconds: float) -> None:
         """A step of `task` (the name of its function) took `seconds`, LONG_STEP_SECONDS or more.
@@ -412,7 +412,7 @@ class ProcessUsage(NamedTuple):
     """The resources that this process uses."""
 
     cpu_seconds: float
-    """Of all its threads, user and system."""
+    """User and system time of all threads."""
     resident_bytes: int
     open_files: int
     open_files_max: int

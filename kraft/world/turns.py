@@ -25,9 +25,9 @@ S = TypeVar("S", str, int, tuple[str, int])
 
 TURN_ITEMS: Final = 1000
 PARTITIONS_A_TURN: Final = 100
-"""Partitions that are read or appended to."""
+"""Partitions read or appended to between two yields."""
 TURN_PARTITIONS: Final = 500
-"""Partitions that are looked up, each with its log."""
+"""Partitions with their logs looked up between two yields."""
 
 
 class Turn:

@@ -27,7 +27,7 @@ from kraft_http.ports import BrokerFacts, ClusterFacts, InternalTopicFacts, Part
 from kraft_http.requests.int64 import Int64
 
 LISTED_MAX = 100
-"""How many partitions of a kind an answer names; the counts are always whole."""
+"""Limit of partitions of each kind in a response. The counts are complete."""
 
 DISK_FREE_SHARE_MIN = 0.05
 

@@ -12,7 +12,7 @@ from kraft_http.requests.int64 import Int64
 
 NO_AUTHORIZER: Final = "none"
 WAITS_SAID_MAX: Final = 5
-"""Waits that get a sentence of their own; of further ones the verdict says how many there are."""
+"""Limit of waits with their own sentence. Further ones are counted."""
 
 
 class Reason(BaseModel):

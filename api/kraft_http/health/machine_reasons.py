@@ -10,7 +10,7 @@ from kraft_http.health.health_findings import NodeStatus, Reason, at
 from kraft_http.ports import BrokerFacts
 
 CLOCK_MS_MAX: Final = 5_000
-"""Clocks that are further apart than this differ."""
+"""Clocks differ if they are further apart."""
 CERTIFICATE_MS_MIN: Final = ENDS_SOON_SECONDS * 1000
 
 

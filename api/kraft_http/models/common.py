@@ -16,8 +16,7 @@ TopicName = Annotated[str, Field(min_length=1, max_length=249, description="Name
 
 _LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 HOST = rf"^(?:{_LABEL}(?:\.{_LABEL})*\.?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%[A-Za-z0-9_.-]+)?)$"
-"""A host name (of letters, digits, hyphens; others in their ASCII form) or an address: nothing else can be connected
-to."""
+"""A host name (letters, digits and hyphens; others in ASCII form) or an address."""
 
 
 class Body(BaseModel):

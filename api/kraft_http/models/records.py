@@ -114,7 +114,7 @@ class ConsumedRecord(BaseModel):
 class UnreadPartition(BaseModel):
     partition_id: int
     detail: str
-    """Why nothing of it was read."""
+    """Why the partition was not read."""
 
 
 class ConsumedRecords(Collection):

@@ -14,10 +14,10 @@ from kraft_http.requests.int64 import Int64
 class EndReason(StrEnum):
     ALL_READ = "all_read"
     HITS = "hits"
-    """As many were found as were asked for, or as many bytes of them as one answer may have."""
+    """The requested number of results was found, or the limit of bytes in a response was reached."""
     TIME = "time"
     FAILED = "failed"
-    """The node stops, or the login holds no longer."""
+    """The node stops, or the login has expired."""
 
 
 class SearchStart(BaseModel):

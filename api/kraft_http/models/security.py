@@ -22,7 +22,7 @@ from kraft_http.models.common import INT64_MAX, Body, Collection, Resource
 from kraft_http.requests.int64 import Int64
 
 TEXT_CHARACTERS_MAX = 32_767
-"""Of a name, a principal or a host, as a record holds it."""
+"""Limit of a name, a principal or a host in a record."""
 ENTRIES_MAX = 1_000
 PASSWORD_CHARACTERS_MAX = 4_096
 

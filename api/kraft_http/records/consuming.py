@@ -30,7 +30,7 @@ FETCHES_MAX: Final = 64
 """Fetches of one partition to find its newest records before markers, aborted records and compacted offsets."""
 READ_AT_ONCE_MAX: Final = 10_000
 FIRST_WINDOW: Final = 16
-"""Offsets before the end that are looked at first for the newest records. Each further look takes twice as many."""
+"""Offsets before the end in the first search for the newest records. The window doubles each time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +40,9 @@ class Consumption:
     partition: int | None
     offset: int | None
     positions: Mapping[int, int] | None
-    """Where to begin in each of several partitions, which are read in this order."""
+    """Start offset of each partition. Partitions are read in this order."""
     topic_id: bytes | None = None
-    """The id of the topic of `positions`; None means the topic that has the name now."""
+    """Topic id of `positions`; None: the current topic of that name."""
     timestamp: int | None
     tail: int | None
     limit: int
@@ -51,7 +51,7 @@ class Consumption:
     data_format: DataType | None
     committed: bool
     from_begin: bool = False
-    """In each partition of `positions`, whatever they say."""
+    """Read the partitions of `positions` from their start instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

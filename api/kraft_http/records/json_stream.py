@@ -14,9 +14,9 @@ from collections.abc import AsyncIterable, AsyncIterator
 from typing import Any
 
 DOCUMENT_CHARACTERS_MAX = 16 * 1024 * 1024
-"""How large one record may be as JSON text. A broker refuses sooner (message.max.bytes)."""
+"""Limit of a record as JSON text. The limit of brokers is lower (message.max.bytes)."""
 NESTING_MAX = 1000
-"""Where Python's parser gives up at the latest."""
+"""Nesting that Python's parser supports."""
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _BARE = re.compile(r'[^ \t\r\n{\["]*')
@@ -42,7 +42,7 @@ class JsonDocuments:
         self._pieces: list[str] = []
         self._size = 0
         self._bare = False
-        """Whether the open document is a number or word, which ends only where something follows it."""
+        """Whether the open document is a number or a word, which only ends where something follows it."""
         self._depth = 0
         self._quoted = False
         self._escaped = False

@@ -26,26 +26,25 @@ from kraft_http.requests.outcomes import Outcome, TransactionalBatch, Transactio
 TIMEOUT_MS = 30_000
 ALL_IN_SYNC = -1
 DECODED_BYTES_MAX: Final = 64 << 20
-"""What the records of one read may have decompressed; a batch of more than this cannot be read here. It is the
-node's memory."""
+"""Limit of the decompressed records of one read, to limit memory. A batch beyond it cannot be read here."""
 
 
 class Appended(NamedTuple):
     base_offset: int
     log_append_time_ms: int
-    """-1 when the topic keeps the producers' times."""
+    """-1 if the topic has the producers' timestamps."""
 
 
 class FetchedRecord(NamedTuple):
     record: Record
     outcome: Outcome | None
-    """Of its transaction; None where it has none."""
+    """Outcome of its transaction; None without one."""
 
 
 class Fetched(NamedTuple):
     records: list[FetchedRecord]
     next_offset: int
-    """Where to go on: after the last record read, or after what a compacted or control batch skipped."""
+    """Next offset: after the last record, or after a skipped compacted or control batch."""
     size: int
     """Bytes of the records' keys, values and headers."""
 
@@ -150,7 +149,7 @@ class Chunk:
         self._data = answer.records or b""
         self._aborted = answer.aborted_transactions or () if committed else None
         self.next_offset = offset
-        """Where to go on after the records that were taken so far."""
+        """Next offset after the accepted records."""
         self.size = len(self._data)
         self._transactions: Transactions | None = None
 
@@ -224,7 +223,7 @@ class _Reading:
         self._count = count
         self.found: list[Record] = []
         self.origins: list[TransactionalBatch | None] = []
-        """Of each record its batch, where that is part of a transaction."""
+        """The batch of each record of a transaction."""
         self.next_offset = offset
         self.room = DECODED_BYTES_MAX
 

@@ -31,12 +31,12 @@ _MOVED = (
     ErrorCode.REQUEST_TIMED_OUT,
     ErrorCode.KAFKA_STORAGE_ERROR,
 )
-"""After which a partition may have another leader. The records are not sent again by us: they may have been appended
-all the same."""
+"""Errors after which a partition may have another leader. The records are not sent again: they may have been
+appended."""
 
 UNHEARD_PAUSES: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
-"""Seconds between tries while a leader has not heard yet of a topic that is in the metadata: it has appended nothing
-for certain."""
+"""Pauses in seconds between attempts while a leader does not know a topic yet that the metadata has. It has certainly
+appended nothing."""
 
 
 class Producer:
@@ -47,7 +47,7 @@ class Producer:
         self._cluster = cluster
         self._topic = topic
         self._moved = False
-        """Whether the topic has to be looked at again: a request may last for hours, and leaders change meanwhile."""
+        """Whether the topic's leaders must be looked up again. A request may last for hours."""
         self._turns = count()
 
     @classmethod

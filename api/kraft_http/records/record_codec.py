@@ -28,7 +28,7 @@ _TIMESTAMP_MS_MAX = 253_402_300_799_999
 
 
 NESTED_MAX: Final = 100
-"""Levels of lists and objects within one another. What serialises answers goes to 255."""
+"""Limit of nested lists and objects. The serializer of responses supports 255."""
 
 
 def encode_data(data: RecordData | None) -> bytes | None:

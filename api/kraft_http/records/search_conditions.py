@@ -18,8 +18,8 @@ from kraft.protocol.records.record import Record
 
 STEPS_MAX: Final = 32
 LOOKED_AT_BYTES_MAX: Final = 256 * 1024
-"""Of a key, a value or a header's value. What is larger is not looked at but for a whole key: it would hold up every
-other request."""
+"""Limit of a key, a value or a header's value that is searched. Larger ones would block other requests; they are only
+compared with a whole key."""
 
 _STEP: Final = re.compile(r'\.([A-Za-z_][\w-]*)|\.?\[(\d{1,9}|"(?:[^"\\]|\\.)*")\]', re.ASCII)
 _COMPARISON: Final = re.compile(r"\s*(==|!=|<=|>=|<|>)\s*")
@@ -138,13 +138,13 @@ class Condition:
 
     key: bytes | None = None
     text: str | None = None
-    """In small letters: case does not matter."""
+    """In lower case: the search ignores case."""
     parts: tuple[Part, ...] = tuple(Part)
-    """Where `text` is looked for."""
+    """Parts of the record to search for `text`."""
     header: str | None = None
-    """The only header in which it is looked for."""
+    """The only header to search for it."""
     where: Comparison | None = None
-    """Of the value."""
+    """Condition on the value."""
     from_time_ms: int | None = None
     to_time_ms: int | None = None
     """Exclusive."""

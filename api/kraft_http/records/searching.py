@@ -27,13 +27,13 @@ from kraft_http.requests.deps import ClusterContext
 from kraft_http.requests.errors import ApiProblem
 
 SEARCHES_MAX: Final = 4
-"""Of one node at a time."""
+"""Limit of concurrent searches of a node."""
 RECORDS_PER_SECOND: Final = 50_000
 BYTES_PER_SECOND: Final = 16 << 20
-"""Of all searches of one node together, whichever is reached first."""
+"""Limits of all searches of a node together. The one that is reached first applies."""
 CHUNK_BYTES: Final = 256 * 1024
 SLICE_SECONDS: Final = 0.004
-"""For how long records are looked at before others have a turn."""
+"""Time of searching between two yields."""
 PROGRESS_SECONDS: Final = 0.5
 HITS_BYTES_MAX: Final = 16 << 20
 
@@ -126,7 +126,7 @@ class Search:
     searches: Searches
     places: Mapping[int, Place]
     positions: dict[int, int]
-    """Of each partition that is read, the first offset that was not looked at."""
+    """First offset of each partition that was not searched."""
     ends: Mapping[int, int]
     note: str | None
     unread: dict[int, str]

@@ -50,7 +50,7 @@ class BoundedConnection(H11Protocol):
     client has been idle longest."""
 
     _waiting: Waiting | None = None
-    """None while a request is carried out."""
+    """None while a request is in progress."""
     _since = 0.0
     _left_bytes = 0
     _timer: asyncio.TimerHandle | None = None

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 PORT: Final = "kraft_http.port"
-"""Where a request has the node as it is for its caller."""
+"""Attribute of a request with the node, as its caller may use it."""
 
 
 async def admin_port(request: Request) -> AdminPort:
@@ -99,9 +99,9 @@ class Page:
     """The requested page of a list."""
 
     size: int | None
-    """None: all of it."""
+    """None: no limit."""
     after: str | None
-    """The key of the last element of the page before."""
+    """Key of the last element of the previous page."""
 
     def or_of(self, size: int) -> Page:
         """The page with `size` as the default number of elements."""

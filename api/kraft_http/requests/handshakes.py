@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import ssl
 
 HANDSHAKES_MAX: Final = 64
-"""Connections that have not agreed on keys. Where there are more, the oldest of the address that has most gives way."""
+"""Limit of connections in a TLS handshake. Beyond it, the oldest of the address with the most is closed."""
 HANDSHAKE_SECONDS_MAX: Final = 10.0
 
 MakeConnection = Callable[..., asyncio.Protocol]
@@ -74,7 +74,7 @@ class _Accepted(asyncio.Protocol):
     def __init__(self, handshakes: Handshakes, http: asyncio.Protocol) -> None:
         self.http = http
         self.source = ""
-        """The address at its other end."""
+        """Remote address."""
         self._handshakes = handshakes
         self._task: asyncio.Task[None] | None = None
 

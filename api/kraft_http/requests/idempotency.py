@@ -14,9 +14,9 @@ from kraft_http.requests.errors import ApiProblem
 T = TypeVar("T")
 
 KEPT_SECONDS: Final = 3600.0
-"""From the first answer on."""
+"""How long a response is kept."""
 KEYS_MAX: Final = 1_000
-"""Beyond, the oldest are forgotten."""
+"""Limit of kept responses. The oldest are dropped."""
 KEY_CHARACTERS_MAX: Final = 255
 
 

@@ -21,7 +21,7 @@ PARAMETER: Final = "int64"
 FORMAT: Final = "int64"
 _FORMS: Final = ("number", "string")
 _as_text: ContextVar[bool] = ContextVar("int64_as_text", default=False)
-"""Whether the request that this task answers wants strings."""
+"""Whether the response of this task has 64-bit integers as strings."""
 
 DOCUMENTED: Final = {
     "name": PARAMETER,

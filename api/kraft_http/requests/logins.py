@@ -14,12 +14,11 @@ from kraft_http.requests.deps import PORT
 from kraft_http.requests.errors import error_response
 
 PROBES: Final = ("/livez", "/readyz", "/healthz")
-"""Who looks whether a node works needs no login: an orchestrator has none, and the answer says nothing else."""
+"""Paths without a login, for probes of orchestrators. Their responses contain nothing else."""
 _OPEN: Final = (*PROBES, "/logout")
 CERTIFICATE: Final = "peer_certificate"
 SOURCE: Final = "peer_host"
-"""In the state of a connection (`kraft_http.requests.connections`). The address that a request claims to be forwarded
-for is none of these."""
+"""Key in the state of a connection (`kraft_http.requests.connections`). Forwarding headers of a request are ignored."""
 UNKNOWN_HOST: Final = "0.0.0.0"
 NOT_LOGGED_IN: Final = 40101
 

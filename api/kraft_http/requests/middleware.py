@@ -18,8 +18,8 @@ from kraft_http.requests.errors import error_response
 from kraft_http.requests.links import PREFIX, SLASH_STAND_IN
 
 BODY_BYTES_MAX: Final = 16 * 1024 * 1024
-"""Of a request whose body is taken as one document. Records are taken one after another, and each has a bound of its
-own (`kraft_http.records.json_stream`)."""
+"""Limit of a body that is read as one document. Streams of records have a limit for each record
+(`kraft_http.records.json_stream`)."""
 _STREAMED: Final = re.compile(r"/v3/clusters/[^/]+/topics/[^/]+/records")
 
 ALLOWED_HOSTS: Final = "kraft.admin.allowed.hosts"

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from kraft_http.requests.errors import error_response
 
 TAGGED_BYTES_MAX: Final = 64 * 1024
-"""Answers that are larger have no tag: those are lists, which change all the time."""
+"""Larger responses have no ETag: they are lists, which change all the time."""
 CHANGING: Final = frozenset({"PATCH", "PUT", "DELETE"})
 _JSON: Final = "application/json"
 

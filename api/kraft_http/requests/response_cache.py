@@ -12,9 +12,9 @@ from typing import Any, Final, TypeVar
 T = TypeVar("T")
 
 KEPT_SECONDS: Final = 2.0
-"""Counted from when the answer came."""
+"""Age at which a response is dropped."""
 ANSWERS_MAX: Final = 64
-"""Kept, or on their way. What is asked beyond is asked by everybody alone."""
+"""Limit of responses that are cached or in progress. Further requests are not shared."""
 
 
 def loop_seconds() -> float:

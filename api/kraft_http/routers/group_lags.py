@@ -87,11 +87,11 @@ _GROUP_KEYS: Final[dict[str, Callable[[GroupLag], str]]] = {
 """Page tokens hold texts that sort like the numbers. The id distinguishes equal numbers."""
 PAGE_SIZE_DEFAULT = 100
 GROUPS_A_STEP = 100
-"""Groups that are asked about in one go."""
+"""Groups requested at a time."""
 LOOKED_AT_MAX = 2_000
 TOPICS_SHOWN_MAX = 100
 _HAS_MEMBERS = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.STALE_MEMBER_EPOCH)
-"""What a coordinator answers to a commit from outside for a group that has members."""
+"""Coordinators' errors for a commit from outside to a group with members."""
 
 
 @router.get("/-/lag-summary", summary="List groups with their total lag", responses=documented(404))

@@ -17,7 +17,7 @@ from kraft_http.requests.deps import Port
 router = APIRouter(tags=["Operations"])
 
 PROBE_SECONDS_MAX: Final = 5.0
-"""Whoever probes a node waits for less or not much more."""
+"""Probes usually time out at about this time."""
 PARTS_AT_ONCE: Final = 64
 """About 4 MB. A larger response is sent in parts, so that other responses do not wait for it."""
 PROMETHEUS_TEXT = "text/plain; version=0.0.4; charset=utf-8"

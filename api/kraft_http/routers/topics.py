@@ -62,7 +62,7 @@ _TOPIC_KEYS: Final[dict[str, Callable[[ListedTopic], str]]] = {
 }
 """Page tokens hold texts that sort like the numbers. The name distinguishes equal numbers."""
 FACTS_MAX: Final = 2_000
-"""Topics whose facts one list may need: every broker is asked about all of them."""
+"""Limit of topics whose facts a list needs: every broker is asked about all of them."""
 FACTS_A_STEP: Final = 100
 
 

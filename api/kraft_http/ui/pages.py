@@ -22,7 +22,7 @@ _HEADERS: Final = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
-"""No script and no style stands in a page itself, so that text from records or names can never become one."""
+"""Pages contain no inline scripts and styles, so that text from records or names is never executed."""
 
 _TYPES: Final = {"css": "text/css", "html": "text/html", "js": "text/javascript"}
 ASSETS: Final = (

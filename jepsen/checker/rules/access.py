@@ -9,7 +9,7 @@ from jepsen.checker.analysis import Analysis
 from jepsen.checker.operations import FAIL, OK, Asked, Permission, Throttled
 
 FASTEST: Final = 2.0
-"""So many seconds a second a node's clock may make: its waits are so much shorter."""
+"""The fastest clock of a node, in seconds a second: its waits are shorter by this factor."""
 
 
 def let_in(analysis: Analysis) -> Iterator[str]:

@@ -11,8 +11,8 @@ from jepsen.checker.operations import FAIL, INFO, OK, Stuck, TopicChange, TopicS
 
 PROGRESS_SECONDS_MAX = 30.0
 HANDED_ON_ONCE_SECONDS = 0.05
-"""A broker that hands a request on does so again after that at the earliest (its channel's RETRY_SECONDS): the
-connection ended, or there is a new leader."""
+"""Earliest time after which a broker forwards a request again (RETRY_SECONDS of its channel), after a disconnect or a
+change of the controller."""
 
 
 def stuck(analysis: Analysis) -> Iterator[str]:

@@ -39,14 +39,14 @@ WRITERS: Final = tuple(f"writer-{number}" for number in range(12))
 STRANGER: Final = "stranger"
 LIMITED: Final = "limited"
 BYTES_A_SECOND: Final = 20.0
-"""Of the limited user, whose batches are larger."""
+"""Quota of the limited user, whose batches are larger."""
 READ_RATE: Final = 0.3
 LATE_SECONDS: Final = 3.0
-"""So long after healing what a broker handed on twice may still come."""
+"""Time after healing in which a request that a broker forwarded twice may still arrive."""
 WRITE: Final = "write"
 READ: Final = "read"
 PASSED: Final = (ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-"""Answers to those who were let in."""
+"""Responses to authorized requests."""
 
 
 def password(user: str) -> str:

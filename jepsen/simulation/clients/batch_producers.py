@@ -23,7 +23,7 @@ from kraft.replication.partition import Partition as Replica
 from kraft.storage.leader_epoch_cache import LeaderEpochCache
 
 PRODUCERS: Final = 2
-"""For each partition."""
+"""Producers of each partition."""
 BATCH_RECORDS_MAX: Final = 20
 VALUE_BYTES_MAX: Final = 300
 ALL_BYTES: Final = 1 << 30

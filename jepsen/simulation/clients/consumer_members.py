@@ -32,7 +32,7 @@ FORMERS_MAX: Final = 4
 JOINING: Final = 0
 LEAVING: Final = -1
 COMMIT_VERSIONS: Final = (9, 9)
-"""Older ones know no member epochs; newer ones name topics by id."""
+"""Earlier versions have no member epochs; later ones have topic ids."""
 FENCED: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH)
 NOT_ITS_OWN: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.STALE_MEMBER_EPOCH)
 OFFSETS_EACH: Final = 1_000_000  # So that every commit of the group has an offset of its own.
@@ -64,13 +64,13 @@ class ConsumerMember:
         self._offset = number * OFFSETS_EACH
         self._formers: deque[Former] = deque(maxlen=FORMERS_MAX)
         self._said: tuple[Partition, ...] | None = None
-        """What it said last that it owns; None where no answer shows that it was heard."""
+        """The owned partitions in its last heartbeat; None if no response shows that the heartbeat arrived."""
         self.id = ""
         self.epoch = JOINING
         self.subscribed: tuple[str, ...] = ()
         self.owned: tuple[Partition, ...] = ()
         self.stays = False
-        """Set once the group shall come to rest: it neither leaves nor sleeps any more."""
+        """Set for the end of the run: the member neither leaves nor sleeps."""
         self.stopping = trio.Event()
 
     async def run(self) -> None:

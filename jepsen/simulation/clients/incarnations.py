@@ -45,9 +45,9 @@ class Incarnation:
         self.topic_id = topic_id
         self.place: Partition = (name_in_history(NAME, topic_id), 0)
         self.doomed = False
-        """Whether somebody has asked to delete it, or may have."""
+        """Whether a deletion was requested, or may have been."""
         self.given_up = False
-        """Whether its clients have been told that it is over, so that nothing is tried again."""
+        """Whether its clients know that it is deleted, so that they stop retrying."""
         self._taken_for = taken_for
 
     async def by_name(self, session: Session, request: Any, low: int, high: int) -> Any:

@@ -19,11 +19,11 @@ from kraft.protocol.records.builder import Record, build_batch
 from kraft.protocol.records.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 
 VERSIONS: Final = (7, 12)
-"""With zstd, and by topic name."""
+"""Versions with zstd and topic names."""
 IN_FLIGHT_MAX: Final = 5
-"""Batches under way to one partition: so many a broker remembers of an idempotent producer."""
+"""Limit of batches in flight to one partition: a broker remembers as many of an idempotent producer."""
 RECORDS_MAX: Final = ((5, 0.93), (100, 0.993), (1000, 1.0))
-"""How large a batch may be, up to which draw from 0 to 1."""
+"""Largest batch, with the upper bound of the random number for it."""
 TIMEOUT_MS: Final = 5000
 PAUSE_SECONDS_MAX: Final = 0.8
 ALL: Final = -1
@@ -68,8 +68,8 @@ class PipeliningProducer:
         self._identity = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
         self._sequences: dict[Partition, int] = {}
         self._known: set[Partition] = set()
-        """Where a batch of this producer id is acknowledged. A partition that has none takes any sequence for the first
-        one (as Apache Kafka's), so nothing may be under way behind a batch that could be refused there."""
+        """Partitions with an acknowledged batch of this producer id. Another partition accepts any sequence as the
+        first one (as in Apache Kafka), so no batch may follow one that could be rejected there."""
         self._count = 0
         self.stopping = trio.Event()
 

@@ -42,13 +42,13 @@ class Reader:
         self._recorder = recorder
         self._place = place
         self._wire = place
-        """The partition as nodes call it; `place` is what the history calls it."""
+        """The partition as nodes name it. `place` is its name in the history."""
         self._position = 0
         self._moved = True
         self._at_gap = False
-        """Whether the last poll was answered well, with offsets behind the position that hold nothing."""
+        """Whether the last poll succeeded, and offsets after the position have no record."""
         self._keys: list[str] = []
-        """Of what `poll` read, from the beginning: only a final read looks at them."""
+        """Keys of all records that `poll` has read, for a final read."""
         self.stopping = trio.Event()
 
     async def run(self) -> None:

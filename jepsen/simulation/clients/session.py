@@ -15,7 +15,7 @@ from kraft.world.ports import World
 
 REQUEST_SECONDS: Final = 10.0
 ASTRAY_RATE: Final = 0.05
-"""How often a client asks any node instead of the leader that it knows."""
+"""Probability of a request to a random node instead of the known leader."""
 
 TRY_AGAIN: Final = {
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -60,10 +60,10 @@ class Session:
         self._port = port
         self._connection: ClientConnection | None = None
         self.request_seconds = REQUEST_SECONDS
-        """How long one call waits for its answer."""
+        """Timeout of one call."""
         self.topic_id: bytes | None = None
-        """Whose leaders it wants to know where several topics have one name by turns: leader and epoch of another
-        are nothing to go by."""
+        """The topic whose leaders are looked up, if several topics have had its name. Leaders and epochs of the others
+        are ignored."""
 
     async def call(self, request: Any, low: int, high: int) -> Any:
         """Send `request` in a version drawn from `low` to `high` that the node supports. Raises Unanswered."""

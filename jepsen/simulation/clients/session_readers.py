@@ -17,7 +17,7 @@ from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, 
 from kraft.protocol.records.record_batch import batches
 
 VERSIONS: Final = (9, 12)
-"""With leader epochs, and by topic name."""
+"""Versions with leader epochs and topic names."""
 MAX_WAIT_MS: Final = 100
 FETCH_SECONDS: Final = 4.0
 """Timeout of a Fetch. Hosts are asked one after the other, so five half-open connections delay a round by 20 seconds

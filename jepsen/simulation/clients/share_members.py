@@ -38,11 +38,11 @@ HEARTBEAT_SECONDS: Final = 1.0
 JOINING: Final = 0
 LEAVING: Final = -1
 FINAL: Final = -1
-"""The session epoch that ends a session."""
+"""The epoch with which a session ends."""
 GAP, ACCEPT, RELEASE, REJECT = range(4)
 KINDS: Final = {ACCEPT: "accept", RELEASE: "release", REJECT: "reject"}
 NOTHING: Final = -1
-"""Instead of a kind: the member forgets the records."""
+"""No acknowledgement: the member forgets the records."""
 CHOICES: Final = (ACCEPT, RELEASE, REJECT, NOTHING)
 WEIGHTS: Final = (80, 10, 5, 5)
 LATE_RATE: Final = 0.05
@@ -61,7 +61,7 @@ PASSING: Final = (
     ErrorCode.FENCED_STATE_EPOCH,
 )
 REFUSED: Final = (ErrorCode.INVALID_RECORD_STATE, ErrorCode.INVALID_REQUEST)
-"""The member does not hold the records any more, or a new leader has never delivered them."""
+"""The member no longer holds the records, or a new leader has not delivered them."""
 Range = tuple[int, int, list[int]]
 """First and last offset, and one acknowledgement type or one for each record."""
 Chosen = Mapping[Partition, tuple[Acknowledged, list[Range]]]
@@ -111,9 +111,9 @@ class ShareMember:
         self._assigned: list[Partition] = []
         self._share_sessions: dict[str, ShareSession] = {}
         self.stays = False
-        """Set once the group is to come to its end: the member accepts everything."""
+        """Set for the end of the run: the member accepts everything."""
         self.busy_at = 0.0
-        """When it last got a record or had an error."""
+        """Time of the last record or error."""
         self.stopping = trio.Event()
 
     async def run(self) -> None:

@@ -12,9 +12,9 @@ class ShareSession:
     def __init__(self, link: Session) -> None:
         self.link = link
         self.places: frozenset[Partition] = frozenset()
-        """The partitions that the node has in it."""
+        """Partitions in the node's session."""
         self.held: list[Acquired] = []
-        """What the node has delivered in it."""
+        """Records that the node has delivered in the session."""
         self._epoch = 0
         self._connection: object = None
 

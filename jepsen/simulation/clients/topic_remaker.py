@@ -57,13 +57,13 @@ class TopicRemaker:
         self._configs = configs
         self.incarnations: list[Incarnation] = []
         self._by_name: list[Send | Commit] = []
-        """The requests that were sent by name, in order."""
+        """Requests by topic name, in order."""
         self._offsets = count(1)
         self._identity: tuple[int, int] | None = None
         self.may_vanish = False
-        """Whether a deletion by name may be under way, whomever it meets."""
+        """Whether a deletion by name may be in progress, of whichever topic has the name."""
         self._settled_at: int | None = None
-        """How many operations there were when it was settled that the topic stays."""
+        """Number of operations when the topic was decided to stay."""
         self.stopping = trio.Event()
 
     def settle(self) -> None:

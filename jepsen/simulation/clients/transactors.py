@@ -34,7 +34,7 @@ RECORDS_MAX: Final = 6
 OFFSET_RATE: Final = 0.5
 COMMIT_UP_TO: Final = 0.7
 ABORT_UP_TO: Final = 0.85
-"""Draws above leave the transaction open."""
+"""Random numbers above it leave the transaction open."""
 PAUSE_SECONDS_MAX: Final = 0.4
 
 PASSING: Final = {
@@ -47,7 +47,7 @@ PASSING: Final = {
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 }
-"""What a producer may be told whose transaction took too long, or who was replaced."""
+"""Errors for a producer whose transaction exceeded its timeout, or that was replaced."""
 
 
 def cluster_of(world: World, hosts: Sequence[str], port: int, name: str) -> Cluster:
@@ -62,8 +62,7 @@ def cluster_of(world: World, hosts: Sequence[str], port: int, name: str) -> Clus
 
 
 ATTEMPTS_UNTOLD: Final = 2
-"""The client sends again by itself, and does not tell: a later leader than the one that appended a record may have
-acknowledged it."""
+"""The client retries without reporting it: the acknowledging leader may be a later one than the appending leader."""
 
 
 class _Sent:
@@ -107,7 +106,7 @@ class Transactor:
         self._count = 0
         self._serial = 0
         self._left: tuple[TransactionalIdentity, _Sent] | None = None
-        """A transaction that its producer did not end, and that the next one of the id will."""
+        """A transaction left open for the next producer of the id."""
         self.stopping = trio.Event()
 
     async def run(self) -> None:
@@ -257,7 +256,7 @@ class FeatureRaiser:
         self._cluster = cluster
         self._now = now
         self.raised: float | None = None
-        """When it was."""
+        """Time when the feature was raised."""
         self._after_seconds = after_seconds
         self.stopping = trio.Event()
 

@@ -27,9 +27,9 @@ COUNTS: Final = (0, 1, 3, 3)
 RATE: Final = 0.7
 LATE_SECONDS: Final = (0.3, 1.5)
 LOST_SECONDS: Final = (3.1, 3.4)
-"""A little longer than a broker waits for its controller (request.timeout.ms)."""
+"""A little longer than the timeout of a broker's request to the controller (request.timeout.ms)."""
 LEADER_DIES_LATER_SECONDS: Final = 0.4
-"""By then the others' new lives have registered, so that the follower alone is left."""
+"""Time until the other brokers have registered again, so that only the follower is left."""
 
 
 class LostAnswers:

@@ -28,10 +28,10 @@ COUNTS: Final = (0, 1, 1, 2)
 REPLICAS_LEAST: Final = 3
 FIRST_SECONDS_MAX: Final = 12.0
 LEADS_SECONDS: Final = (0.3, 0.6)
-"""Long enough to be found by clients; all of it takes less than replica.lag.time.max.ms."""
+"""Long enough for clients to find the leader. The whole fault takes less than replica.lag.time.max.ms."""
 SECONDS_MAX: Final = 2.8
 PATIENCE_SECONDS: Final = 0.5
-"""Between looks for two replicas that will do."""
+"""Pause between two searches for suitable replicas."""
 
 
 class Pair(NamedTuple):

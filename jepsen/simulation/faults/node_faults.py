@@ -18,7 +18,7 @@ CALLS_MAX: Final = 2000
 LASTS_SECONDS_MAX: Final = 12.0
 ROLLING_SECONDS: Final = 2.0
 DEATH_RATES: Final = (0.3, 1.0)
-"""Of work processes, before each result."""
+"""Probability that a work process dies before each result."""
 
 
 def kill(scene: Scene, chance: random.Random, node: str) -> Bite:
@@ -192,10 +192,10 @@ KINDS: Final[dict[str, Act]] = {
     "kill cleaner": kill_cleaner,
 }
 NEED_FLUSH: Final = ("power off", "power off in mid call", "failing sync", "broken disk")
-"""Kinds that may take what was not synced: with them nodes sync before they acknowledge."""
+"""Kinds of faults that may lose unsynced data. With them nodes sync before they acknowledge."""
 DEADLY: Final = ("kill", "kill in mid call", "power off", "power off in mid call")
 SURE: Final = ("kill", "slow network", "strange clock")
-"""These do something to any node that runs."""
+"""Faults that have an effect on every running node."""
 
 
 def heal(scene: Scene) -> None:

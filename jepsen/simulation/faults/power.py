@@ -26,17 +26,17 @@ from kraft.world.simulated import Universe
 
 TOPIC: Final = "powered"
 ANY: Final = "any"
-"""The role of a node that is struck: whatever it has."""
+"""Matches a node in any role."""
 PLACES: Final[tuple[Partition, ...]] = tuple((TOPIC, number) for number in range(3))
 CHECKPOINTS: Final = {
     "log.flush.offset.checkpoint.interval.ms": "1500",
     "log.flush.start.offset.checkpoint.interval.ms": "1500",
 }
-"""A minute each otherwise: no checkpoint would come between two power losses."""
+"""Checkpoints are frequent here. With the default of a minute none would fall between two power losses."""
 STRIKES: Final = 4
 CALM_SECONDS: Final = (4.0, 9.0)
 DOWN_SECONDS_MAX: Final = 1.5
-"""A replica that is no member any more, but was in sync, has to be back within two seconds of the last member."""
+"""A replica that was in sync has to return within two seconds of the last member."""
 AWAY_SECONDS: Final = (1.0, 4.0)
 HEALED_SECONDS_MAX: Final = 60.0
 ACKNOWLEDGED_LEAST: Final = 100

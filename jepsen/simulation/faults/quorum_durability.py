@@ -19,7 +19,7 @@ class QuorumDurability:
     def __init__(self) -> None:
         self._ends: dict[str, float] = {}
         self._missed: dict[str, int] = {}
-        """Who was down at the last moment, and in which life."""
+        """Nodes that were down at the last moment, with the number of their life."""
 
     def look(self, seen: Mapping[str, RaftDriver], down: Mapping[str, int], *, hidden: bool) -> None:
         """Update the bounds. `seen` are the controllers that run now. `down` maps each node that is down to the number

@@ -29,7 +29,7 @@ class Scene(NamedTuple):
 
 
 Bite = Callable[[], bool]
-"""Whether the fault did something itself."""
+"""Whether the fault had an effect."""
 Act = Callable[[Scene, random.Random, str], Bite]
 
 

@@ -51,7 +51,7 @@ WAYS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 KIND: Final = "unclean election"
 UNCLEAN: Final = 1
-"""As ElectLeaders has it."""
+"""The election type in ElectLeaders."""
 STRIKES: Final = 5
 KEPT_RATE: Final = 0.25
 SECOND_RATE: Final = 0.4
@@ -64,7 +64,7 @@ ALONE_SECONDS: Final = (0.3, 1.5)
 SHRINK_SECONDS_MAX: Final = 8.0
 OVERTAKEN_SECONDS_MAX: Final = 8.0
 AWAY_SECONDS: Final = (7.0, 10.0)
-"""Sessions last three seconds."""
+"""Longer than a broker's session of three seconds."""
 DOWN_SECONDS_MAX: Final = 1.5
 LOOK_SECONDS: Final = 0.1
 HEALED_SECONDS_MAX: Final = 60.0
@@ -94,7 +94,7 @@ class UncleanRun(SimulatedRun):
         self.replicas = chance.randint(2, min(4, len(self.layout.brokers)))
         self.lost: list[Acknowledged] = []
         self.elections: list[Moment] = []
-        """Each time somebody else led before the leader came back."""
+        """Elections of another leader before the former one returned."""
         self._observer = Observer(self.universe, self.recorder, self.nodes, self.lives, PLACES)
         self._producers = BatchProducers(self._observer, self.recorder, chance, PLACES, self.session)
         self._leaders: dict[Partition, dict[int, Leadership]] = {place: {} for place in PLACES}

@@ -281,7 +281,8 @@ class DeadLetterWriter(DeadLetters):
         return letters, found
 
     async def _read(self, partition: Partition, offset: int) -> list[RecordBatch]:
-        """Read some batches from `offset` on, from the log or from the remote tier. None if that fails."""
+        """Read some batches from `offset` on, from the log or from the remote tier. A failure is logged, and returns an
+        empty list."""
         try:
             try:
                 data = partition.read(

@@ -29,7 +29,7 @@ class DiskOf:
         self._node = node
         self._lock = threading.Lock()
         self._released = 0
-        """Bytes that files have given back since the disk is full."""
+        """Bytes freed by deleted files since the disk is full."""
 
     @property
     def is_full(self) -> bool:

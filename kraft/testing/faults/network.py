@@ -18,7 +18,7 @@ from kraft.world.ports import Buffer, File, Tls
 from kraft.world.real.network import RealListener, RealNetwork, RealStream
 
 FILE_PIECE_BYTES = 64 * 1024
-"""Between two looks at the switchboard."""
+"""Bytes sent between two checks for a fault."""
 
 
 class FaultyStream:

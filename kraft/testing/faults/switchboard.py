@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias
 import trio
 
 CLIENTS: Final = "clients"
-"""Whoever connects to a node and is none."""
+"""The name of all callers that are no nodes."""
 Party: TypeAlias = int | Literal["clients"]
 DiskFault: TypeAlias = Literal["full", "failing"]
 RETRANSMISSION_SECONDS: Final = 0.2
@@ -24,7 +24,7 @@ class Switchboard:
 
     def __init__(self) -> None:
         self.node_by_port: dict[int, int] = {}
-        """Who listens on a port, or has connected from it."""
+        """The node that listens on a port or has connected from it."""
         self.is_calm = True
         """Whether no link is cut, slow or frozen. Cached for frequent checks."""
         self._cuts: dict[tuple[Party, Party], None] = {}
@@ -37,7 +37,7 @@ class Switchboard:
         self._wall_ms: dict[int, int] = {}
         self._loop_thread: int | None = None
         self.answers: dict[tuple[int, int], tuple[int, bool, int | None]] = {}
-        """By node and API: an error code, whether the request is carried out all the same, how often (None: always)."""
+        """By node and API: an error code, whether the request is carried out nevertheless, how often (None: always)."""
         self._changed = trio.Event()
 
     def enter_loop(self) -> None:

@@ -26,7 +26,7 @@ from kraft.testing.foreign.values import CALLBACKS
 MAKER: Final = 0
 """The number of the object that makes clients."""
 CALL_SECONDS_MAX: Final = 75.0
-"""For a call without a timeout of its own: librdkafka's longest default, 60 s, and some more."""
+"""Timeout of a call without its own: longer than librdkafka's longest default, 60 s."""
 GRACE_SECONDS: Final = 15.0
 """How much later than its timeout a call may end, on a busy machine."""
 IMMEDIATE: Final = frozenset(
@@ -58,12 +58,12 @@ TIMEOUT_PLACE: Final = {
     "list_topics": 1,
     "send_offsets_to_transaction": 2,
 }
-"""Where a method has its timeout in seconds, if it is not given by name."""
+"""Position of the timeout (seconds) among a method's arguments, unless it is given by name."""
 
 
 _SERIALS: Final = count()
 _CLIENTS: Final[weakref.WeakValueDictionary[int, Client]] = weakref.WeakValueDictionary()
-"""Clients of all processes by serial number: a callback of one may come with another's answer."""
+"""Clients of all processes by serial number. A response may include the callback of another client."""
 
 
 class Client:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 NATIVE_SECONDS_MAX: Final = 20.0
-"""How long gdb may take."""
+"""Timeout of gdb."""
 DUMP_SECONDS_MAX: Final = 2.0
 QUIET_SECONDS: Final = 0.1
 

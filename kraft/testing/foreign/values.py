@@ -22,7 +22,7 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 PLAIN: Final = (str, int, float, bool, type(None))
 CALLBACKS: Final = ("on_delivery", "on_assign", "on_revoke", "on_lost", "on_commit", "stats_cb", "error_cb")
-"""Options that are functions of the caller's."""
+"""Options that hold functions of the caller."""
 
 
 class Received:

@@ -130,7 +130,7 @@ class TlsStream(RealStream):
         self._turns = turns
         self._tls: ssl.SSLSocket
         self._unsent: bytes | None = None
-        """The plaintext of a record that the socket has not taken whole."""
+        """The rest of a record that the socket has not accepted yet."""
 
     async def handshake(self) -> None:
         """See the port. Each turn of the loop does one step of one handshake: its computation takes about a
