@@ -107,7 +107,7 @@ class RaftDriver:
         if self._storage.log.cut_bytes:
             log.warning("metadata log had a torn tail", bytes=self._storage.log.cut_bytes, end_offset=state.end_offset)
         replaced = replaced_voter(config.quorum, state.voters)
-        if replaced is not None and config.quorum.can_be_voter:
+        if replaced is not None and config.quorum.can_be_voter and not config.quorum.auto_join:
             log.warning(
                 "this node does not vote: the voter of its id has another disk",
                 voter_directory_id=uuid_to_text(replaced.directory_id),

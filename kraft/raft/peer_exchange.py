@@ -9,7 +9,7 @@ from typing import Final
 
 from kraft.common.errors import ApiError, KraftError, ProtocolError
 from kraft.common.logging import Logger
-from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.schema import Message
 from kraft.raft import wire_requests, wire_responses
 from kraft.raft.core import events
@@ -21,6 +21,8 @@ from kraft.world.ports import Clock
 
 DENIED_INTERVAL_S: Final = 60.0
 """Seconds between two log lines about a peer whose authorizer refuses this node."""
+REFUSED_INTERVAL_S: Final = 60.0
+"""Seconds between two log lines about a refused change of the voters."""
 
 
 class PeerExchange:
@@ -42,6 +44,7 @@ class PeerExchange:
         self._report = report
         self._log = log
         self._denied_tell_at = -math.inf
+        self._refused_tell_at = -math.inf
 
     async def run(self, message: Send) -> None:
         """Send one request and report its response."""
@@ -57,7 +60,11 @@ class PeerExchange:
                 )
                 if getattr(answer, "error_code", ErrorCode.NONE) == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
                     self._tell_denied(message)
-                event = events.ResponseReceived(message.correlation, to_core(request, answer))
+                response = to_core(request, answer)
+                if isinstance(request, core.AddVoterRequest | core.RemoveVoterRequest):
+                    assert isinstance(response, core.VoterResponse)
+                    self._tell_voter_change(message, response)
+                event = events.ResponseReceived(message.correlation, response)
             except ConnectionRefusedError:
                 event = events.RequestFailed(message.correlation, refused=True)
             except (OSError, KraftError) as problem:
@@ -66,6 +73,21 @@ class PeerExchange:
                     "quorum request failed", to=message.to, request=type(request).__name__, problem=str(problem)
                 )
         self._report(event)
+
+    def _tell_voter_change(self, message: Send, response: core.VoterResponse) -> None:
+        """Log the result of a voter change that this node requested. Refusals are logged once per interval."""
+        now = self._clock.now()
+        if response.error != ErrorCode.NONE:
+            if now < self._refused_tell_at:
+                return
+            self._refused_tell_at = now + REFUSED_INTERVAL_S
+        self._log.info(
+            "the leader responded to this node's change of the voters",
+            to=message.to,
+            request=type(message.request).__name__,
+            error=name_of(response.error),
+            problem=response.message or None,
+        )
 
     def _tell_denied(self, message: Send) -> None:
         now = self._clock.now()

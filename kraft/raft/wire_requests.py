@@ -191,9 +191,27 @@ def add_voter_to_core(message: add_raft_voter_request.AddRaftVoterRequest) -> co
     return core.AddVoterRequest(voter, message.timeout_ms, message.ack_when_committed, message.cluster_id)
 
 
+def add_voter_to_wire(request: core.AddVoterRequest) -> Message:
+    wire, voter = add_raft_voter_request, request.voter
+    return wire.AddRaftVoterRequest(
+        cluster_id=request.cluster_id,
+        timeout_ms=request.timeout_ms,
+        voter_id=voter.key.id,
+        voter_directory_id=voter.key.directory_id,
+        listeners=[wire.Listener(name=name, host=host, port=port) for name, host, port in voter.endpoints],
+        ack_when_committed=request.ack_when_committed,
+    )
+
+
 def remove_voter_to_core(message: remove_raft_voter_request.RemoveRaftVoterRequest) -> core.RemoveVoterRequest:
     return core.RemoveVoterRequest(
         ReplicaKey(message.voter_id, message.voter_directory_id), cluster_id=message.cluster_id
+    )
+
+
+def remove_voter_to_wire(request: core.RemoveVoterRequest) -> Message:
+    return remove_raft_voter_request.RemoveRaftVoterRequest(
+        cluster_id=request.cluster_id, voter_id=request.key.id, voter_directory_id=request.key.directory_id
     )
 
 
@@ -238,6 +256,8 @@ TO_WIRE: dict[type, Callable[[Any], Message]] = {
     core.EndQuorumEpochRequest: end_to_wire,
     core.FetchRequest: fetch_to_wire,
     core.FetchSnapshotRequest: fetch_snapshot_to_wire,
+    core.AddVoterRequest: add_voter_to_wire,
+    core.RemoveVoterRequest: remove_voter_to_wire,
     core.UpdateVoterRequest: update_voter_to_wire,
     core.ProbeVersionsRequest: probe_to_wire,
 }

@@ -242,6 +242,14 @@ def fetch_snapshot_to_core(
     )
 
 
+def voter_change_to_core(
+    request: core.AddVoterRequest | core.RemoveVoterRequest,
+    message: add_raft_voter_response.AddRaftVoterResponse | remove_raft_voter_response.RemoveRaftVoterResponse,
+) -> core.Response:
+    """Convert an AddRaftVoter or RemoveRaftVoter response. It names no leader."""
+    return core.VoterResponse(LeaderHint(), message.error_code, message.error_message or "")
+
+
 def update_voter_to_core(
     request: core.UpdateVoterRequest, message: update_raft_voter_response.UpdateRaftVoterResponse
 ) -> core.Response:
@@ -268,6 +276,8 @@ TO_CORE: dict[type, Callable[[Any, Any], core.Response]] = {
     core.EndQuorumEpochRequest: end_to_core,
     core.FetchRequest: fetch_to_core,
     core.FetchSnapshotRequest: fetch_snapshot_to_core,
+    core.AddVoterRequest: voter_change_to_core,
+    core.RemoveVoterRequest: voter_change_to_core,
     core.UpdateVoterRequest: update_voter_to_core,
     core.ProbeVersionsRequest: probe_to_core,
 }

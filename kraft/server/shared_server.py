@@ -98,6 +98,7 @@ def raft_config(
             endpoints=tuple(Endpoint(endpoint.name, endpoint.host, endpoint.port) for endpoint in controllers),
             cluster_id=cluster_id,
             can_be_voter=config.is_controller,
+            auto_join=config.flag("controller.quorum.auto.join.enable"),
             bootstrap=tuple(
                 (Endpoint(BOOTSTRAP_LISTENER, address.host, address.port),) for address in config.bootstrap_controllers
             ),

@@ -10,7 +10,8 @@ from jepsen.three_nodes import NODES, ThreeNodes
 from kraft.cli.admin.app import main
 from kraft.common.ids import uuid_to_text
 from kraft.testing.node_process import NodeProcess
-from kraft.testing.process_cluster import CLUSTER_ID
+from kraft.testing.ports import HOST, free_ports
+from kraft.testing.process_cluster import CLUSTER_ID, Addresses
 
 DIRECTORY_IDS = {node: uuid_to_text(bytes([*range(64, 79), node])) for node in NODES}
 
@@ -23,14 +24,19 @@ class DynamicQuorum(ThreeNodes):
         initial = ",".join(
             f"{node}@{address.controller}:{DIRECTORY_IDS[node]}" for node, address in self.addresses.items()
         )
-        for node, (kafka, controller) in self.addresses.items():
-            process = self.nodes[node]
-            process.directory.mkdir(parents=True)
-            (process.directory / "node.properties").write_text(
-                f"process.roles=broker,controller\nnode.id={node}\ncontroller.listener.names=CONTROLLER\nlog.dirs={process.data_directories}\n"
-                f"controller.quorum.bootstrap.servers={self.controllers}\nlisteners=PLAINTEXT://{kafka},CONTROLLER://{controller}\n"
-            )
+        for node, addresses in self.addresses.items():
+            self.configure(node, addresses)
             self.format(node, "--initial-controllers", initial)
+
+    def configure(self, node: int, addresses: Addresses) -> None:
+        """Write the properties file that `format` reads."""
+        process = self.nodes[node]
+        process.directory.mkdir(parents=True)
+        (process.directory / "node.properties").write_text(
+            f"process.roles=broker,controller\nnode.id={node}\ncontroller.listener.names=CONTROLLER\n"
+            f"log.dirs={process.data_directories}\ncontroller.quorum.bootstrap.servers={self.controllers}\n"
+            f"listeners=PLAINTEXT://{addresses.kafka},CONTROLLER://{addresses.controller}\n"
+        )
 
     def quorum_options(self) -> tuple[str, ...]:
         return ("--bootstrap-controllers", self.controllers)
@@ -66,6 +72,14 @@ class DynamicQuorum(ThreeNodes):
         assert (
             main(["quorum", "remove-voter", str(node), "--yes", "--bootstrap-server", self.nodes[asked].bootstrap]) == 0
         )
+
+    def add_controller(self, node: int) -> NodeProcess:
+        """Start a new broker and controller, which observes the quorum."""
+        kafka, controller = (f"{HOST}:{port}" for port in free_ports(2))
+        process = self.nodes[node] = self.make(node, listen=kafka, controller_listen=controller)
+        self.configure(node, Addresses(kafka, controller))
+        self.format(node, "--no-initial-controllers")
+        return process.start()
 
     def add_broker(self, node: int) -> NodeProcess:
         """A new broker, which needs no format."""

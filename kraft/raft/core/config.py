@@ -17,6 +17,7 @@ class QuorumConfig:
     endpoints: Endpoints = ()  # The node's own controller listeners; empty for a broker.
     cluster_id: str | None = None
     can_be_voter: bool = True  # Has the controller role.
+    auto_join: bool = False  # controller.quorum.auto.join.enable: an observer that can be a voter adds itself.
     bootstrap: tuple[Endpoints, ...] = ()  # controller.quorum.bootstrap.servers, asked when no leader is known.
     election_timeout_ms: int = 1000
     fetch_timeout_ms: int = 2000

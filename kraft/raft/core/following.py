@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from kraft.common.ids import OffsetAndEpoch
 from kraft.protocol.error_codes import ErrorCode
+from kraft.raft.core.auto_join import join_voters
 from kraft.raft.core.config import MAX_KRAFT_VERSION, MIN_KRAFT_VERSION
 from kraft.raft.core.log_state import Batch
 from kraft.raft.core.messages import (
@@ -45,7 +46,7 @@ def poll_follower(q: QuorumState, role: Follower) -> int:
             q.send(role.leader_id, role.leader_endpoints, fetch_request(q, q.config.fetch_wait_ms_max))
     elif not role.download.done and q.can_send(FetchSnapshotRequest, role.leader_id):
         q.send(role.leader_id, role.leader_endpoints, snapshot_request(q, role.download))
-    return min(role.fetch_until_ms, update_own_voter(q, role))
+    return min(role.fetch_until_ms, update_own_voter(q, role), join_voters(q, role))
 
 
 def fetch_request(q: QuorumState, max_wait_ms: int) -> FetchRequest:
@@ -122,7 +123,7 @@ def on_fetch_response(q: QuorumState, waiting: InFlight, response: Response) -> 
             else:
                 q.back_off(waiting)
         else:
-            append_fetched(q, waiting, response)
+            append_fetched(q, role, waiting, response)
 
 
 def heard_from_leader(q: QuorumState, role: Follower) -> None:
@@ -142,7 +143,7 @@ def can_replace_log(q: QuorumState, snapshot: OffsetAndEpoch) -> bool:
     return 0 <= snapshot.offset <= OFFSET_MAX and 0 <= snapshot.epoch <= q.epoch
 
 
-def append_fetched(q: QuorumState, waiting: InFlight, response: FetchResponse) -> None:
+def append_fetched(q: QuorumState, role: Follower, waiting: InFlight, response: FetchResponse) -> None:
     batches = response.batches
     if batches:
         if not continues(q, batches):
@@ -150,6 +151,7 @@ def append_fetched(q: QuorumState, waiting: InFlight, response: FetchResponse) -
             return
         q.append(*batches)
     q.commit(min(response.high_watermark, q.log.end_offset))
+    role.caught_up = role.caught_up or 0 <= response.high_watermark <= q.log.end_offset
 
 
 def continues(q: QuorumState, batches: Sequence[Batch]) -> bool:

@@ -168,6 +168,7 @@ class QuorumState:
                 endpoints or self.endpoints_of(leader_id),
                 self.now_ms + timeout_ms,
                 self.now_ms + 2 * timeout_ms,
+                self.now_ms + timeout_ms,
             )
         )
 

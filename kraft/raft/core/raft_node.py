@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kraft.common.errors import NotLeader
-from kraft.raft.core import events, following, leadership, messages, reconfiguration, snapshots, voting
+from kraft.raft.core import auto_join, events, following, leadership, messages, reconfiguration, snapshots, voting
 from kraft.raft.core.config import QuorumConfig
 from kraft.raft.core.effects import Effects
 from kraft.raft.core.election_state import NO_LEADER, ElectionState
@@ -45,6 +45,8 @@ RESPONSE_HANDLERS: dict[type, ResponseHandler] = {
     messages.FetchRequest: following.on_fetch_response,
     messages.FetchSnapshotRequest: snapshots.on_fetch_snapshot_response,
     messages.UpdateVoterRequest: following.on_update_response,
+    messages.AddVoterRequest: auto_join.on_join_response,
+    messages.RemoveVoterRequest: auto_join.on_join_response,
     messages.ProbeVersionsRequest: reconfiguration.on_probe_response,
 }
 

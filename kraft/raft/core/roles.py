@@ -94,9 +94,11 @@ class Follower:
     """Fetches from a leader."""
 
     __slots__ = (
+        "caught_up",
         "download",
         "fetch_until_ms",
         "has_fetched",
+        "join_at_ms",
         "leader_endpoints",
         "leader_id",
         "seek_elsewhere",
@@ -105,7 +107,12 @@ class Follower:
     name = "Follower"
 
     def __init__(
-        self, leader_id: int, leader_endpoints: Endpoints, fetch_until_ms: int, update_voter_at_ms: int
+        self,
+        leader_id: int,
+        leader_endpoints: Endpoints,
+        fetch_until_ms: int,
+        update_voter_at_ms: int,
+        join_at_ms: int,
     ) -> None:
         self.leader_id = leader_id
         self.leader_endpoints = leader_endpoints
@@ -115,6 +122,8 @@ class Follower:
         self.download: Download | None = None
         # When to send the leader this replica's endpoints, if its voter set has others.
         self.update_voter_at_ms = update_voter_at_ms
+        self.caught_up = False  # Has had all records that this leader reported as committed.
+        self.join_at_ms = join_at_ms  # When to ask the leader to be a voter, if `auto_join` is set.
 
 
 class Progress:

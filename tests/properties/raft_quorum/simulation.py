@@ -75,6 +75,7 @@ class Replica:
             local=key_of(self.id),
             endpoints=voter_of(self.id).endpoints,
             bootstrap=tuple(voter.endpoints for voter in simulation.bootstrap.voters),
+            auto_join=simulation.auto_join,
             election_timeout_ms=100,
             fetch_timeout_ms=200,
             election_backoff_ms_max=100,
@@ -235,6 +236,7 @@ class Simulation:
         self.rng = rng = random.Random(seed)
         self.strangers = strangers
         self.seed = seed
+        self.auto_join = seed % 4 == 3  # Observers, and voters that were removed, add themselves.
         self.now = 0
         self.chaos = True
         self.heap: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []

@@ -38,6 +38,18 @@ def test_the_quorum_is_safe_and_recovers(first: int) -> None:
     assert leaders > 3 * CHUNK, "the runs change leaders too rarely to prove anything"
 
 
+def test_controllers_with_auto_join_all_become_voters() -> None:
+    """Also those that an administrator removed while the faults lasted."""
+    for seed in range(3, 43, 4):
+        simulation = Simulation(seed)
+        assert simulation.auto_join
+        simulation.run(EVENTS)
+        simulation.settle(SETTLE_EVENTS)
+        simulation.run(3 * SETTLE_EVENTS)
+        everyone = tuple(simulation.replicas)
+        assert {replica.node.voters.ids for replica in simulation.replicas.values()} == {everyone}, f"seed {seed}"
+
+
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
 def test_a_planted_defect_is_caught(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     mutant(monkeypatch)

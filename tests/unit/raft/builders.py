@@ -79,11 +79,12 @@ def node(
     election: ElectionState | None = None,
     kraft_version: int = 1,
     now_ms: int = 0,
+    **options: bool,
 ) -> RaftNode:
-    """A replica whose log holds one record of each of `epochs`."""
+    """A replica whose log holds one record of each of `epochs`. `options` are of its QuorumConfig."""
     batches = [Batch(offset, offset, epoch) for offset, epoch in enumerate(epochs)]
     log = LogState.recover(VoterSetHistory(voters, kraft_version), 0, (), batches)
-    config = QuorumConfig(local=key_of(node_id), endpoints=voter_of(node_id).endpoints)
+    config = QuorumConfig(local=key_of(node_id), endpoints=voter_of(node_id).endpoints, **options)
     return RaftNode(config, log, election or ElectionState(epochs[-1] if epochs else 0), random.Random(node_id), now_ms)
 
 

@@ -55,6 +55,8 @@ class Member:
         calls: Calls,
         static: VoterSet | None = None,
         files: RealFileSystem | None = None,
+        *,
+        auto_join: bool = False,
         **options: int,
     ) -> None:
         self.id = node_id
@@ -66,6 +68,7 @@ class Member:
             local=key_of(node_id),
             endpoints=voter_of(node_id).endpoints,
             bootstrap=(voter_of(1).endpoints,),
+            auto_join=auto_join,
             election_timeout_ms=600,
             fetch_timeout_ms=1500,
             election_backoff_ms_max=60,

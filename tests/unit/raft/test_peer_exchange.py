@@ -11,6 +11,7 @@ from kraft.common.ids import OffsetAndEpoch
 from kraft.common.logging import Loggers
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import (
+    add_raft_voter_response,
     begin_quorum_epoch_response,
     end_quorum_epoch_response,
     fetch_response,
@@ -83,6 +84,25 @@ def test_a_peer_that_refuses_this_nodes_principal_is_logged_at_most_once_per_int
     (line,) = lines
     assert "name this node's principal in super.users there" in line["event"]
     assert line["to"] == 2
+
+
+def test_a_refused_change_of_the_voters_is_logged_at_most_once_per_interval() -> None:
+    lines: list[Any] = []
+    world = RealWorld(seed=1, log_sink=lines.append)
+    refused = add_raft_voter_response.AddRaftVoterResponse(
+        error_code=ErrorCode.REQUEST_TIMED_OUT, error_message="node 1 has not caught up with the leader"
+    )
+
+    async def body() -> None:
+        log = Loggers(world.log_sink, world.clock).get("raft")
+        exchange = PeerExchange(Answers(refused), world.clock, "CONTROLLER", 1.0, lambda event: None, log)
+        for correlation in (7, 8):
+            await exchange.run(Send(2, voter_of(2).endpoints, correlation, core.AddVoterRequest(voter_of(1))))
+
+    trio.run(body)
+    (line,) = lines
+    assert (line["request"], line["error"]) == ("AddVoterRequest", "REQUEST_TIMED_OUT")
+    assert line["problem"] == "node 1 has not caught up with the leader"
 
 
 FETCH = core.FetchRequest(key_of(1), 1, 0, 0)

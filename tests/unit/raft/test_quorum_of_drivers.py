@@ -138,6 +138,21 @@ def test_voters_are_added_and_removed(tmp_path: Path) -> None:
     run(body)
 
 
+def test_an_observer_adds_itself_to_the_voters_and_logs_the_response(tmp_path: Path) -> None:
+    async def body() -> None:
+        calls = Calls()
+        format_voters(tmp_path / "1", voters_of(1))
+        first = Member(1, tmp_path / "1", calls)
+        second = Member(2, tmp_path / "2", calls, auto_join=True)
+        async with running(first, second):
+            await until(lambda: first.driver.voters.ids == second.driver.voters.ids == (1, 2))
+            await until(lambda: second.driver.voters_are_committed)
+        (logged,) = [line for line in second.lines if "change of the voters" in line["event"]]
+        assert (logged["request"], logged["error"]) == ("AddVoterRequest", "NONE")
+
+    run(body)
+
+
 def test_kraft_version_is_raised_once_every_voter_has_reported(tmp_path: Path) -> None:
     async def body() -> None:
         calls = Calls()

@@ -26,6 +26,8 @@ REQUESTS: list[core.Request] = [
     core.FetchRequest(key_of(2), 7, 100, 6, 90, 500, 1 << 20, "cluster"),
     core.FetchSnapshotRequest(key_of(2), 7, OffsetAndEpoch(50, 5), 1_000, 1 << 20, "cluster"),
     core.UpdateVoterRequest(7, voter_of(2), "cluster"),
+    core.AddVoterRequest(voter_of(2)._replace(max_version=0), 2_000, False, "cluster"),
+    core.RemoveVoterRequest(key_of(2), cluster_id="cluster"),
 ]
 HINT = LeaderHint(1, 7, (Endpoint("", "host1", 9093),))
 RESPONSES: list[tuple[core.Request, core.Response]] = [
@@ -38,6 +40,8 @@ RESPONSES: list[tuple[core.Request, core.Response]] = [
     (REQUESTS[3], core.FetchResponse(HINT, high_watermark=90, log_start_offset=10, snapshot=OffsetAndEpoch(80, 5))),
     (REQUESTS[4], core.FetchSnapshotResponse(HINT, 0, OffsetAndEpoch(50, 5), 1_000, 1 << 20, 5_000, b"bytes")),
     (REQUESTS[5], core.VoterResponse(HINT, ErrorCode.VOTER_NOT_FOUND)),
+    (REQUESTS[6], core.VoterResponse(LeaderHint(), ErrorCode.DUPLICATE_VOTER, "node 2 is a voter already")),
+    (REQUESTS[7], core.VoterResponse(LeaderHint(), ErrorCode.VOTER_NOT_FOUND, "no such voter")),
 ]
 
 

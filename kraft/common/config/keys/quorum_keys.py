@@ -16,7 +16,6 @@ from kraft.common.config.keys.words import (
     LOW,
     MEDIUM,
     READ_ONLY,
-    REFUSED,
     STRING,
 )
 from kraft.common.config.validators import ADDRESSES, ANYTHING, VOTERS, at_least
@@ -51,9 +50,13 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "false",
         LOW,
         READ_ONLY,
-        REFUSED,
+        ENFORCED,
         ANYTHING,
-        "Lets a controller add itself to the voters when it starts. Voters are added by an administrator so far.",
+        (
+            "Lets a controller that does not vote add itself to the voters, and first remove the voter of its id whose "
+            "disk it replaces. Needs kraft.version 1, and is rejected beside controller.quorum.voters. Stop such a "
+            "controller before you remove it from the voters."
+        ),
     ),
     key(
         "controller.quorum.election.timeout.ms",

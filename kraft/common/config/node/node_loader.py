@@ -250,9 +250,25 @@ class _Loader:
             self.note(
                 "controller.quorum.voters", f"this node is no controller, but its id {node_id} is among the voters"
             )
+        if self.values["controller.quorum.auto.join.enable"]:
+            self.check_auto_join(roles, ids)
         if CONTROLLER not in roles and not ids and not bootstrap:
             remedy = "give controller.quorum.bootstrap.servers (--bootstrap-controllers HOST:PORT)"
             self.problems.append(f"a broker without a controller role must know its quorum: {remedy}")
+
+    def check_auto_join(self, roles: tuple[str, ...], voter_ids: Sequence[int]) -> None:
+        if CONTROLLER not in roles:
+            self.note(
+                "controller.quorum.auto.join.enable",
+                "only a controller can be a voter, and this node is none: remove the key, or add controller to "
+                "process.roles",
+            )
+        if voter_ids:
+            self.note(
+                "controller.quorum.auto.join.enable",
+                "no controller can join the static voters of controller.quorum.voters: name the controllers in "
+                "controller.quorum.bootstrap.servers instead, or remove the key",
+            )
 
     def assemble(
         self,

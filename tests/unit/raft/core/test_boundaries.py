@@ -76,7 +76,7 @@ ROLES: tuple[Role, ...] = (
     Unattached(9),
     Prospective((1, 2, 3), 1, 9, ()),
     Candidate((1, 2, 3), 1, 9),
-    Follower(2, (), 9, 9),
+    Follower(2, (), 9, 9, 9),
     Leader(3, 9),
     Resigned(9, (2, 3), ()),
 )

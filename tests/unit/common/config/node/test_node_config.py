@@ -126,6 +126,24 @@ def test_the_voters_and_the_role_must_agree() -> None:
     assert "this node is no controller" in problems(("--role", "broker"), ("--voters", "1@a:1,2@b:2"))[0]
 
 
+def test_only_a_controller_of_a_dynamic_quorum_can_join_the_voters_by_itself() -> None:
+    enabled = ["controller.quorum.auto.join.enable=true"]
+    servers = ("--bootstrap-controllers", "c1:9093,c2:9093")
+    assert load(servers, sets=enabled).flag("controller.quorum.auto.join.enable")
+    assert load(("--role", "controller"), servers, sets=enabled).flag("controller.quorum.auto.join.enable")
+    assert problems(("--role", "broker"), servers, sets=enabled) == [
+        "--set: controller.quorum.auto.join.enable: only a controller can be a voter, and this node is none: remove "
+        "the key, or add controller to process.roles"
+    ]
+    static = ("--voters", "1@a:1,2@b:2")
+    assert problems(("--node-id", "1"), static, sets=enabled) == [
+        "--set: controller.quorum.auto.join.enable: no controller can join the static voters of "
+        "controller.quorum.voters: name the controllers in controller.quorum.bootstrap.servers instead, or remove the "
+        "key"
+    ]
+    assert load(("--node-id", "1"), static, sets=["controller.quorum.auto.join.enable=false"])
+
+
 def test_every_problem_is_in_one_report_with_its_place() -> None:
     found = problems(
         ("--admin", "nowhere"),
