@@ -46,7 +46,7 @@ VERSIONS: Final[Mapping[int, int]] = {
     ApiKey.CREATE_ACLS: 3,
     ApiKey.DELETE_ACLS: 3,
     ApiKey.DESCRIBE_CONFIGS: 4,
-    ApiKey.DESCRIBE_LOG_DIRS: 4,
+    ApiKey.DESCRIBE_LOG_DIRS: 5,
     ApiKey.CREATE_PARTITIONS: 3,
     ApiKey.CREATE_DELEGATION_TOKEN: 3,
     ApiKey.RENEW_DELEGATION_TOKEN: 2,

@@ -83,6 +83,8 @@ class LogDirectory:
     usable_bytes: int
     replicas: tuple[HeldReplica, ...]
     error_code: int = ErrorCode.NONE
+    is_cordoned: bool = False
+    """Whether it takes no new replicas (KIP-1066)."""
 
     @property
     def error(self) -> str:
@@ -183,5 +185,11 @@ def _log_directory(node_id: int, result: DescribeLogDirsResult) -> LogDirectory:
         for each in topic.partitions
     )
     return LogDirectory(
-        node_id, result.log_dir, result.total_bytes, result.usable_bytes, tuple(replicas), result.error_code
+        node_id,
+        result.log_dir,
+        result.total_bytes,
+        result.usable_bytes,
+        tuple(replicas),
+        result.error_code,
+        result.is_cordoned,
     )

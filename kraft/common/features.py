@@ -43,6 +43,9 @@ METADATA_VERSIONS: Final = (
 
 METADATA_VERSION_NAMES: Final[Mapping[int, str]] = {each.level: each.name for each in METADATA_VERSIONS}
 
+CORDONS_LEVEL: Final = 30
+"""From here on brokers report cordoned log directories, and the controller places no replicas there (KIP-1066)."""
+
 CIDR_ACLS_LEVEL: Final = 32
 """From here on an access control entry may name a range of addresses (KIP-1276)."""
 
@@ -78,6 +81,11 @@ def serves_share_groups(levels: FeatureLevels) -> bool:
 def writes_dead_letters(levels: FeatureLevels) -> bool:
     """Whether share groups may have dead letters in the cluster with these finalized levels."""
     return levels.level(SHARE_VERSION) >= 2
+
+
+def serves_cordons(metadata_version: int | None) -> bool:
+    """Whether log directories can be cordoned in a cluster with this metadata.version; None while it is unknown."""
+    return metadata_version is not None and metadata_version >= CORDONS_LEVEL
 
 
 def unsupported(finalized: Mapping[str, int]) -> list[str]:

@@ -86,6 +86,13 @@ def _caller(context: RequestContext) -> ControllerRequestContext:
     return ControllerRequestContext(context.api_version, context.principal)
 
 
+def _configurer(context: RequestContext, node: ControllerServices) -> ControllerRequestContext:
+    """The caller of a change of configurations, and whether it asked a broker, which has checked the request: then the
+    request came in an Envelope, or by a call from the broker in this process."""
+    asked_a_broker = context.peer.forwarded or context.peer.listener not in node.config.controller_listener_names
+    return ControllerRequestContext(context.api_version, context.principal, forwarded=asked_a_broker)
+
+
 def _charge(context: RequestContext, node: ControllerServices, *, strict_since: int) -> MutationCharge:
     """The quota charge for partitions that a request creates or deletes (KIP-599).
 
@@ -190,7 +197,7 @@ ALTER_CONFIGS = _api(
 async def alter_configs(
     request: AlterConfigsRequest, context: RequestContext, node: ControllerServices
 ) -> AlterConfigsResponse:
-    response = await node.controller.requests.alter_configs(request, _caller(context))
+    response = await node.controller.requests.alter_configs(request, _configurer(context, node))
     node.audit.handle_changes(context.principal, context.peer.host, config_changes(request, response))
     return response
 
@@ -224,7 +231,7 @@ INCREMENTAL_ALTER_CONFIGS = _api(
 async def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, context: RequestContext, node: ControllerServices
 ) -> IncrementalAlterConfigsResponse:
-    response = await node.controller.requests.incremental_alter_configs(request, _caller(context))
+    response = await node.controller.requests.incremental_alter_configs(request, _configurer(context, node))
     node.audit.handle_changes(context.principal, context.peer.host, config_changes(request, response))
     return response
 

@@ -1,9 +1,11 @@
-"""DescribeLogDirs (KIP-113, KIP-827): the log directories of this broker, their disk space and their replicas."""
+"""DescribeLogDirs (KIP-113, KIP-827, KIP-1066): the log directories of this broker, their disk space, their replicas,
+and whether they are cordoned."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kraft.common.features import serves_cordons
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.handlers.security.permissions import OnCluster
 from kraft.protocol.api_keys import ApiKey
@@ -60,6 +62,10 @@ async def _describe(
         broker.log.error("log directory cannot be measured", directory=directory.path, reason=str(problem))
         result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         return result
+    result.is_cordoned = (
+        serves_cordons(broker.metadata.image.features.metadata_version)
+        and directory.path in broker.replicas.logs.cordoned
+    )
     topics: dict[str, DescribeLogDirsTopic] = {}
     turn = Turn(TURN_PARTITIONS)
     for topic_partition, log in [] if wanted == set() else list(directory.logs.items()):

@@ -129,6 +129,8 @@ class ReplicaDirectories:
             raise ApiError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is no log directory of this broker")
         if not directory.is_online:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"log directory {path} is offline")
+        if path in self._logs.cordoned:
+            raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Log directory {path} is cordoned")
         if self._replicas.find(topic, index) is None and len(self._preferred) < PREFERRED_MAX:
             self._preferred[topic, index] = path
         self.mover.start(self._replicas.partition(topic, index), directory)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from kraft.common.backed_off_log import BackedOffLog
+from kraft.common.config.node.cordons import Cordons, cordons
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.errors import ApiError, CorruptData, NotLeader, OutOfResources, StorageError
 from kraft.common.ids import TopicPartition
@@ -114,6 +115,7 @@ class ReplicaManager:
         self._shortages = BackedOffLog(log, world.clock)
         self.offline: set[tuple[str, int]] = set()
         self._image: MetadataImage | None = None
+        self._cordons = Cordons(frozenset(), ())
         self.directories = ReplicaDirectories(self, log)
         self.hosting = ReplicaHosting(self, log)
         self.damaged = DamagedReplicas(self, log)
@@ -308,6 +310,8 @@ class ReplicaManager:
         """Apply `image` to the partitions. A generator: yields regularly, so that its driver can let other tasks
         run."""
         now = self.world.clock.now()
+        if self._image is None or image.configs is not self._image.configs:
+            self._follow_cordons(image)  # Before logs are created.
         for topic_id, topic in changes.topics.deleted.items():
             self._delete_topic(topic_id, topic.name, topic.partitions.keys())
             yield
@@ -331,6 +335,15 @@ class ReplicaManager:
                     yield
         yield from self._apply_configs(image, changes)
         self._image = image
+
+    def _follow_cordons(self, image: MetadataImage) -> None:
+        """Apply `cordoned.log.dirs`."""
+        found, before = cordons(self._configs.effective(image)), self._cordons
+        self._cordons, self.logs.cordoned = found, found.directories
+        if found.directories != before.directories:
+            self._log.info("log directories cordoned", directories=",".join(sorted(found.directories)) or "none")
+        if found.unknown and found.unknown != before.unknown:
+            self._log.warning("cordoned.log.dirs names what is no log directory", entries=",".join(found.unknown))
 
     def _apply_partition(
         self,

@@ -65,14 +65,18 @@ class BrokerLifecycleManager:
         channel: NodeToControllerChannel,
         metadata_offset: Callable[[], int],
         finalized_features: Callable[[], Mapping[str, int]],
+        cordoned_directories: Callable[[], list[bytes] | None],
         log: Logger,
     ) -> None:
+        """`cordoned_directories` returns the ids of the cordoned log directories, or None if they are not to be
+        reported."""
         self._world = world
         self._config = config
         self._cluster_id = cluster_id
         self._channel = channel
         self._metadata_offset = metadata_offset
         self._finalized_features = finalized_features
+        self._cordoned_directories = cordoned_directories
         self._log = log
         self._unreached = BackedOffLog(log, world.clock)
         self._incarnation_id = world.random.uuid("broker-incarnation")
@@ -180,6 +184,7 @@ class BrokerLifecycleManager:
             want_fence=False,
             want_shut_down=self._wants_shutdown,
             offline_log_dirs=self.offline_directories,
+            cordoned_log_dirs=self._cordoned_directories(),
         )
         interval = self._config.seconds("broker.heartbeat.interval.ms")
         response: BrokerHeartbeatResponse | None = await self._attempt(

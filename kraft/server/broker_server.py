@@ -14,6 +14,7 @@ import trio
 from kraft.common.config.endpoints import Endpoint
 from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import StorageError
+from kraft.common.features import serves_cordons
 from kraft.common.internal_topics import OFFSETS_TOPIC
 from kraft.common.logging import Loggers
 from kraft.coordinator.group.config import GroupCoordinatorConfig, MigrationPolicy
@@ -135,9 +136,8 @@ class BrokerServer(ReplicaListener):
             loggers,
         )
         self.groups = self._group_coordinator()
-        self.lifecycle = BrokerLifecycleManager(
-            world, config, cluster_id, channel, self._metadata_offset, finalized_features, loggers.get("lifecycle")
-        )
+        self.lifecycle = self._lifecycle_manager(cluster_id, channel, finalized_features, loggers)
+        self._logs, self._cordoned = logs, frozenset[str]()
         self.replicas.add_listener(self)
         self.replication = BrokerReplication(
             world, config, self.replicas, isr, self.metadata, self.lifecycle, channel, events, loggers
@@ -160,6 +160,24 @@ class BrokerServer(ReplicaListener):
         self.token_keys = self.logins.token_keys(world, config.broker_listeners, loggers)
         self.socket_servers = self._socket_servers(counts, loggers)
         self.log_tasks = self._log_tasks(logs, loggers)
+
+    def _lifecycle_manager(
+        self,
+        cluster_id: str,
+        channel: NodeToControllerChannel,
+        finalized_features: Callable[[], Mapping[str, int]],
+        loggers: Loggers,
+    ) -> BrokerLifecycleManager:
+        return BrokerLifecycleManager(
+            self._world,
+            self._config,
+            cluster_id,
+            channel,
+            self._metadata_offset,
+            finalized_features,
+            self._cordoned_directories,
+            loggers.get("lifecycle"),
+        )
 
     def _broker_services(
         self,
@@ -361,13 +379,26 @@ class BrokerServer(ReplicaListener):
         )
         raise StorageError(f"log directory failed: {failures}")
 
+    def _cordoned_directories(self) -> list[bytes] | None:
+        """The ids of the cordoned log directories, for a heartbeat. None if the cluster does not know of them yet, or
+        while this broker's metadata lacks its registration: its configuration may be outdated."""
+        image, logs = self.metadata.image, self._logs
+        own = image.cluster.brokers.get(self._config.node_id)
+        if not serves_cordons(image.features.metadata_version) or own is None or own.epoch != self.lifecycle.epoch:
+            return None
+        cordoned = [directory for directory in logs.directories if directory.path in logs.cordoned]
+        return [directory.directory_id for directory in cordoned if directory.directory_id is not None]
+
     def _published(self) -> None:
-        """Apply what the new image says about other brokers.
+        """Apply what the new image says about other brokers, and report changed cordons.
 
         While this broker is fenced, or another one is in controlled shutdown, the controller waits for this broker's
         metadata offset: send a heartbeat.
         """
         self.replication.fetchers.follow_changed()
+        if self._logs.cordoned != self._cordoned:
+            self._cordoned = self._logs.cordoned
+            self.lifecycle.poke()
         if self.lifecycle.fenced or any(
             broker.in_controlled_shutdown and not broker.fenced
             for broker in self.metadata.image.cluster.brokers.values()

@@ -60,6 +60,8 @@ class LogManager:
         self.files = files
         self.cache = FileCache(files) if cache is None else cache
         self.directories = [LogDirectory(files, path) for path in paths]
+        self.cordoned: frozenset[str] = frozenset()
+        """Paths of directories that take no new logs as long as another one is online (KIP-1066)."""
         self.deletions = DelayedDeletions()
         self._node_id = node_id
         self._new_uuid = new_uuid
@@ -226,8 +228,8 @@ class LogManager:
     def get_or_create(
         self, topic_partition: TopicPartition, topic_id: Uuid | None, *, now_ms: int, directory_id: Uuid | None = None
     ) -> UnifiedLog:
-        """Return the log of a partition. A new log goes to `directory_id`, or to the online directory with the fewest
-        logs. Its files are created by its first write.
+        """Return the log of a partition. A new log goes to `directory_for_new`. Its files are created by its first
+        write.
 
         Raises StorageError if every directory is offline.
         """
@@ -251,15 +253,16 @@ class LogManager:
         )
 
     def directory_for_new(self, directory_id: Uuid | None) -> LogDirectory:
-        """The directory for a new log: `directory_id` if it is known and online, else the one with the fewest logs.
-        Raises StorageError if every directory is offline."""
+        """The directory for a new log: `directory_id` if it is known and online, also if it is cordoned; else the one
+        with the fewest logs that is not cordoned. If all are cordoned, the one with the fewest logs: as in Kafka,
+        the controller assigns no new replicas to such a broker. Raises StorageError if every directory is offline."""
         online = self.online()
-        if directory_id is not None:
-            online = [directory for directory in online if directory.directory_id == directory_id] or online
         if not online:
             paths = ", ".join(directory.path for directory in self.directories)
             raise StorageError(f"no log directory is online, of {paths}")
-        return min(online, key=lambda directory: len(directory.logs))
+        wanted = [] if directory_id is None else [each for each in online if each.directory_id == directory_id]
+        open_ones = [directory for directory in online if directory.path not in self.cordoned]
+        return min(wanted or open_ones or online, key=lambda directory: len(directory.logs))
 
     def _adopt(self, directory: LogDirectory, log: UnifiedLog) -> UnifiedLog:
         self._logs[log.topic_partition] = log

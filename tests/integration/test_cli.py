@@ -226,6 +226,7 @@ SHAPES: dict[str, Any] = {
                 "total_bytes": "int",
                 "usable_bytes": "int",
                 "size_bytes": "int",
+                "is_cordoned": "bool",
                 "error": "NoneType",
                 "replicas": [{"topic": "str", "partition": "int", "size_bytes": "int", "offset_lag": "int"}],
             }

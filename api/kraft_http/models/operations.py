@@ -117,6 +117,7 @@ class LogDirReplica(BaseModel):
 class LogDirData(BaseModel):
     path: str
     error: str | None = Field(description="Why the directory cannot be used.")
+    is_cordoned: bool = Field(description="Whether the directory takes no new replicas (`cordoned.log.dirs`).")
     total_bytes: Int64 | None
     usable_bytes: Int64 | None
     size_bytes: Int64

@@ -314,6 +314,7 @@ def _log_dir(directory: LogDirectory) -> LogDirData:
     return LogDirData(
         path=directory.path,
         error=message_of(directory.error_code) if directory.error_code else None,
+        is_cordoned=directory.is_cordoned,
         total_bytes=directory.total_bytes if directory.total_bytes >= 0 else None,
         usable_bytes=directory.usable_bytes if directory.usable_bytes >= 0 else None,
         size_bytes=directory.size_bytes,

@@ -170,7 +170,7 @@ export async function broker(place, { id }) {
             size(dir.size_bytes),
             size(dir.usable_bytes),
             size(dir.total_bytes),
-            dir.error ? pill(dir.error, "bad") : pill("online", "good"),
+            dir.error ? pill(dir.error, "bad") : dir.is_cordoned ? pill("cordoned", "warn") : pill("online", "good"),
           ]),
           "The broker does not answer.",
         ),

@@ -15,9 +15,11 @@ from typing import Any, Final, NamedTuple
 
 from kraft.common.config.dynamic.alterations import Alteration, altered, check_has_effect, check_report, replaced
 from kraft.common.config.dynamic.loss_reports import is_report_key
+from kraft.common.config.node.cordons import CORDONED_LOG_DIRS
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.config.resources import RESOURCE_TYPE_NAMES
 from kraft.common.errors import ApiError
+from kraft.common.features import serves_cordons
 from kraft.controller.controller_result import ControllerResult, check_operation_size, message_of_error
 from kraft.controller.controller_view import MIN_IN_SYNC_REPLICAS, ControllerView
 from kraft.controller.request_context import ControllerRequestContext
@@ -31,8 +33,6 @@ from kraft.protocol.messages.alter_configs_request import AlterConfigsRequest
 from kraft.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
 
 VALUE_SIZE_MAX: Final = 32_767
-CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
-CORDONED_METADATA_VERSION: Final = 30
 REMOTE_STORAGE: Final = "remote.storage.enable"
 DELETE_ON_DISABLE: Final = "remote.log.delete.on.disable"
 
@@ -206,7 +206,7 @@ def _check_change(
         if text is None:
             raise ApiError(ErrorCode.INVALID_CONFIG, f"Cluster-level {name} cannot be removed while ELR is enabled.")
     if resource.type == ResourceType.BROKER and name == CORDONED_LOG_DIRS:
-        if (view.image.features.metadata_version or 0) < CORDONED_METADATA_VERSION:
+        if not serves_cordons(view.image.features.metadata_version):
             problem = f"The {name} configuration value cannot be set because it requires metadata.version >= 4.3-IV0"
             raise ApiError(ErrorCode.INVALID_CONFIG, problem)
         if (

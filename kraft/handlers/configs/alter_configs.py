@@ -10,7 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kraft.common.config.dynamic.alterations import Alteration, Operation, check_logger_alterations, check_request
+from kraft.common.config.dynamic.alterations import (
+    Alteration,
+    Operation,
+    check_cordons,
+    check_logger_alterations,
+    check_request,
+)
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.errors import ApiError
 from kraft.handlers.controller_items import check_item_count
@@ -101,7 +107,10 @@ def _gate(
     if the broker has applied it."""
     try:
         check_request(kind, name, alterations, broker.config)
-        _check_users(kind, alterations, broker)
+        if kind == ResourceType.BROKER:
+            _check_users(alterations, broker)
+            current = dict(broker.metadata.image.configs.broker(broker.config.node_id).items())
+            check_cordons(alterations, current, broker.config)
         if kind == ResourceType.BROKER_LOGGER:
             _alter_loggers(name, alterations, request, broker)
             answered[kind, name] = None
@@ -109,9 +118,9 @@ def _gate(
         answered[kind, name] = ApiError(code_of(problem), message_of(problem) or "")
 
 
-def _check_users(kind: int, alterations: list[Alteration], broker: BrokerServices) -> None:
+def _check_users(alterations: list[Alteration], broker: BrokerServices) -> None:
     """Reject a PLAIN JAAS config that this broker could not use. Kafka stores it, and then fails to restart."""
-    for name, operation, value in alterations if kind == ResourceType.BROKER else ():
+    for name, operation, value in alterations:
         listener = listener_of(name)
         if listener is None or operation != Operation.SET or value is None:
             continue

@@ -69,9 +69,7 @@ class BrokerRegistration:
     @property
     def has_uncordoned_directories(self) -> bool:
         cordoned = self.cordoned_directories
-        return (
-            not self.directories or cordoned is None or any(directory not in cordoned for directory in self.directories)
-        )
+        return not self.directories or not cordoned or any(directory not in cordoned for directory in self.directories)
 
     def has_online_directory(self, directory: bytes) -> bool:
         return directory_is_online(directory, self.directories)

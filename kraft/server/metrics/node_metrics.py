@@ -177,6 +177,11 @@ class NodeMetrics:
             "Log directories that failed.",
             lambda: len(offline_log_dirs(node)),
         )
+        registry.gauge(
+            "kafka_log_logmanager_cordonedlogdirectorycount",
+            "Log directories that take no new replicas (cordoned.log.dirs).",
+            lambda: 0 if node.broker is None else len(node.broker.replicas.logs.cordoned),
+        )
 
     def _connections(self) -> list[tuple[tuple[str, ...], float]]:
         roles = (self._node.broker, self._node.controller)

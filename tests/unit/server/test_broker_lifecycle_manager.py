@@ -31,6 +31,7 @@ class Scene:
         self.offset = 0
         self.levels = {"metadata.version": 30}
         self.fenced = False
+        self.cordoned: list[bytes] | None = None
         self.heartbeat_code = 0
         self.registration_codes: list[int] = []
         self.controller.answers[BrokerRegistrationRequest.API_KEY] = self._register
@@ -39,7 +40,14 @@ class Scene:
         log = Loggers(self.events.append, world.clock).get("lifecycle")
         config = load_node_config(sets=["initial.broker.registration.timeout.ms=2000"])
         self.manager = BrokerLifecycleManager(
-            world, config, CLUSTER, self.controller, lambda: self.offset, lambda: self.levels, log
+            world,
+            config,
+            CLUSTER,
+            self.controller,
+            lambda: self.offset,
+            lambda: self.levels,
+            lambda: self.cordoned,
+            log,
         )  # type: ignore[arg-type]
 
     def _register(self, request: BrokerRegistrationRequest) -> BrokerRegistrationResponse:
@@ -128,7 +136,7 @@ def test_no_registration_attempt_waits_longer_than_a_session_timeout(monkeypatch
             sets=["initial.broker.registration.timeout.ms=20000", "broker.session.timeout.ms=9000"]
         )
         manager = BrokerLifecycleManager(
-            made.manager._world, config, CLUSTER, controller, lambda: 0, dict, made.manager._log
+            made.manager._world, config, CLUSTER, controller, lambda: 0, dict, lambda: None, made.manager._log
         )  # type: ignore[arg-type]
         with pytest.raises(ApiError):
             await manager._register([], [], -1)
@@ -195,6 +203,18 @@ def test_heartbeats_keep_their_interval_and_report_lost_directories_immediately(
         made.manager.poke()
         await made.universe.sleep(0.01)
         assert made.beats()[-1].offline_log_dirs == [b"d" * 16]
+
+    play(scene)
+
+
+def test_heartbeats_report_cordoned_directories_once_they_are_known() -> None:
+    async def scene(made: Scene) -> None:
+        await made.universe.sleep(1)
+        assert made.beats()[-1].cordoned_log_dirs is None
+        made.cordoned = [b"d" * 16]
+        made.manager.poke()
+        await made.universe.sleep(0.01)
+        assert made.beats()[-1].cordoned_log_dirs == [b"d" * 16]
 
     play(scene)
 

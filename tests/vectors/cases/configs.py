@@ -135,6 +135,16 @@ CASES = (
         change(BROKER, "", ("log.cleaner.threads", SET, "2")),
         change(BROKER, "", ("log.cleaner.threads", DELETE, None)),
     ),
+    case(
+        "set-cordons-on-broker",
+        INCREMENTAL,
+        change(BROKER, "1", ("cordoned.log.dirs", SET, "/no/such,/nor/this")),
+        change(BROKER, "1", ("cordoned.log.dirs", SET, "*,/no/such")),
+        change(BROKER, "", ("cordoned.log.dirs", SET, "*")),
+        change(BROKER, "1", ("cordoned.log.dirs", SET, "*")),
+        change(BROKER, "1", ("cordoned.log.dirs", APPEND, "/no/such")),
+        change(BROKER, "1", ("cordoned.log.dirs", DELETE, None)),
+    ),
     case("set-read-only-on-broker", INCREMENTAL, change(BROKER, "1", ("node.id", SET, "2"))),
     case(
         "set-unknown-on-broker",

@@ -117,7 +117,8 @@ def log_dirs(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Show the log directories of brokers: their size, and the free space. Exits with 1 if one has failed."""
+    """Show the log directories of brokers: their size, the free space, and whether they are cordoned
+    (cordoned.log.dirs). Exits with 1 if one has failed."""
 
     async def question(cluster: Cluster) -> list[LogDirectory]:
         brokers = (await admin.describe_cluster(cluster)).brokers
@@ -137,13 +138,14 @@ def log_dirs(
             size(each.size_bytes),
             size(each.usable_bytes),
             size(each.total_bytes),
+            "yes" if each.is_cordoned else "",
             each.error,
         )
         for each in found
     ]
     tables = [
         Table(
-            ("BROKER", "DIRECTORY", "REPLICAS", "SIZE", "FREE", "DISK", "ERROR"),
+            ("BROKER", "DIRECTORY", "REPLICAS", "SIZE", "FREE", "DISK", "CORDONED", "ERROR"),
             rows,
             "log directories" if replicas else "",
             frozenset(("DISK",)),
@@ -168,6 +170,7 @@ def _directory(directory: LogDirectory) -> dict[str, Any]:
         "total_bytes": None if directory.total_bytes < 0 else directory.total_bytes,
         "usable_bytes": None if directory.usable_bytes < 0 else directory.usable_bytes,
         "size_bytes": directory.size_bytes,
+        "is_cordoned": directory.is_cordoned,
         "error": directory.error or None,
         "replicas": [
             {"topic": partition.topic, "partition": partition.partition, "size_bytes": bytes_held, "offset_lag": lag}

@@ -18,6 +18,7 @@ from kraft.common.config.dynamic.group_config import check_group
 from kraft.common.config.dynamic.loss_reports import election_of_loss, is_report_key, parse_loss
 from kraft.common.config.dynamic.topic_config import effective_topic_config
 from kraft.common.config.endpoints import PER_IP_OVERRIDES, host_counts
+from kraft.common.config.node.cordons import CORDONED_LOG_DIRS, cordons_complaint
 from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.config.resources import (
@@ -110,6 +111,16 @@ def check_request(
         if not names or not ABOUT_ANY_BROKER.issuperset(names):
             _check_broker_id(resource_name, broker.node_id)
         _check_broker_keys(resource_name, alterations, broker)
+
+
+def check_cordons(alterations: Sequence[Alteration], current: Mapping[str, str], broker: NodeConfig) -> None:
+    """The broker's check of its own `cordoned.log.dirs`, of which `current` has the dynamic text: it may name only
+    log directories of the broker. Raises ApiError."""
+    own = [alteration for alteration in alterations if alteration.name == CORDONED_LOG_DIRS]
+    for text in altered(ResourceType.BROKER, current, own).values():
+        complaint = cordons_complaint(split_list(text or ""), broker)
+        if complaint is not None:
+            raise ApiError(INVALID_REQUEST, complaint)
 
 
 def _check_broker_id(resource_name: str, node_id: int) -> None:

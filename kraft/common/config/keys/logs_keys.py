@@ -18,7 +18,6 @@ from kraft.common.config.keys.words import (
     MEDIUM,
     PER_BROKER,
     READ_ONLY,
-    REFUSED,
     STRING,
 )
 from kraft.common.config.validators import (
@@ -62,9 +61,12 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "",
         MEDIUM,
         PER_BROKER,
-        REFUSED,
+        ENFORCED,
         DISTINCT,
-        "Log directories that take no new partitions.",
+        (
+            "Log directories of log.dirs that take no new replicas; * is all. Replicas that they hold stay. Needs "
+            "metadata.version 4.3-IV0."
+        ),
     ),
     key(
         "log.dir.failure.timeout.ms",

@@ -7,6 +7,7 @@ import ipaddress
 from typing import TYPE_CHECKING, Final
 
 from kraft.common.config.endpoints import PER_IP_OVERRIDES, host_counts
+from kraft.common.config.node.cordons import CORDONED_LOG_DIRS, cordons_complaint
 from kraft.common.config.types import Value
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def check_together(config: NodeConfig) -> list[str]:
         for low, high in _BELOW
         if _above(config[low], config[high]) or config[low] == config[high]
     ]
-    checks = (_check_retention, _check_memory, _check_choices, _check_tiering, _check_admin)
+    checks = (_check_retention, _check_memory, _check_choices, _check_tiering, _check_admin, _check_cordons)
     return problems + [problem for check in checks for problem in check(config)]
 
 
@@ -108,6 +109,11 @@ def _check_tiering(config: NodeConfig) -> list[str]:
         f"{_origin(config, name)}: {name} needs {uri}: file:///directory, s3://bucket/prefix, gs://bucket/prefix or "
         "az://container/prefix"
     ]
+
+
+def _check_cordons(config: NodeConfig) -> list[str]:
+    complaint = cordons_complaint(config.texts(CORDONED_LOG_DIRS), config) if config.is_broker else None
+    return [] if complaint is None else [f"{_origin(config, CORDONED_LOG_DIRS)}: {complaint}"]
 
 
 def _check_memory(config: NodeConfig) -> list[str]:

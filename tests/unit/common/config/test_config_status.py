@@ -32,6 +32,7 @@ READ_BY_THE_LOADER = {
     "log.dir",
     "log.dirs",
     "metadata.log.dir",
+    "cordoned.log.dirs",
     "controller.quorum.voters",
     "controller.quorum.bootstrap.servers",
     "kraft.admin.listener",

@@ -87,6 +87,7 @@ TAKEN = {
     "log.index.interval.bytes": "100",
     "log.index.size.max.bytes": "1000",
     "log.local.retention.bytes": "1000",
+    "cordoned.log.dirs": "*",
     "log.local.retention.ms": "1000",
     "log.message.timestamp.after.max.ms": "100",
     "log.message.timestamp.before.max.ms": "100",
@@ -125,6 +126,10 @@ EFFECTS = {
     ),
     "compression.zstd.level": (
         "tests/unit/replication/test_live_defaults.py::test_records_are_compressed_at_the_configured_level"
+    ),
+    "cordoned.log.dirs": (
+        "tests/unit/replication/test_cordoned_directories.py"
+        "::test_new_replicas_avoid_a_cordoned_directory_and_existing_ones_stay"
     ),
     "errors.deadletterqueue.auto.create.topics.enable": (
         "tests/unit/server/share/test_dead_letter_writer.py"

@@ -224,6 +224,11 @@ def test_the_environment_is_read_as_by_kafkas_image() -> None:
         ("advertised.listeners=OTHER://h:9092", "no protocol for the name OTHER"),
         ("kraft.admin.listener=127.0.0.1:9092", "a Kafka listener has the address 127.0.0.1:9092 already"),
         ("kraft.cluster.id=nope", "not a Kafka UUID"),
+        (
+            "cordoned.log.dirs=/else",
+            "cordoned.log.dirs must be present in log.dirs or log.dir. Missing entries : /else",
+        ),
+        ("cordoned.log.dirs=*,/srv/kraft-data", "is set to *, it must not contain other values"),
         ("log.retention.ms=0", "log.retention.ms must be -1 (for ever) or at least 1"),
         ("queued.max.request.bytes=1000", "must hold one largest request"),
         ("replica.selector.class=com.example.Mine", "cannot be loaded"),
