@@ -77,6 +77,7 @@ VERSIONS: Final[Mapping[int, int]] = {
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: 1,
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: 0,
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: 0,
+    ApiKey.UNREGISTER_CONTROLLER: 0,
 }
 """The request version of each API. The other nodes have this release or the one before, and serve it too."""
 
