@@ -72,7 +72,8 @@ def aborted_ranges(found: Sequence[RecordBatch], aborted: Iterable[tuple[int, in
         while waiting and waiting[-1][1] <= batch.last_offset:
             open_now.add(waiting.pop()[0])
         if batch.is_control:
-            if control_type_of(batch.records()[0].key) == ControlRecordType.ABORT:
+            # The cleaner may have left nothing of a marker but the header of its batch.
+            if any(control_type_of(record.key) == ControlRecordType.ABORT for record in batch.records()):
                 open_now.discard(batch.producer_id)
         elif batch.is_transactional and batch.producer_id in open_now:
             ranges.append((batch.base_offset, batch.last_offset))

@@ -16,7 +16,7 @@ from typing import Final
 
 import trio
 
-from kraft.common.errors import ApiError, KraftError
+from kraft.common.errors import ApiError, KraftError, NotLeader, StorageError
 from kraft.common.ids import uuid_to_text
 from kraft.coordinator.share.share_state import SharePartitionKey
 from kraft.coordinator.share.share_states import DeliveryStates
@@ -195,7 +195,7 @@ class SharePartitions:
         try:
             await led.load(partial(self._first_offset, hosted))
         except (KraftError, OSError) as problem:
-            why = problem if isinstance(problem, ApiError) else ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, str(problem))
+            why = _failure_of(problem)
             hosted.failure = _moved(hosted.partition) if why.code in FENCED else why
             hosted.wake()
             return
@@ -312,6 +312,17 @@ class SharePartitions:
         self.sessions.clear()
         for hosted in self.hosted():
             self._end(hosted, ApiError(ErrorCode.UNSUPPORTED_VERSION, "share groups are switched off"))
+
+
+def _failure_of(problem: KraftError | OSError) -> ApiError:
+    """The error of a load for the members. Clients retry those of a leader that has moved, and of a disk."""
+    if isinstance(problem, ApiError):
+        return problem
+    if isinstance(problem, NotLeader):
+        return ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, str(problem))
+    if isinstance(problem, StorageError | OSError):
+        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(problem))
+    return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, str(problem))
 
 
 def _moved(partition: Partition) -> ApiError:

@@ -27,9 +27,10 @@ REFUSED_TO_ALL = {
     ApiKey.ALTER_SHARE_GROUP_OFFSETS,
     ApiKey.DELETE_SHARE_GROUP_OFFSETS,
     ApiKey.STREAMS_GROUP_HEARTBEAT,
+    ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE,
 }
-"""While their features are off, as in a new cluster. Rights for share groups: tests/unit/handlers/test_share_rights.py
-and test_share_group_states.py."""
+"""While their features are off, as in the recorded clusters. Rights for share groups are tested in test_share_rights.py
+and test_share_group_states.py of tests/unit/handlers."""
 NEEDS_NO_RIGHT = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, *REFUSED_TO_ALL}
 
 

@@ -453,6 +453,16 @@ EXEMPT: dict[str, Callable[[], list[Operation]]] = {
         acquired("a", 1),
         acquired("b", 2.5, 2),
     ],
+    "a record that came back after its deletion, as a crash may undo a log start": lambda: [
+        send("a", 0, 2, 0, 1),
+        acquired("b", 2),
+        acknowledged("b", 2.5, "release"),
+        DeleteRecords(process="d", before=1, low_watermark=1, **at(3)),
+        acquired("b", 5, value="b:9"),
+        Acknowledged(process="b", group="s", kind="accept", offsets=[1], **at(6)),
+        Phase(process="harness", name="drained", began=90),
+        final("a:0", "a:1"),
+    ],
     "a record that was delivered to its limit": lambda: [
         send("a", 0, 1, 0, 1),
         acquired("a", 3, 5),

@@ -117,8 +117,9 @@ def never_finished(analysis: Analysis) -> Iterator[str]:
 
 def _kept(partition: PartitionHistory) -> list[tuple[int, str]]:
     """The records that every replica has in the end, with their offsets: of a compacted topic the last one of each
-    key."""
-    found = sorted(partition.final_log.items())
+    key. Without those that a DeleteRecords may have deleted: a crash can undo the new log start, as in Kafka, but the
+    group has gone on."""
+    found = sorted(each for each in partition.final_log.items() if each[0] >= partition.deleted_before)
     if not partition.is_compacted:
         return found
     last: dict[str, tuple[int, str]] = {}

@@ -76,7 +76,10 @@ def last_of(found: Iterable[RecordBatch], key: bytes) -> CommittedBatch | None:
     for batch in found:
         if batch.is_control:
             ended = waiting.pop(batch.producer_id, None)
-            if ended is not None and control_type_of(batch.records()[0].key) == ControlRecordType.COMMIT:
+            # The cleaner may have left nothing of a marker but the header of its batch: of a transaction with records
+            # that is a commit.
+            kinds = [control_type_of(record.key) for record in batch.records()]
+            if ended is not None and kinds in ([], [ControlRecordType.COMMIT]):
                 last = ended
             continue
         for record in batch.records():

@@ -22,7 +22,8 @@ def without_aborted(found: Sequence[RecordBatch], aborted: Iterable[AbortedTrans
         while waiting and waiting[-1].first_offset <= batch.last_offset:
             open_now.add(waiting.pop().producer_id)
         if batch.is_control:
-            if control_type_of(batch.records()[0].key) == ControlRecordType.ABORT:
+            # The cleaner may have left nothing of a marker but the header of its batch.
+            if any(control_type_of(record.key) == ControlRecordType.ABORT for record in batch.records()):
                 open_now.discard(batch.producer_id)
         elif batch.is_transactional and batch.producer_id in open_now:
             continue

@@ -3,29 +3,10 @@
 from __future__ import annotations
 
 from kraft.protocol.messages.fetch_response import AbortedTransaction
-from kraft.protocol.records.builder import build_batch
-from kraft.protocol.records.control_record import ControlRecordType, TransactionMarker, build_marker_batch
-from kraft.protocol.records.record import Record
-from kraft.protocol.records.record_batch import HEADER_SIZE, RecordBatch, with_offset_and_epoch
+from kraft.protocol.records.control_record import ControlRecordType
+from kraft.protocol.records.record_batch import RecordBatch
 from kraft.spark.source.aborted import without_aborted
-
-
-def data(offset: int, producer: int, *, transactional: bool = True) -> RecordBatch:
-    records = [Record(0, 0, None, b"v"), Record(1, 0, None, b"w")]
-    whole = build_batch(records, producer_id=producer, producer_epoch=0, is_transactional=transactional)
-    return RecordBatch(bytes(with_offset_and_epoch(whole, offset, 0)) + whole[HEADER_SIZE:])
-
-
-def marker(offset: int, producer: int, kind: int = ControlRecordType.ABORT) -> RecordBatch:
-    made = build_marker_batch(
-        TransactionMarker(kind, 0),
-        offset=offset,
-        timestamp_ms=0,
-        leader_epoch=0,
-        producer_id=producer,
-        producer_epoch=0,
-    )
-    return RecordBatch(made)
+from tests.unit.transactional_batches import data, emptied, marker
 
 
 def kept(found: list[RecordBatch], *aborted: tuple[int, int]) -> list[int]:
@@ -52,3 +33,7 @@ def test_an_aborted_transaction_begun_before_the_fetch_response_is_dropped_in_it
 
 def test_a_batch_in_which_an_aborted_transaction_begins_belongs_to_the_transaction() -> None:
     assert kept([data(0, 2), data(2, 1)], (1, 3)) == [0]
+
+
+def test_a_marker_of_which_the_cleaner_left_only_a_header_ends_no_transaction() -> None:
+    assert kept([data(0, 2), emptied(marker(2, 3)), data(3, 1), marker(5, 1)], (1, 3)) == [0]

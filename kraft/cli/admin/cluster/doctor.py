@@ -7,6 +7,7 @@ that it advertises, and whether its settings give the guarantees that users expe
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Annotated, Final, NamedTuple
 
@@ -106,10 +107,16 @@ async def examine(world: World, addresses: list[Address], timeout: float) -> lis
             try:
                 findings += await look(cluster, tried, timeout)
             except (KraftError, TimeoutError) as problem:
-                if any(str(problem) in finding.summary for finding in findings):
-                    continue  # An address that is told already.
+                if _is_reported(str(problem), findings):
+                    continue
                 findings.append(Finding(look.__name__.strip("_").replace("_", " "), FAULT, str(problem)))
     return findings
+
+
+def _is_reported(problem: str, findings: list[Finding]) -> bool:
+    """Whether a fault was found already with the text of this problem, or with an address in it."""
+    names = [problem, *re.findall(r"[\w.\-\[\]:]+:\d+", problem)]
+    return any(name in each.summary for name in names for each in findings if each.result == FAULT)
 
 
 async def _nothing(connection: ClientConnection) -> str:
