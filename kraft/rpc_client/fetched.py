@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kraft.protocol.messages.fetch_response import AbortedTransaction
-from kraft.protocol.records.control_record import ControlRecordType, control_type_of
+from kraft.protocol.records.control_record import is_abort_marker
 from kraft.protocol.records.record_batch import Buffer, RecordBatch, batches
 
 
@@ -30,7 +30,3 @@ def visible_batches(
             yield batch, False
         else:
             yield batch, not (batch.is_transactional and batch.producer_id in aborting)
-
-
-def is_abort_marker(batch: RecordBatch) -> bool:
-    return any(control_type_of(record.key) == ControlRecordType.ABORT for record in batch.records())

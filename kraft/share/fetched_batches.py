@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from kraft.protocol.records.control_record import ControlRecordType, control_type_of
+from kraft.protocol.records.control_record import is_abort_marker
 from kraft.protocol.records.record_batch import HEADER_SIZE, LOG_OVERHEAD, RecordBatch, batches
 from kraft.storage.log_reader import FetchData
 
@@ -72,8 +72,7 @@ def aborted_ranges(found: Sequence[RecordBatch], aborted: Iterable[tuple[int, in
         while waiting and waiting[-1][1] <= batch.last_offset:
             open_now.add(waiting.pop()[0])
         if batch.is_control:
-            # The cleaner may have left nothing of a marker but the header of its batch.
-            if any(control_type_of(record.key) == ControlRecordType.ABORT for record in batch.records()):
+            if is_abort_marker(batch):
                 open_now.discard(batch.producer_id)
         elif batch.is_transactional and batch.producer_id in open_now:
             ranges.append((batch.base_offset, batch.last_offset))

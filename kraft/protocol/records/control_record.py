@@ -79,6 +79,12 @@ class KeyAndValue(Protocol):
     def value(self) -> Any: ...
 
 
+def is_abort_marker(batch: ControlBatch) -> bool:
+    """Whether a control batch ends an aborted transaction. One of which the cleaner has left only the header does not.
+    Raises InvalidRecord."""
+    return any(control_type_of(record.key) == ControlRecordType.ABORT for record in batch.records())
+
+
 def marker_of(batch: ControlBatch) -> TransactionMarker | None:
     """Return the transaction marker in a control batch; None if the batch is of another kind or empty. Raises
     InvalidRecord."""

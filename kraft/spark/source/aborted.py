@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from kraft.protocol.messages.fetch_response import AbortedTransaction
-from kraft.protocol.records.control_record import ControlRecordType, control_type_of
+from kraft.protocol.records.control_record import is_abort_marker
 from kraft.protocol.records.record_batch import RecordBatch
 
 
@@ -22,8 +22,7 @@ def without_aborted(found: Sequence[RecordBatch], aborted: Iterable[AbortedTrans
         while waiting and waiting[-1].first_offset <= batch.last_offset:
             open_now.add(waiting.pop().producer_id)
         if batch.is_control:
-            # The cleaner may have left nothing of a marker but the header of its batch.
-            if any(control_type_of(record.key) == ControlRecordType.ABORT for record in batch.records()):
+            if is_abort_marker(batch):
                 open_now.discard(batch.producer_id)
         elif batch.is_transactional and batch.producer_id in open_now:
             continue
