@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
+from unittest.mock import patch
 
 from pyspark.sql import SparkSession
 
@@ -20,10 +21,20 @@ ROOT = Path(__file__).parents[2]
 def start_session(
     directory: Path, master: str = "local[2]", settings: Mapping[str, str] = MappingProxyType({})
 ) -> SparkSession:
-    """Start the JVM, or a new session in the existing JVM. Stop it with `session.stop()`."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYTHONPATH"] = os.pathsep.join((str(ROOT), str(ROOT / "kraft/spark/autoload")))
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    """Start the JVM, or a new session in the existing JVM. Stop it with `session.stop()`.
+
+    Only the JVM inherits these variables of the environment. Other programs that a test starts must not find this
+    project in PYTHONPATH."""
+    environment = {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "kraft/spark/autoload"))),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    with patch.dict(os.environ, environment):
+        return _session(directory, master, settings)
+
+
+def _session(directory: Path, master: str, settings: Mapping[str, str]) -> SparkSession:
     builder = (
         SparkSession.builder.master(master)
         .config("spark.jars", ",".join(sorted(map(str, jars("spark_connector").glob("*.jar")))))

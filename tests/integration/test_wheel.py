@@ -76,10 +76,11 @@ def test_a_type_checker_uses_the_types_of_an_installed_wheel(tmp_path: Path) -> 
     program = shutil.copy(ROOT / "tests/release/user_program.py", tmp_path)
     command = [sys.executable, "-m", "mypy", "--strict", f"--cache-dir={tmp_path}/cache", f"--config-file={os.devnull}"]
     command += [f"--python-executable={tmp_path}/venv/bin/python", program]
-    told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "MYPY"))}
+    told = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert told.returncode == 0, told.stdout
     (packages / "kraft/py.typed").unlink()
-    told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    told = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert "missing library stubs or py.typed marker" in told.stdout
 
 

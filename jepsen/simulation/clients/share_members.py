@@ -49,6 +49,8 @@ LATE_RATE: Final = 0.05
 TWICE_RATE: Final = 0.1
 PIGGYBACK_RATE: Final = 0.5
 STALE_EPOCH_RATE: Final = 0.03
+BYTES_MAX: Final = 1 << 20
+RECORDS_MAX: Final = 500
 FENCED: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH)
 SESSION_ENDED: Final = (
     ErrorCode.SHARE_SESSION_NOT_FOUND,
@@ -111,7 +113,7 @@ class ShareMember:
         self._assigned: list[Partition] = []
         self._share_sessions: dict[str, ShareSession] = {}
         self.stays = False
-        """Set for the end of the run: the member accepts everything."""
+        """Set for the end of the run: the member accepts everything, and fetches as much as it can."""
         self.busy_at = 0.0
         """Time of the last record or error."""
         self.stopping = trio.Event()
@@ -292,9 +294,9 @@ class ShareMember:
             share_session_epoch=epoch - 1 if stale else epoch,
             max_wait_ms=500,
             min_bytes=1,
-            max_bytes=chance.choice((1000, 1 << 20)),
-            max_records=chance.choice((1, 10, 500)),
-            batch_size=chance.choice((1, 10, 500)),
+            max_bytes=BYTES_MAX if self.stays else chance.choice((1000, BYTES_MAX)),
+            max_records=RECORDS_MAX if self.stays else chance.choice((1, 10, RECORDS_MAX)),
+            batch_size=RECORDS_MAX if self.stays else chance.choice((1, 10, RECORDS_MAX)),
             share_acquire_mode=chance.randint(0, 1),
             topics=[
                 FetchTopic(
