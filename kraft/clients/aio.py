@@ -22,7 +22,8 @@ import trio
 
 from kraft import clients
 from kraft.admin.offsets import LATEST, READ_UNCOMMITTED
-from kraft.clients.polls import PositionPolls
+from kraft.clients.group import GroupConsumer
+from kraft.clients.polls import POLL_SECONDS, PositionPolls
 from kraft.clients.record_bridge import RecordBridge, Sent
 from kraft.clients.remote_context import RemoteContext
 from kraft.clients.share import ShareConsumer, ShareOptions
@@ -34,7 +35,6 @@ from kraft.rpc_client.cluster import Cluster as TrioCluster
 from kraft.rpc_client.consumer import ConsumedRecord
 from kraft.rpc_client.consumer import Consumer as TrioConsumer
 from kraft.rpc_client.group_consumer import CLASSIC, open_group_consumer
-from kraft.rpc_client.group_consumer import GroupConsumer as TrioGroupConsumer
 from kraft.rpc_client.group_membership import MAX_POLL_SECONDS
 from kraft.rpc_client.partitioner import Partitioner
 from kraft.rpc_client.producer import ALL, BATCH_BYTES, DELIVERY_SECONDS, open_producer
@@ -47,8 +47,6 @@ from kraft.world.asyncio_bridge import AsyncioBridge
 T = TypeVar("T")
 P = ParamSpec("P")
 S = TypeVar("S", TrioProducer, Transaction)
-
-POLL_SECONDS = 1.0
 
 
 class Cluster:
@@ -328,66 +326,10 @@ class OpenTransaction(Producer[Transaction]):
         """Commit the positions of `consumer` (created with `commits=False`) with the transaction. Raises ApiError,
         DeadlinePassed, and KraftError if a poll whose task was cancelled does not end in time."""
         transaction, member = self._context.value, consumer.member
-        if not await consumer.give_back():
+        unread = await consumer.unread()
+        if unread is None:
             raise KraftError("a poll whose task was cancelled has not ended: where the consumer is, is not known")
-        await self._cluster.on_loop(lambda: transaction.commit_positions(member))
-
-
-class GroupConsumer:
-    """A group consumer created by `Cluster.group_consumer`. Used by one task at a time."""
-
-    def __init__(self, cluster: Cluster, make: Callable[[], AbstractAsyncContextManager[TrioGroupConsumer]]) -> None:
-        self._cluster = cluster
-        self._context = RemoteContext(cluster, make)
-        self._polls = PositionPolls(cluster)
-
-    async def __aenter__(self) -> Self:
-        await self._context.enter()
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        fails = kind is not None or not await self.give_back()
-        self._polls.end()
-        await self._context.leave(fails=fails)
-
-    @property
-    def member(self) -> TrioGroupConsumer:
-        """The consumer of the trio client."""
-        return self._context.value
-
-    @property
-    def assigned(self) -> tuple[TopicPartition, ...]:
-        return self._context.value.membership.assigned
-
-    @property
-    def positions(self) -> dict[TopicPartition, int]:
-        """The next offset of each partition."""
-        return dict(self._context.value.consumer.positions)
-
-    @property
-    def obstacle(self) -> Exception | None:
-        """The error that keeps it from reading, as in `kraft.clients.GroupConsumer`."""
-        return self._context.value.obstacle
-
-    async def poll(self, seconds: float = POLL_SECONDS) -> list[ConsumedRecord]:
-        """Poll as `kraft.clients.GroupConsumer.poll` does. If the task is cancelled (`asyncio.wait_for`), the next poll
-        returns the records that this one has found."""
-        member = self._context.value
-        return await self._polls.poll(lambda: member.poll(seconds))
-
-    def __aiter__(self) -> AsyncIterator[ConsumedRecord]:
-        """Iterate over records without end. Returned records count as processed when the next poll starts."""
-        return _each(self.poll)
-
-    async def commit(self) -> bool:
-        """Commit the returned records, as `kraft.clients.GroupConsumer.commit` does. Also returns False if a poll whose
-        task was cancelled does not end in time."""
-        return await self.give_back() and await self._cluster.on_loop(self._context.value.commit)
-
-    async def give_back(self) -> bool:
-        """Rewind to before the records found by a poll whose task was cancelled. Returns False if that poll does not
-        end in time."""
-        return await self._polls.give_back(self._context.value.consumer)
+        await self._cluster.on_loop(lambda: transaction.commit_positions(member, unread))
 
 
 class Consumer:
@@ -432,7 +374,7 @@ class Consumer:
     @property
     def positions(self) -> dict[TopicPartition, int]:
         """The next offset of each partition."""
-        return dict(self._there.positions)
+        return {**self._there.positions, **self._polls.unread}
 
     @property
     def obstacle(self) -> Exception | None:
@@ -440,8 +382,11 @@ class Consumer:
         return self._there.obstacle
 
     def __aiter__(self) -> AsyncIterator[ConsumedRecord]:
-        """Iterate over records without end."""
-        return _each(self.poll)
+        """Iterate over records without end. `poll` returns what an iteration has left."""
+        return self
+
+    async def __anext__(self) -> ConsumedRecord:
+        return await self._polls.next(self.poll)
 
     async def seek(self, partition: TopicPartition, offset: int) -> None:
         """Continue reading at this offset; records of the partition found by a cancelled poll are dropped. Raises
@@ -485,9 +430,3 @@ class Consumer:
 
 def _not_known() -> KraftError:
     return KraftError("the producer has ended before the record was acknowledged: it may be stored, or not")
-
-
-async def _each(poll: Callable[[], Awaitable[list[T]]]) -> AsyncIterator[T]:
-    while True:
-        for each in await poll():
-            yield each

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from kraft.clients.remote_context import ClientLoop
@@ -11,6 +12,7 @@ from kraft.common.ids import TopicPartition
 from kraft.rpc_client.consumer import ConsumedRecord
 from kraft.rpc_client.consumer import Consumer as TrioConsumer
 
+POLL_SECONDS = 1.0
 GIVE_BACK_SECONDS = 5.0
 """How long a commit or close waits for a poll whose task was cancelled."""
 R = TypeVar("R")
@@ -24,14 +26,25 @@ class Polls(Generic[R]):
         self._loop = loop
         self._under_way: asyncio.Future[list[R]] | None = None
         self._is_awaited = False
+        self._left: deque[R] = deque()
+        """Records of the last poll that `next` has not returned. No poll is in progress while there are any."""
 
     @property
     def is_under_way(self) -> bool:
         """Whether the next `poll` returns the records of an earlier one."""
-        return self._under_way is not None
+        return bool(self._left) or self._under_way is not None
+
+    async def next(self, poll: Callable[[], Awaitable[list[R]]]) -> R:
+        """Return the next record. Call `poll`, which is the consumer's, until there is one. Raises its errors."""
+        while not self._left:
+            self._keep(await poll())
+        return self._left.popleft()
 
     async def poll(self, poll: Callable[[], Awaitable[list[R]]]) -> list[R]:
-        """Run `poll`, or continue the one in progress. Raises its errors."""
+        """Return the records that `next` has left. If there are none, run `poll`, or continue the one in progress.
+        Raises its errors."""
+        if self._left:
+            return self._take_kept()
         if self._under_way is None:
             self._under_way = asyncio.ensure_future(self._loop.on_loop(poll))
         self._is_awaited = True
@@ -56,6 +69,8 @@ class Polls(Generic[R]):
     async def take_left(self) -> list[R] | None:
         """Return the records that were found but not returned, waiting for the poll in progress. None if it does not
         end in time. If it failed, the next poll raises its error. A poll that a task waits for is left alone."""
+        if self._left:
+            return self._take_kept()
         left = self._under_way
         if left is None or self._is_awaited:
             return []
@@ -67,12 +82,45 @@ class Polls(Generic[R]):
         self._under_way = None
         return left.result()
 
+    def _keep(self, found: Sequence[R]) -> None:
+        self._left.extend(found)
+
+    def _take_kept(self) -> list[R]:
+        found = list(self._left)
+        self._left.clear()
+        return found
+
 
 class PositionPolls(Polls[ConsumedRecord]):
     """The polls of a consumer with positions, which can go back to before a record."""
 
+    def __init__(self, loop: ClientLoop) -> None:
+        super().__init__(loop)
+        self._unread: dict[TopicPartition, int] = {}
+
+    @property
+    def unread(self) -> Mapping[TopicPartition, int]:
+        """The first offset that `next` has not returned, by partition, while it has records left."""
+        return self._unread if self._left else {}
+
+    async def next(self, poll: Callable[[], Awaitable[list[ConsumedRecord]]]) -> ConsumedRecord:
+        found = await super().next(poll)
+        self._unread[found.partition] = found.record.offset + 1
+        return found
+
+    def drop_left(self) -> None:
+        """Drop the records that `next` has left: the consumer reads them again."""
+        self._left.clear()
+
+    def _keep(self, found: Sequence[ConsumedRecord]) -> None:
+        super()._keep(found)
+        self._unread = {each.partition: each.record.offset for each in reversed(found)}
+
     async def pass_over(self, partition: TopicPartition) -> None:
         """Drop the records of this partition found so far. The poll in progress has ended, or is about to."""
+        if self._left:
+            self._left = deque(each for each in self._left if each.partition != partition)
+            self._unread.pop(partition, None)
         left = self._under_way
         if left is None:
             return

@@ -33,8 +33,6 @@ class ShareConsumer:
         self._context = RemoteContext(loop, make)
         self._polls: Polls[ShareRecord] = Polls(loop)
         self._opened: TrioShareConsumer | None = None
-        self._batch: list[ShareRecord] = []
-        """Records of the last poll that the iteration has not returned."""
 
     async def __aenter__(self) -> Self:
         await self._context.enter()
@@ -65,9 +63,6 @@ class ShareConsumer:
         """Poll as `kraft.clients.ShareConsumer.poll` does. If the task is cancelled (`asyncio.wait_for`), the next poll
         returns the records that this one has found."""
         consumer = self._context.value
-        if self._batch:
-            found, self._batch = self._batch, []
-            return found
         return await self._polls.poll(lambda: consumer.poll(seconds))
 
     def __aiter__(self) -> AsyncIterator[ShareRecord]:
@@ -76,9 +71,7 @@ class ShareConsumer:
         return self
 
     async def __anext__(self) -> ShareRecord:
-        while not self._batch:
-            self._batch = await self.poll()
-        return self._batch.pop(0)
+        return await self._polls.next(self.poll)
 
     async def accept(self, *records: ShareRecord) -> None:
         """Acknowledge that the records are processed. Raises as `kraft.clients.ShareConsumer.accept`."""
@@ -115,13 +108,11 @@ class ShareConsumer:
         """Give back the records that the application has not seen, so that they are not accepted. Returns False if a
         poll whose task was cancelled does not end in time."""
         consumer = self._context.value
-        batch, self._batch = self._batch, []
-        found = await self._polls.take_left()
-        unseen = [*batch, *(found or ())]
+        unseen = await self._polls.take_left()
         if unseen:
 
             async def give_back() -> None:
                 consumer.give_back(unseen)
 
             await self._loop.on_loop(give_back)
-        return found is not None
+        return unseen is not None

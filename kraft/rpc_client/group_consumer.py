@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from types import MappingProxyType
+from typing import Final
 
 import trio
 
@@ -22,6 +24,7 @@ from kraft.rpc_client.group_membership import MAX_POLL_SECONDS, GroupMembership
 from kraft.rpc_client.partition_backoff import is_worth_waiting
 
 LEAVE_SECONDS = 5.0
+NOTHING_UNREAD: Final[Mapping[TopicPartition, int]] = MappingProxyType({})
 CLASSIC, CONSUMER = "classic", "consumer"
 """Protocols of groups (group.protocol): members assign among themselves, or the coordinator does (KIP-848)."""
 
@@ -85,6 +88,11 @@ class GroupConsumer:
         return bool(assigned) and all(
             each in positions and each in ends and positions[each] >= ends[each] for each in assigned
         )
+
+    @property
+    def is_rewound(self) -> bool:
+        """Whether the next `poll` returns to the committed offsets."""
+        return self._lacks_positions
 
     def rewind(self) -> None:
         """Return to the committed offsets at the next poll. Records read since then are read again."""
@@ -150,22 +158,33 @@ class GroupConsumer:
             await self._find_positions()
             self._lacks_positions = False
 
-    async def commit(self) -> bool:
-        """Commit the positions. Returns False if a rebalance intervened: other members may read those records again.
-        Positions of a deleted topic are left out. Raises ApiError, DeadlinePassed."""
+    def processed(
+        self, unread: Mapping[TopicPartition, int]
+    ) -> tuple[Mapping[TopicPartition, int], dict[TopicPartition, int]]:
+        """Return the positions to commit, and the leader epochs of the records before them where known. `unread` are
+        the first offsets, by partition, of records that a poll has returned and the application has not read."""
+        positions, epochs = self.consumer.positions, self.consumer.epochs
+        lower = {each: offset for each, offset in unread.items() if offset < positions.get(each, offset)}
+        return {**positions, **lower}, {each: epoch for each, epoch in epochs.items() if each not in lower}
+
+    async def commit(self, unread: Mapping[TopicPartition, int] = NOTHING_UNREAD) -> bool:
+        """Commit the positions, but for the records from `unread` on (see `processed`). Returns False if a rebalance
+        intervened: other members may read those records again. Positions of a deleted topic are left out. Raises
+        ApiError, DeadlinePassed."""
         member = self.membership
         if member.generation < 0:
             return False
+        positions, epochs = self.processed(unread)
         try:
             try:
-                await self._commit(self.consumer.positions)
+                await self._commit(positions, epochs)
             except ApiError as problem:
                 if problem.code not in UNKNOWN_TOPIC:
                     raise
-                left = await self._existing()
-                if len(left) == len(self.consumer.positions):
+                left = await self._existing(positions)
+                if len(left) == len(positions):
                     raise
-                await self._commit(left)
+                await self._commit(left, epochs)
         except ApiError as problem:
             if problem.code not in member.join_again:
                 raise
@@ -173,23 +192,23 @@ class GroupConsumer:
             return False
         return True
 
-    async def _commit(self, positions: Mapping[TopicPartition, int]) -> None:
+    async def _commit(self, positions: Mapping[TopicPartition, int], epochs: Mapping[TopicPartition, int]) -> None:
         member = self.membership
         if positions:
             await groups.commit_offsets(
                 self._cluster,
                 member.group_id,
                 positions,
-                epochs=self.consumer.epochs,
+                epochs=epochs,
                 generation=member.generation,
                 member_id=member.member_id,
                 instance_id=member.instance_id,
                 topic_ids=self.consumer.topic_ids,
             )
 
-    async def _existing(self) -> dict[TopicPartition, int]:
+    async def _existing(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Return the positions whose topics still exist with the same id. Raises DeadlinePassed."""
-        positions, ids = self.consumer.positions, self.consumer.topic_ids
+        ids = self.consumer.topic_ids
         names = sorted({each.topic for each in positions})
         known = (await self._cluster.retrying(lambda: self._cluster.metadata(names))).topics
         return {

@@ -43,7 +43,7 @@ from kraft.protocol.records.compression import NONE
 from kraft.protocol.records.record import Headers
 from kraft.rpc_client.accumulator import Delivery
 from kraft.rpc_client.cluster import Cluster
-from kraft.rpc_client.group_consumer import GroupConsumer
+from kraft.rpc_client.group_consumer import NOTHING_UNREAD, GroupConsumer
 from kraft.rpc_client.producer import BATCH_BYTES, BUFFER_BYTES, DELIVERY_SECONDS, Producer, running
 
 TRANSACTION_SECONDS = 60.0
@@ -275,16 +275,20 @@ class Transaction:
             self._identity.fail(problem)
             raise
 
-    async def commit_positions(self, consumer: GroupConsumer) -> None:
-        """Commit the positions of `consumer` (opened with `commits=False`) with the transaction. If the transaction is
-        aborted, the consumer returns to its committed offsets at its next poll. Raises as `send_offsets`."""
+    async def commit_positions(
+        self, consumer: GroupConsumer, unread: Mapping[TopicPartition, int] = NOTHING_UNREAD
+    ) -> None:
+        """Commit the positions of `consumer` (opened with `commits=False`) with the transaction, but for the records
+        from `unread` on (see `GroupConsumer.processed`). If the transaction is aborted, the consumer returns to its
+        committed offsets at its next poll. Raises as `send_offsets`."""
         member = consumer.membership
         self._consumers.append(consumer)
+        positions, epochs = consumer.processed(unread)
         try:
             await self.send_offsets(
                 member.group_id,
-                consumer.consumer.positions,
-                epochs=consumer.consumer.epochs,
+                positions,
+                epochs=epochs,
                 generation=member.generation,
                 member_id=member.member_id,
                 instance_id=member.instance_id,

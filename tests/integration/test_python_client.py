@@ -250,3 +250,49 @@ def test_a_deleted_topic_blocks_no_other_topic_of_the_group_and_is_read_when_rec
                 assert await member.commit()
 
     run(main)
+
+
+@pytest.mark.parametrize("protocol", [CLASSIC, CONSUMER])
+def test_an_iteration_that_ends_within_a_batch_commits_what_it_returned(bootstrap: str, protocol: str) -> None:
+    source, target, group = named("source"), named("target"), named("group")
+    where = TopicPartition(source, 0)
+
+    async def main() -> None:
+        async with aio.connect(bootstrap) as cluster:
+            for topic in (source, target):
+                await cluster.run(topics.create_topic, topic, partitions=1)
+            async with cluster.producer() as producer:
+                await producer.send_values(source, [b"%d" % number for number in range(10)])
+            async with cluster.group_consumer(group, [source], reset=EARLIEST, protocol=protocol) as consumer:
+                async for each in consumer:
+                    if each.record.value == b"1":
+                        await consumer.commit()
+                        committed = await cluster.run(groups.committed_offsets, group, [where])
+                        assert committed[where].offset == 2
+                    if each.record.value == b"3":
+                        break
+            assert (await cluster.run(groups.committed_offsets, group, [where]))[where].offset == 4
+            async with (
+                cluster.transactional_producer(named("id")) as producer,
+                cluster.group_consumer(group, [source], protocol=protocol, commits=False) as consumer,
+            ):
+                attempts = 0
+                copied: list[bytes] = []
+                async for each in consumer:
+                    attempts += 1
+                    try:
+                        async with producer.transaction() as transaction:
+                            await transaction.send(target, each.record.value)
+                            await transaction.commit_positions(consumer)
+                            if attempts == 3:
+                                raise ZeroDivisionError
+                    except ZeroDivisionError:
+                        continue
+                    copied.append(each.record.value or b"")
+                    if each.record.value == b"8":
+                        break
+            assert copied == [b"4", b"5", b"6", b"7", b"8"], "the aborted one comes again, and no other"
+            committed = await cluster.run(groups.committed_offsets, group, [where], require_stable=True)
+            assert committed[where].offset == 9
+
+    run(main)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,17 +32,20 @@ class SlowConsumer:
         self.polls = 0
         self.committed: list[int] = []
         self.fails = False
+        self.is_rewound = False
 
-    async def commit(self) -> bool:
-        self.committed.append(self.consumer.positions["t-0"])
+    async def commit(self, unread: Mapping[str, int]) -> bool:
+        self.committed.append({**self.consumer.positions, **unread}["t-0"])
         return True
 
     async def poll(self, _: float) -> list[Any]:
         self.polls += 1
+        self.is_rewound = False
         first = 5 + 2 * self.polls
         await self.may.wait()
         if self.fails:
             raise KraftError("not now")
+        self.consumer.positions["t-0"] = first + 2
         return [SimpleNamespace(partition="t-0", record=SimpleNamespace(offset=first + each)) for each in (0, 1)]
 
 
@@ -125,15 +128,23 @@ def test_nothing_is_committed_when_the_returned_position_is_not_known_in_time(mo
     asyncio.run(main())
 
 
-def test_a_commit_covers_the_returned_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Transaction:
-        async def commit_positions(self, member: SlowConsumer) -> None:
-            await member.commit()
+class Transaction:
+    """As much of a transaction of the client's loop as commits positions."""
 
+    async def commit_positions(self, member: SlowConsumer, unread: Mapping[str, int]) -> None:
+        await member.commit(unread)
+
+
+def open_transaction() -> Any:
+    transaction: Any = aio.OpenTransaction(OneLoop(), SimpleNamespace)  # type: ignore[arg-type]
+    transaction._context = Left(Transaction())
+    return transaction
+
+
+def test_a_commit_covers_the_returned_records(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         consumer, slow, _ = group_consumer()
-        transaction: Any = aio.OpenTransaction(OneLoop(), SimpleNamespace)  # type: ignore[arg-type]
-        transaction._context = Left(Transaction())
+        transaction = open_transaction()
         for commit in (consumer.commit, lambda: transaction.commit_positions(consumer)):
             slow.may.clear()
             await cancelled_poll(consumer)
@@ -162,5 +173,53 @@ def test_a_poll_after_a_failed_poll_works() -> None:
             await consumer.poll()
         slow.fails = False
         assert await offsets(consumer) == [9, 10]
+
+    asyncio.run(main())
+
+
+def test_a_commit_within_an_iteration_covers_only_the_records_that_it_returned() -> None:
+    async def main() -> None:
+        consumer, slow, _ = group_consumer()
+        slow.may.set()
+        transaction = open_transaction()
+        seen: list[int] = []
+        async for each in consumer:
+            seen.append(each.record.offset)
+            assert consumer.positions == {"t-0": seen[-1] + 1}
+            await (consumer.commit() if len(seen) % 2 else transaction.commit_positions(consumer))
+            if len(seen) == 3:
+                break
+        assert seen == [7, 8, 9]
+        assert slow.committed == [8, 9, 10]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("polls_on", [False, True])
+def test_records_that_an_abandoned_iteration_has_not_returned_are_not_committed(*, polls_on: bool) -> None:
+    async def main() -> None:
+        consumer, slow, held = group_consumer()
+        slow.may.set()
+        async with consumer:
+            async for _ in consumer:
+                break
+            if polls_on:
+                assert await offsets(consumer) == [8]
+        assert held.failed == [False], "the records that were returned are committed"
+        assert slow.consumer.positions == {"t-0": 9 if polls_on else 8}
+
+    asyncio.run(main())
+
+
+def test_an_iteration_starts_again_at_the_committed_offset_after_an_aborted_transaction() -> None:
+    async def main() -> None:
+        consumer, slow, _ = group_consumer()
+        slow.may.set()
+        iteration = aiter(consumer)
+        assert (await anext(iteration)).record.offset == 7
+        slow.is_rewound, slow.polls = True, 0
+        assert (await anext(iteration)).record.offset == 7
+        slow.is_rewound, slow.polls = True, 0
+        assert await offsets(consumer) == [7, 8]
 
     asyncio.run(main())

@@ -97,3 +97,16 @@ def test_a_seek_overrides_the_poll_in_progress(monkeypatch: pytest.MonkeyPatch) 
         assert await polled(consumer) == [(0, 3), (1, 50)]
 
     after_a_cancelled_poll(monkeypatch, body)
+
+
+def test_a_seek_within_an_iteration_overrides_what_it_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def body(cluster: aio.Cluster, consumer: aio.Consumer) -> None:
+        await let_go(cluster, consumer)
+        assert (await anext(consumer)).record.offset == 5
+        assert consumer.positions == {SOUGHT: 6, OTHER: 50}
+        await consumer.seek(SOUGHT, 3)
+        assert await polled(consumer) == [(1, 50)]
+        await consumer.seek(OTHER, 7)
+        assert await polled(consumer) == [(0, 3), (1, 7)]
+
+    after_a_cancelled_poll(monkeypatch, body)
