@@ -131,7 +131,9 @@ class Life:
         self.compared = 0
 
     def make_topic(self) -> None:
-        topics = [{"name": self.name, "num_partitions": PARTITIONS, "replication_factor": 1}]
+        """Without retention: timestamps are old, and each side deletes such segments at its own time."""
+        configs = [{"name": "retention.ms", "value": "-1"}]
+        topics = [{"name": self.name, "num_partitions": PARTITIONS, "replication_factor": 1, "configs": configs}]
         for side in self.sides:
             answer = side.ask("CreateTopics", 5, {"topics": topics, "timeout_ms": 10_000})
             assert not any(codes_of(answer)), answer
