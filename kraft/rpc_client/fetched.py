@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kraft.protocol.messages.fetch_response import AbortedTransaction
-from kraft.protocol.records.control_record import is_abort_marker
+from kraft.protocol.records.aborted import marked_aborted
 from kraft.protocol.records.record_batch import Buffer, RecordBatch, batches
 
 
@@ -18,15 +18,12 @@ def visible_batches(
 
     A producer's transaction is aborted from its first offset in `aborted` up to its abort marker. Raises CorruptBatch.
     """
-    waiting = sorted(aborted or (), key=lambda transaction: transaction.first_offset)
-    aborting: set[int] = set()
+    ended = [(each.producer_id, each.first_offset) for each in aborted or ()]
+    for batch, is_aborted in marked_aborted(_checked(records), ended):
+        yield batch, not (is_aborted or batch.is_control)
+
+
+def _checked(records: Buffer) -> Iterator[RecordBatch]:
     for batch in batches(records, partial_tail=True):
         batch.verify_crc()
-        while waiting and waiting[0].first_offset <= batch.last_offset:
-            aborting.add(waiting.pop(0).producer_id)
-        if batch.is_control:
-            if batch.producer_id in aborting and is_abort_marker(batch):
-                aborting.discard(batch.producer_id)
-            yield batch, False
-        else:
-            yield batch, not (batch.is_transactional and batch.producer_id in aborting)
+        yield batch

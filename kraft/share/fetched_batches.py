@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from kraft.protocol.records.control_record import is_abort_marker
+from kraft.protocol.records.aborted import marked_aborted
 from kraft.protocol.records.record_batch import HEADER_SIZE, LOG_OVERHEAD, RecordBatch, batches
 from kraft.storage.log_reader import FetchData
 
@@ -65,18 +65,9 @@ def batches_in_memory(records: bytes, records_max: int, count: Count = _each) ->
 def aborted_ranges(found: Sequence[RecordBatch], aborted: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the first and last offset of each batch of an aborted transaction, ascending. `aborted` has the producer
     id and the first offset of each such transaction."""
-    waiting = sorted(aborted, key=lambda each: each[1], reverse=True)
-    open_now: set[int] = set()
-    ranges: list[tuple[int, int]] = []
-    for batch in found:
-        while waiting and waiting[-1][1] <= batch.last_offset:
-            open_now.add(waiting.pop()[0])
-        if batch.is_control:
-            if is_abort_marker(batch):
-                open_now.discard(batch.producer_id)
-        elif batch.is_transactional and batch.producer_id in open_now:
-            ranges.append((batch.base_offset, batch.last_offset))
-    return ranges
+    return [
+        (batch.base_offset, batch.last_offset) for batch, is_aborted in marked_aborted(found, aborted) if is_aborted
+    ]
 
 
 def bytes_between(found: Sequence[RecordBatch], first: int, last: int) -> bytes:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraft.protocol.records.aborted import marked_aborted
 from kraft.protocol.records.record_batch import RecordBatch, batches
 from kraft.spark.client.wire import (
     FETCH_BY_ID_VERSION,
@@ -29,7 +30,6 @@ from kraft.spark.client.wire import (
 )
 from kraft.spark.client.wire_security import PLAINTEXT, WireSecurity
 from kraft.spark.errors import not_read
-from kraft.spark.source.aborted import without_aborted
 from kraft.spark.source.leader_agreement import MAJORITY_SECONDS, LeaderAgreement
 from kraft.spark.source.ranges import OffsetRange
 from kraft.spark.source.record_rows import RecordRows
@@ -177,7 +177,10 @@ class DirectFetcher:
             and answer.high_watermark <= self.position
         ):
             self.look(cluster)
-        return without_aborted(found, answer.aborted_transactions or ()) if self.committed else found
+        if not self.committed or not answer.aborted_transactions:
+            return found
+        aborted = [(each.producer_id, each.first_offset) for each in answer.aborted_transactions]
+        return [batch for batch, is_aborted in marked_aborted(found, aborted) if not is_aborted]
 
     def failed(self, cluster: WireCluster, connection: WireConnection | None, problem: OSError | WireError) -> None:
         """Handle a failed Fetch: look for the leader again. Raises errors that cannot be retried. A topic that stays

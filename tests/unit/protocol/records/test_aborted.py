@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from kraft.protocol.messages.fetch_response import AbortedTransaction
+from kraft.protocol.records.aborted import marked_aborted
 from kraft.protocol.records.control_record import ControlRecordType
 from kraft.protocol.records.record_batch import RecordBatch
-from kraft.spark.source.aborted import without_aborted
 from tests.unit.transactional_batches import data, emptied, marker
 
 
 def kept(found: list[RecordBatch], *aborted: tuple[int, int]) -> list[int]:
     """First offsets of the data that is left; `aborted` is (producer, first offset) each."""
-    named = [AbortedTransaction(producer_id=producer, first_offset=first) for producer, first in aborted]
-    return [batch.base_offset for batch in without_aborted(found, named) if not batch.is_control]
+    return [
+        batch.base_offset
+        for batch, is_aborted in marked_aborted(found, aborted)
+        if not is_aborted and not batch.is_control
+    ]
 
 
 def test_records_of_an_aborted_transaction_are_dropped_from_its_first_offset_to_its_marker() -> None:
@@ -37,3 +39,8 @@ def test_a_batch_in_which_an_aborted_transaction_begins_belongs_to_the_transacti
 
 def test_a_marker_of_which_the_cleaner_left_only_a_header_ends_no_transaction() -> None:
     assert kept([data(0, 2), emptied(marker(2, 3)), data(3, 1), marker(5, 1)], (1, 3)) == [0]
+
+
+def test_a_control_batch_belongs_to_no_aborted_transaction() -> None:
+    found = [data(0, 1), marker(2, 1)]
+    assert [is_aborted for _, is_aborted in marked_aborted(found, [(1, 0)])] == [True, False]
