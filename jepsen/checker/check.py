@@ -52,6 +52,7 @@ RULES: Final[dict[str, Callable[[Analysis], Iterator[str]]]] = {
     "31c two holders": shares.two_holders,
     "31d never finished": shares.never_finished,
     "31e delivered what failed": shares.delivered_what_failed,
+    "31f start goes back": shares.start_goes_back,
     "W1 one leader": white_box.one_leader_an_epoch,
     "W2 nothing falls": white_box.nothing_falls,
     "W3 high watermark": white_box.high_watermark_covered,

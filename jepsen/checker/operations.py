@@ -148,6 +148,18 @@ class Acknowledged(Keyed):
 
 
 @dataclass(slots=True, kw_only=True)
+class ShareStart(Keyed):
+    """DescribeShareGroupOffsets of one partition: the start offset of a share group; -1 before it has one."""
+
+    OP: ClassVar[str] = "share_start"
+    group: str
+    offset: int = -1
+    is_current: bool = False
+    """Whether no deposed share coordinator can have answered, if the harness can tell. Such a one may answer an
+    outdated offset, as in Kafka."""
+
+
+@dataclass(slots=True, kw_only=True)
 class Transaction(Operation):
     """One transaction of a producer: the values of its sends, and the offset that it commits for a group, or -1. Its
     sends and its commit have outcomes of their own: FAIL if the transaction was never asked to commit."""
@@ -406,6 +418,7 @@ KINDS: Final[dict[str, type[Operation]]] = {
         Commit,
         Acquired,
         Acknowledged,
+        ShareStart,
         Transaction,
         Committed,
         Assigned,

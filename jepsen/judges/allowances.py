@@ -27,6 +27,7 @@ from jepsen.checker.operations import (
     Partition,
     Poll,
     Send,
+    ShareStart,
 )
 from jepsen.history import PowerLoss, RunHistory, Sample
 from jepsen.judges.elections import UNKNOWN, Elections
@@ -240,6 +241,9 @@ def _allow_commits(run: RunHistory) -> None:
     for acknowledged in run.operations.of(Acknowledged):
         if acknowledged.began < max(cuts):
             acknowledged.outcome = INFO
+    for start in run.operations.of(ShareStart):
+        if start.began < max(cuts):
+            start.outcome = INFO
 
 
 def _after_loss(commit: Commit, lost_at: float) -> None:

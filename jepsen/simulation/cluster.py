@@ -138,6 +138,7 @@ class ClusterRun(SimulatedRun):
         self.universe.on_log = self._heard
         self.recorder.is_deposed = self.observer.is_deposed
         self.recorder.leads_no_more = self.observer.leads_no_more
+        self.recorder.share_state_epoch = self.observer.share_state_epoch
         around = Surroundings(self.session, self.client, self.observer.taken_for)
         self.remaker = TopicRemaker(around, self.recorder, REPLICAS, self.tiering.configs(ALL_TOPICS))
         self._last: Incarnation | None = None  # Of the topic that is recreated; None if it has vanished as it may.

@@ -13,8 +13,10 @@ from jepsen.simulation.digests import Digest, of_batches
 from jepsen.simulation.faults.quorum_durability import QuorumDurability
 from jepsen.simulation.recorder import Recorder
 from kraft.common.ids import uuid_from_text
-from kraft.common.internal_topics import OFFSETS_TOPIC
+from kraft.common.internal_topics import OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC
 from kraft.coordinator.partitioner import partition_for
+from kraft.coordinator.share.share_coordinator import coordinator_key
+from kraft.coordinator.share.share_state import SharePartitionKey
 from kraft.protocol.records.record_batch import batches
 from kraft.raft.driver import RaftDriver
 from kraft.server.node import Node
@@ -100,6 +102,24 @@ class Observer:
     def is_deposed(self, host: str, group: str) -> bool:
         """Whether the node at `host` has an older leader epoch of the group's offsets partition than a living node."""
         return self._is_behind(host, OFFSETS_TOPIC, lambda count: partition_for(group, count))
+
+    def share_state_epoch(self, group: str, place: Partition) -> int | None:
+        """The leader epoch of the share coordinator of a group's partition. None while some living broker does not know
+        the newest one: then a deposed share coordinator may answer."""
+        epochs: set[int] = set()
+        for _, node in self.living():
+            if node.broker is None:
+                continue
+            topic, states = _topic(node, place[0]), _topic(node, SHARE_GROUP_STATE_TOPIC)
+            if topic is None or states is None:
+                return None
+            key = coordinator_key(SharePartitionKey(group, bytes(topic.id), place[1]))
+            index = partition_for(key, len(states.partitions))
+            replica = node.broker.replicas.find(SHARE_GROUP_STATE_TOPIC, index)
+            epochs.add(states.partitions[index].leader_epoch)
+            if replica is not None and replica.is_leader:
+                epochs.add(replica.leader_epoch)
+        return max(epochs) if len(epochs) == 1 else None
 
     def leads_no_more(self, host: str, place: Partition) -> bool:
         """Whether the node at `host` has an older leader epoch of the partition than some living node, or has learned

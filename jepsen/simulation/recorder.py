@@ -25,6 +25,8 @@ class Recorder:
         """Whether a host still believes to be the coordinator of a group that has another one."""
         self.leads_no_more: Callable[[str, Partition], bool] = lambda host, place: False
         """The same for the leader of a partition."""
+        self.share_state_epoch: Callable[[str, Partition], int | None] = lambda group, place: None
+        """The leader epoch of the share coordinator of a group's partition, if all nodes know the same."""
 
     def now(self) -> float:
         return self._universe.time.now

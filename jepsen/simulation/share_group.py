@@ -10,6 +10,7 @@ import trio
 
 from jepsen.simulation.clients.session import TRY_AGAIN, Refused, RoamingSession, Session, Unanswered
 from jepsen.simulation.clients.share_members import LOCK_SECONDS, ShareMember
+from jepsen.simulation.clients.share_starts import ShareStarts
 from jepsen.simulation.recorder import Recorder
 from kraft.common.config.resource_type import ResourceType
 from kraft.protocol.error_codes import ErrorCode
@@ -36,7 +37,8 @@ SETTINGS: Final = {
 
 
 class ShareGroup:
-    """The share group of one run, if the run has one: its configuration and its members."""
+    """The share group of one run, if the run has one: its configuration, its members, and the
+    client that asks for its start offsets."""
 
     def __init__(
         self,
@@ -54,6 +56,7 @@ class ShareGroup:
         self._session = session
         self._topics = topics
         self._members: list[ShareMember] = []
+        self._starts: ShareStarts | None = None
 
     @property
     def is_on(self) -> bool:
@@ -88,6 +91,8 @@ class ShareGroup:
             member = ShareMember(sessions, self._recorder, GROUP, self._topics, self._limit)
             self._members.append(member)
             nursery.start_soon(client, member.run)
+        self._starts = ShareStarts(self._session("share-starts"), self._recorder, GROUP, self._topics)
+        nursery.start_soon(client, self._starts.run)
 
     async def finish(self) -> None:
         """Wait until no member gets records any more, for longer than a lock; then stop them."""
@@ -98,3 +103,5 @@ class ShareGroup:
             await self._universe.sleep(0.5)
         for member in self._members:
             member.stopping.set()
+        if self._starts is not None:
+            self._starts.is_stopping = True

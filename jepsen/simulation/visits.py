@@ -9,6 +9,8 @@ from typing import Final, NamedTuple
 
 from jepsen.checker.history import History
 from jepsen.checker.operations import (
+    Acknowledged,
+    Acquired,
     Asked,
     Assigned,
     Commit,
@@ -22,6 +24,7 @@ from jepsen.checker.operations import (
     Permission,
     Poll,
     Send,
+    ShareStart,
     Throttled,
     TopicChange,
     TopicSeen,
@@ -76,6 +79,7 @@ FEATURES: Final = (
     "offsets of no member",
     "classic groups",
     "consumer groups",
+    "share groups",
     "reassignment",
     "topics made and grown",
     "topics recreated",
@@ -114,6 +118,8 @@ def features_of(operation: Operation, moved: frozenset[str]) -> Iterator[str]:
             yield "transactions"
         case Commit() | Committed() | Assigned() | Owned():
             yield GROUPS.get(operation.group, "offsets of no member")
+        case Acquired() | Acknowledged() | ShareStart():
+            yield "share groups"
         case ListOffset():
             yield "offsets asked"
         case DeleteRecords():

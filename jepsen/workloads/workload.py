@@ -14,6 +14,7 @@ from jepsen.workloads.client import Client
 from jepsen.workloads.losses import LossWatch
 from jepsen.workloads.rdkafka import RdMember, RdProducer, RdReader
 from jepsen.workloads.share import RdShareMember
+from jepsen.workloads.share_starts import ShareStartWatch
 from jepsen.workloads.topics import TopicMaker
 from jepsen.workloads.transactions import RdTransactor, RdTransformer, Transactional
 from jepsen.workloads.watermarks import Watermarks
@@ -128,6 +129,7 @@ def shares(setting: Setting) -> Clients:
         readers=[
             AioReader("reader-aio", *common, setting.places),
             *(RdShareMember(f"worker-{name}", *common, [TOPIC], SHARE_GROUP) for name in "abcde"),
+            ShareStartWatch("starts", setting.recorder, setting.cluster, setting.seed, setting.places, SHARE_GROUP),
         ],
     )
 

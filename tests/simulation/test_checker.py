@@ -37,6 +37,7 @@ from jepsen.checker.operations import (
     Rebuilt,
     Said,
     Send,
+    ShareStart,
     Stuck,
     Throttled,
     TopicChange,
@@ -114,6 +115,8 @@ def good() -> list[Operation]:
         Rebuilt(process="1", what="producers", live="p", rebuilt="p", began=99),
         acquired("w", 4),
         acknowledged("w", 6),
+        share_start(5, -1),
+        share_start(7, 1),
         Phase(process="harness", name="healed", began=30),
         send("a", 3, 1, 5, 31),
         poll(33, 5, "a:3"),
@@ -128,6 +131,10 @@ def acquired(who: str, since: float, count: int = 1, value: str = "a:0") -> Acqu
 
 def acknowledged(who: str, began: float, kind: str = "accept", outcome: str = OK) -> Acknowledged:
     return Acknowledged(process=who, group="s", kind=kind, offsets=[0], **{**at(began), "outcome": outcome})
+
+
+def share_start(began: float, offset: int, *, is_current: bool = False) -> ShareStart:
+    return ShareStart(process="w", group="s", offset=offset, is_current=is_current, **at(began))
 
 
 def final_of_transactions(end: int, *found: tuple[int, str]) -> FinalRead:
@@ -354,6 +361,11 @@ PLANTED: dict[str, list[list[Operation]]] = {
         [Transaction(process="a", transactional_id="a", values=["a:0"], began=1), acquired("b", 3)],
         [Transaction(process="a", transactional_id="a", values=["a:0"], asked=8.0, began=1), acquired("b", 3)],
     ],
+    "31f start goes back": [
+        [share_start(1, 4), share_start(3, 3)],
+        [share_start(1, 4), share_start(3, -1)],
+        [FaultInjected(process="1", kind="kill", began=0), share_start(1, 4), share_start(3, 3, is_current=True)],
+    ],
     "W1 one leader": [
         [replica("1", leads=True), replica("2", leads=True)],
         [QuorumState(process=node, epoch=4, leader=1, is_leader=True, began=1) for node in "12"],
@@ -441,6 +453,16 @@ EXEMPT: dict[str, Callable[[], list[Operation]]] = {
     "a record of a transaction whose commit was under way": lambda: [
         Transaction(process="a", transactional_id="a", values=["a:0"], asked=2.0, began=1),
         acquired("b", 3),
+    ],
+    "a start offset of a share group by a coordinator that may be deposed": lambda: [
+        FaultInjected(process="1", kind="isolate", began=0),
+        share_start(1, 4),
+        share_start(3, 3),
+        share_start(5, 4, is_current=True),
+    ],
+    "a start offset of a share group that was asked before another answer": lambda: [
+        ShareStart(process="w", topic="t", partition=0, group="s", offset=3, began=1, ended=4, outcome=OK),
+        ShareStart(process="v", topic="t", partition=0, group="s", offset=4, began=2, ended=3, outcome=OK),
     ],
     "a record that was given back": lambda: [
         acquired("a", 1),

@@ -1,4 +1,4 @@
-"""The rules of share groups (KIP-932): 31 to 31e.
+"""The rules of share groups (KIP-932): 31 to 31f.
 
 A leader keeps in memory who holds which record, so its successor may deliver a record that a member still holds. What
 was acknowledged and answered is durable.
@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 
 from jepsen.checker.analysis import Analysis, PartitionHistory
-from jepsen.checker.operations import FAIL, OK, Acknowledged, Acquired, Partition, Send, Transaction
+from jepsen.checker.operations import FAIL, OK, Acknowledged, Acquired, Partition, Send, ShareStart, Transaction
 
 FINISHING = frozenset({"accept", "reject"})
 """After these a record is finished for its group."""
@@ -113,6 +113,32 @@ def never_finished(analysis: Analysis) -> Iterator[str]:
                 is_sure = send is not None and send.outcome == OK
                 if is_sure and (group, partition.place, offset) not in finished:
                     yield f"{group} never finishes {partition.name} offset {offset} ({value})"
+
+
+def start_goes_back(analysis: Analysis) -> Iterator[str]:
+    """31f: the start offset of a share partition is never below one that an earlier request has returned. (No history
+    has AlterShareGroupOffsets, DeleteShareGroupOffsets, or the deletion of a topic that a share group reads.)
+
+    A deposed share coordinator may return an outdated offset, which is lower. So the later response is judged only if
+    no such one can have given it: the harness knows that, or no fault was near.
+    """
+    found: dict[tuple[str, Partition], list[ShareStart]] = {}
+    for start in analysis.history.of(ShareStart):
+        if start.outcome == OK:
+            found.setdefault((start.group, start.place), []).append(start)
+    for (group, (topic, partition)), starts in sorted(found.items()):
+        earlier = sorted(starts, key=lambda each: each.ended or math.inf)
+        highest, due = -1, 0
+        for later in sorted(starts, key=lambda each: each.began):
+            while due < len(earlier) and (earlier[due].ended or math.inf) < later.began:
+                highest = max(highest, earlier[due].offset)
+                due += 1
+            is_sure = later.is_current or not analysis.is_disturbed(later.began, later.ended)
+            if is_sure and later.offset < highest:
+                yield (
+                    f"{group} starts at {later.offset} of {topic}-{partition} at {later.began:.3f}, and had started at "
+                    f"{highest} before"
+                )
 
 
 def _kept(partition: PartitionHistory) -> list[tuple[int, str]]:

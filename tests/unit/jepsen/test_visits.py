@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from jepsen.checker.history import History
-from jepsen.checker.operations import Commit, FaultInjected, Poll, Send, TopicChange
+from jepsen.checker.operations import Commit, FaultInjected, Poll, Send, ShareStart, TopicChange
 from jepsen.simulate import VISITS_HEADING, write_visits
 from jepsen.simulation.visits import FAULTS, SETTINGS, Moment, Visits, count, deserted, moments, read, table
 
@@ -17,7 +17,7 @@ def send(began: float, ended: float, process: str = "producer-0", topic: str = "
     return Send(process=process, began=began, ended=ended, topic=topic, partition=0, values=["a"], **more)
 
 
-def counted(*operations: Send | Poll | Commit | TopicChange, struck: tuple[Moment, ...] = ()) -> Visits:
+def counted(*operations: Send | Poll | Commit | ShareStart | TopicChange, struck: tuple[Moment, ...] = ()) -> Visits:
     history = History()
     for operation in operations:
         history.add(operation)
@@ -44,6 +44,7 @@ def test_features_of_an_operation_follow_from_its_client_and_kind() -> None:
         Poll(process="session-reader", began=0, topic="piped", partition=0, position=0),
         Poll(process="reader-0", began=0, topic="compacted", partition=0, position=0),
         Commit(process="member-0", began=0, topic="events", partition=0, group="group", offset=1),
+        ShareStart(process="share-starts", began=0, topic="paid", partition=0, group="share-group"),
         TopicChange(process="anew", began=0, topic="anew/1"),
     )
     assert {feature: number for (feature, column), number in found.items() if column == "flush 1"} == {
@@ -55,6 +56,7 @@ def test_features_of_an_operation_follow_from_its_client_and_kind() -> None:
         "plain fetch": 1,
         "compaction": 1,
         "classic groups": 1,
+        "share groups": 1,
         "reassignment": 3,
         "topics recreated": 1,
     }
