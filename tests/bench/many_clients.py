@@ -7,21 +7,18 @@ room for the broker; transactions are librdkafka's.
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from tests.bench import report, transactors
-from tests.bench.measure import ROOT, Figures, bootstrap, in_turn
-from tests.bench.probe import ask, create_body, until_acknowledged, warm_up
+from tests.bench.beside import Benchmark, Measure, run
+from tests.bench.measure import ROOT, Figures, bootstrap
+from tests.bench.probe import ask, create_body
 from tests.bench.process_usage import cpu_seconds, rss_mb
-from tests.bench.systems import KINDS, System
+from tests.bench.systems import System
 from tests.vectors.wire import Connection
 
 TIMEOUT_S = 180
@@ -113,7 +110,7 @@ def idling(system: System, number: int, figures: Figures, seconds: float) -> Non
         process.wait()
 
 
-def transacting(count: int) -> Callable[[System, int, Figures, float], None]:
+def transacting(count: int) -> Measure:
     def measure(system: System, number: int, figures: Figures, seconds: float) -> None:
         topic = f"transactions-{count}"
         create(system, topic, transactors.PARTITIONS)
@@ -125,7 +122,7 @@ def transacting(count: int) -> Callable[[System, int, Figures, float], None]:
     return measure
 
 
-PARTS: dict[str, Callable[[System, int, Figures, float], None]] = {
+PARTS: dict[str, Measure] = {
     "producers": producing,
     "consumers": consuming,
     "idle": idling,
@@ -133,46 +130,24 @@ PARTS: dict[str, Callable[[System, int, Figures, float], None]] = {
 }
 
 
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.many_clients", description=__doc__)
-    parser.add_argument("--systems", default="kraft,kafka", help="the first is compared with the second")
-    parser.add_argument("--rounds", type=int, default=3, help="one more warms up")
-    parser.add_argument("--seconds", type=float, default=10.0, help="of each round")
-    parser.add_argument("--only", default="", help=f"some of {','.join(PARTS)}")
-    parser.add_argument("--directory", default=None, help="where the data goes (default: the temporary directory)")
-    parser.add_argument("--out", default="docs/benchmarks", help="where the page and the JSON go")
-    options = parser.parse_args(arguments)
-    names, figures = options.systems.split(","), Figures()
-    with tempfile.TemporaryDirectory(prefix="kraft-bench-", dir=options.directory) as directory:
-        systems: list[System] = [KINDS[name](Path(directory) / name) for name in names]
-        warm_up()
-        try:
-            for system in systems:
-                system.prepare()
-                system.launch()
-                until_acknowledged(system, "first", create=True)
-            for part in options.only.split(",") if options.only else PARTS:
-                measure = PARTS[part]
-                in_turn(
-                    systems,
-                    options.rounds + 1,
-                    lambda system, number, measure=measure: measure(system, number, figures, options.seconds),
-                )
-        finally:
-            for system in systems:
-                system.kill()
-    heading = (
-        f"Both systems run, rounds of {options.seconds:g} s in turn; medians of {options.rounds} rounds after one to "
+def heading(rounds: int, seconds: float) -> str:
+    return (
+        f"Both systems run, rounds of {seconds:g} s in turn; medians of {rounds} rounds after one to "
         f"warm up.\n{CLIENTS:,} producers send {PRODUCER_RATE:g} records of 100 B a second each, acks=all, to one "
         f"partition; {PARTITIONS} partitions get {CONSUMER_RATE:g} a second each, which ten consumers each wait for."
     )
-    versions = {name: KINDS[name].version for name in names}
-    text, met = report.write(
-        Path(options.out), "many-clients", AIMS, figures, {"rounds": options.rounds}, heading, versions
-    )
-    print(text)
-    return 0 if met else 1
+
+
+BENCHMARK = Benchmark(
+    name="many-clients",
+    module="many_clients",
+    doc=__doc__,
+    aims=AIMS,
+    parts=PARTS,
+    seconds=10.0,
+    heading=heading,
+)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run(BENCHMARK, sys.argv[1:]))

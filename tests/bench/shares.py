@@ -3,15 +3,11 @@ process: python -m tests.bench.shares members BOOTSTRAP GROUP TOPIC COUNT RECORD
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Callable
-from pathlib import Path
 
 from confluent_kafka import Producer, ShareConsumer
 from confluent_kafka.admin import AdminClient
@@ -19,11 +15,11 @@ from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, Config
 from confluent_kafka.admin._resource import ResourceType
 
 from tests.bench import report
+from tests.bench.beside import Benchmark, Measure, run
 from tests.bench.many_clients import create
-from tests.bench.measure import ROOT, Figures, bootstrap, in_turn
-from tests.bench.probe import until_acknowledged, warm_up
+from tests.bench.measure import ROOT, Figures, bootstrap
 from tests.bench.process_usage import cpu_seconds
-from tests.bench.systems import KINDS, System
+from tests.bench.systems import System
 
 SETUPS = ((1, 1), (20, 1), (1, 6), (20, 6))
 """Members and partitions."""
@@ -142,7 +138,7 @@ def members(servers: str, group: str, topic: str, count: int, records: int) -> d
     return {"p50": times[len(times) // 2], "p99": times[len(times) * 99 // 100]}
 
 
-def sharing(count: int, partitions: int) -> Callable[[System, int, Figures, float], None]:
+def sharing(count: int, partitions: int) -> Measure:
     def measure(system: System, number: int, figures: Figures, seconds: float) -> None:
         topic, key = f"shared-{count}-{partitions}-{number}", f"shares_{count}_{partitions}"
         create(system, topic, partitions)
@@ -181,46 +177,23 @@ def main(arguments: list[str]) -> int:
         servers, group, topic, count, records = arguments[1:]
         print(json.dumps(members(servers, group, topic, int(count), int(records))))
         return 0
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.shares", description=__doc__)
-    parser.add_argument("--systems", default="kraft,kafka", help="the first is compared with the second")
-    parser.add_argument("--rounds", type=int, default=3, help="one more warms up")
-    parser.add_argument("--seconds", type=float, default=6.0, help="of each round's latency")
-    parser.add_argument("--only", default="", help="some of the setups, such as 20x6")
-    parser.add_argument("--directory", default=None, help="where the data goes (default: the temporary directory)")
-    parser.add_argument("--out", default="docs/benchmarks", help="where the page and the JSON go")
-    options = parser.parse_args(arguments)
-    names, figures = options.systems.split(","), Figures()
-    with tempfile.TemporaryDirectory(prefix="kraft-bench-", dir=options.directory) as directory:
-        systems: list[System] = [KINDS[name](Path(directory) / name) for name in names]
-        warm_up()
-        try:
-            for system in systems:
-                system.prepare()
-                system.launch()
-                until_acknowledged(system, "first", create=True)
-            for count, partitions in SETUPS:
-                if options.only and f"{count}x{partitions}" not in options.only.split(","):
-                    continue
-                measure = sharing(count, partitions)
-                in_turn(
-                    systems,
-                    options.rounds + 1,
-                    lambda system, number, measure=measure: measure(system, number, figures, options.seconds),
-                )
-        finally:
-            for system in systems:
-                system.kill()
-    heading = (
-        f"Both systems run, rounds in turn; medians of {options.rounds} rounds after one to warm up. A group of "
-        f"librdkafka's share consumers (confluent-kafka 2.16) acknowledges {RECORDS:,} records of {RECORD_BYTES} B that"
-        f" are there; then {RATE} records a second for {options.seconds:g} s."
+    parts = {f"{count}x{partitions}": sharing(count, partitions) for count, partitions in SETUPS}
+    return run(
+        Benchmark(
+            name="shares",
+            module="shares",
+            doc=__doc__,
+            aims=aims(),
+            parts=parts,
+            seconds=6.0,
+            heading=lambda rounds, seconds: (
+                f"Both systems run, rounds in turn; medians of {rounds} rounds after one to warm up. A group of "
+                f"librdkafka's share consumers (confluent-kafka 2.16) acknowledges {RECORDS:,} records of "
+                f"{RECORD_BYTES} B that are there; then {RATE} records a second for {seconds:g} s."
+            ),
+        ),
+        arguments,
     )
-    versions = {name: KINDS[name].version for name in names}
-    text, met = report.write(
-        Path(options.out), "shares", aims(), figures, {"rounds": options.rounds}, heading, versions
-    )
-    print(text)
-    return 0 if met else 1
 
 
 if __name__ == "__main__":
