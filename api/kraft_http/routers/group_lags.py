@@ -48,6 +48,7 @@ from kraft_http.requests.deps import (
 )
 from kraft_http.requests.errors import ApiProblem, documented, not_found
 from kraft_http.requests.response_cache import ResponseCache
+from kraft_http.routers.group_parts import new_offsets
 from kraft_http.routers.groups import STATES, is_of_consumers
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/consumer-groups", tags=["Consumer groups"])
@@ -256,8 +257,7 @@ async def reset_offsets(cluster: Cluster, group_id: GroupIdPath, body: ResetOffs
     if not moves:
         raise not_found(f"A commit of group {group_id} that could be moved")
     if not body.validate_only:
-        offsets = {TopicPartition(move.topic_name, move.partition_id): move.new_offset for move in moves}
-        await _commit(cluster.kafka, group_id, offsets)
+        await _commit(cluster.kafka, group_id, new_offsets(moves))
     return OffsetResetList(consumer_group_id=group_id, validate_only=body.validate_only, data=moves)
 
 

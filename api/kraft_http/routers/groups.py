@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
@@ -23,8 +24,6 @@ from kraft.common.ids import TopicPartition
 from kraft_http.asking import Kafka
 from kraft_http.models.common import Relationship, ResourceMetadata
 from kraft_http.models.groups import (
-    PARTITIONS_SHOWN_MAX,
-    AssignedPartition,
     ConsumerAssignmentData,
     ConsumerAssignmentDataList,
     ConsumerData,
@@ -45,7 +44,7 @@ from kraft_http.requests.deps import (
     whole,
 )
 from kraft_http.requests.errors import documented, not_found
-from kraft_http.requests.links import restore_slashes
+from kraft_http.routers.group_parts import describe_listed, member_of, shown_partitions
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/consumer-groups", tags=["Consumer groups"])
 
@@ -77,12 +76,7 @@ async def list_consumer_groups(
     ]
     shown, metadata = page.cut(listed, lambda group: group.group_id, cluster.url)
 
-    async def describe(coordinator: int) -> list[Group]:
-        ids = [group.group_id for group in shown if group.coordinator == coordinator]
-        return await describe_groups(cluster.kafka, ids, coordinator)
-
-    told = await cluster.kafka.ask_brokers(describe, sorted({group.coordinator for group in shown}))
-    described = {group.group_id: group for groups in told for group in groups}
+    described = await describe_listed(cluster, shown, partial(describe_groups, cluster.kafka))
     data = [group_data(cluster, described[each.group_id]) for each in shown if each.group_id in described]
     if tells:
         await _add_operations(cluster, data, described)
@@ -188,12 +182,8 @@ async def get_assignment(
 
 
 async def _member(cluster: ClusterContext, group_id: str, consumer_id: str) -> Member:
-    wanted = restore_slashes(consumer_id)
     group = await describe_group(cluster.kafka, group_id)
-    for member in group.members:
-        if member.member_id == wanted:
-            return member
-    raise not_found(f"Consumer {wanted} of group {group_id}")
+    return member_of(group.members, consumer_id, f"group {group_id}")
 
 
 def group_data(cluster: ClusterContext, group: Group) -> ConsumerGroupData:
@@ -238,18 +228,11 @@ def _consumer_data(cluster: ClusterContext, group_id: str, member: Member) -> Co
         subscribed_topics=list(member.subscribed_topics),
         subscribed_pattern=member.subscribed_pattern,
         partitions_count=len(member.assignment),
-        partitions=_shown(member.assignment),
-        gives_up=_shown(sorted(set(member.assignment) - set(member.target))),
-        waits_for=_shown(sorted(set(member.target) - set(member.assignment))),
+        partitions=shown_partitions(member.assignment),
+        gives_up=shown_partitions(set(member.assignment) - set(member.target)),
+        waits_for=shown_partitions(set(member.target) - set(member.assignment)),
         assignments=Relationship(related=cluster.links.to(*here, "assignments")),
     )
-
-
-def _shown(partitions: Sequence[TopicPartition]) -> list[AssignedPartition]:
-    return [
-        AssignedPartition(topic_name=topic, partition_id=partition)
-        for topic, partition in partitions[:PARTITIONS_SHOWN_MAX]
-    ]
 
 
 def _assignment_data(

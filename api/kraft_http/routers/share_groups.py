@@ -4,6 +4,7 @@ Confluent's API, with more members."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Response
@@ -23,7 +24,6 @@ from kraft.admin.share_groups import (
 )
 from kraft.common.ids import TopicPartition
 from kraft_http.models.common import Relationship, ResourceMetadata
-from kraft_http.models.groups import PARTITIONS_SHOWN_MAX, AssignedPartition
 from kraft_http.models.share_groups import (
     ResetShareOffsetsBody,
     ShareGroupConsumerAssignmentData,
@@ -40,6 +40,7 @@ from kraft_http.requests.deps import Cluster, ClusterContext, PageQuery, TopicNa
 from kraft_http.requests.errors import ApiProblem, documented, not_found
 from kraft_http.requests.links import restore_slashes
 from kraft_http.routers.group_lags import plan_reset
+from kraft_http.routers.group_parts import describe_listed, member_of, new_offsets, shown_partitions
 from kraft_http.routers.groups import STATES, ConsumerIdPath
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/share-groups", tags=["Share groups"])
@@ -68,12 +69,7 @@ async def list_groups(
     ]
     shown, metadata = page.cut(listed, lambda group: group.group_id, cluster.url)
 
-    async def describe(coordinator: int) -> list[ShareGroup]:
-        ids = [group.group_id for group in shown if group.coordinator == coordinator]
-        return await describe_share_groups(cluster.kafka, ids, coordinator)
-
-    told = await cluster.kafka.ask_brokers(describe, sorted({group.coordinator for group in shown}))
-    described = {group.group_id: group for groups in told for group in groups}
+    described = await describe_listed(cluster, shown, partial(describe_share_groups, cluster.kafka))
     return ShareGroupDataList(
         kind="KafkaShareGroupList",
         metadata=metadata,
@@ -157,8 +153,7 @@ async def reset_offsets(
     if not moves:
         raise not_found(f"A start offset of share group {group_id}")
     if not body.validate_only:
-        offsets = {TopicPartition(move.topic_name, move.partition_id): move.new_offset for move in moves}
-        await alter_share_group_offsets(cluster.kafka, group_id, offsets)
+        await alter_share_group_offsets(cluster.kafka, group_id, new_offsets(moves))
     return ShareOffsetResetList(group_id=group_id, validate_only=body.validate_only, data=moves)
 
 
@@ -180,12 +175,8 @@ async def remove_offsets(cluster: Cluster, group_id: ShareGroupIdPath, topic_nam
 
 
 async def _member(cluster: ClusterContext, group_id: str, consumer_id: str) -> ShareMember:
-    wanted = restore_slashes(consumer_id)
     group = await describe_share_group(cluster.kafka, group_id)
-    for member in group.members:
-        if member.member_id == wanted:
-            return member
-    raise not_found(f"Consumer {wanted} of share group {group_id}")
+    return member_of(group.members, consumer_id, f"share group {group_id}")
 
 
 def _group_data(
@@ -208,18 +199,11 @@ def _group_data(
         assignment_epoch=group.assignment_epoch,
         consumer_count=len(group.members),
         partition_count=len(assigned),
-        assigned_topic_partitions=None if with_offsets is None else _shown(assigned.union(with_offsets)),
+        assigned_topic_partitions=None if with_offsets is None else shown_partitions(assigned.union(with_offsets)),
         coordinator=Relationship(related=links.to("brokers", group.coordinator)),
         consumers=Relationship(related=links.to("share-groups", group.group_id, "consumers")),
         offsets=Relationship(related=links.to("share-groups", group.group_id, "offsets")),
     )
-
-
-def _shown(partitions: Iterable[TopicPartition]) -> list[AssignedPartition]:
-    return [
-        AssignedPartition(topic_name=topic, partition_id=partition)
-        for topic, partition in sorted(partitions)[:PARTITIONS_SHOWN_MAX]
-    ]
 
 
 def _consumer_data(cluster: ClusterContext, group_id: str, member: ShareMember) -> ShareGroupConsumerData:
@@ -239,7 +223,7 @@ def _consumer_data(cluster: ClusterContext, group_id: str, member: ShareMember) 
         member_epoch=member.epoch,
         subscribed_topics=list(member.subscribed_topics),
         partitions_count=len(member.assignment),
-        partitions=_shown(member.assignment),
+        partitions=shown_partitions(member.assignment),
         assignments=Relationship(related=cluster.links.to(*here, "assignments")),
     )
 

@@ -2,8 +2,6 @@
 import { charts } from "/assets/charts.js";
 import {
   address,
-  button,
-  confirmByName,
   el,
   field,
   link,
@@ -24,7 +22,8 @@ import {
   when,
   words,
 } from "/assets/lib.js";
-import { TARGETS, resetOffsets } from "/assets/resets.js";
+import { byLag, groupBar, groupHeading, lagMeter, placeName, placeNames } from "/assets/parts.js";
+import { TARGETS } from "/assets/resets.js";
 
 const PAGE_SIZE = 50,
   LARGEST_LAG = "-total_lag";
@@ -140,42 +139,19 @@ export async function group(place, { id }) {
   const shown = el("div"),
     here = v3("consumer-groups", id),
     behind = charts({ group: id }, [["Records behind", ["lag"], number]]);
-  const bar = el(
-    "div",
-    { className: "bar-row", hidden: true },
-    button("Reset offsets", () =>
-      resetOffsets({
-        id,
-        here,
-        targets: [...TARGETS, ["shift", "so many records on, or back"]],
-        held: "committed",
-        reload: refresh,
-      }),
-    ),
-    button(
-      "Delete",
-      async () => {
-        if (
-          await confirmByName(
-            "Delete group " + id + "?",
-            id,
-            "Its committed offsets are deleted. Consumers that reconnect start without committed offsets.",
-            () => request(here, { method: "DELETE" }),
-          )
-        ) {
-          history.pushState(null, "", address("groups"));
-          dispatchEvent(new Event("console:reload"));
-        }
-      },
-      "danger",
-    ),
-  );
-  place.append(
-    el("h1", { className: "page" }, link("groups", {}, "Groups"), el("span", { className: "crumb" }, " / "), id),
-    bar,
-    behind.place,
-    shown,
-  );
+  const bar = groupBar({
+    id,
+    here,
+    what: "group",
+    lost: "Its committed offsets are deleted. Consumers that reconnect start without committed offsets.",
+    reset: "Reset offsets",
+    resets: {
+      targets: [...TARGETS, ["shift", "so many records on, or back"]],
+      held: "committed",
+      reload: () => refresh(),
+    },
+  });
+  place.append(groupHeading(id), bar, behind.place, shown);
   const refresh = async () => {
     const [described, members, progress] = await Promise.all([
       request(here),
@@ -183,19 +159,14 @@ export async function group(place, { id }) {
       request("/v1/groups/" + segment(id) + "/progress"),
       behind.refresh(),
     ]);
-    const partitions = progress.partitions.toSorted((a, b) => Number(b.lag ?? -1) - Number(a.lag ?? -1)),
-      most = partitions.reduce((most, each) => Math.max(most, Number(each.lag)), 1),
-      total = partitions.reduce((sum, each) => sum + Number(each.lag), 0);
-    const places = (partitions, count) =>
-      partitions.map(each => each.topic_name + "-" + each.partition_id).join(", ") +
-      (count > partitions.length ? ", … (" + number(count) + ")" : "");
+    const { partitions, most, total } = byLag(progress.partitions);
     const moving = member =>
       [
         ["gives up ", member.gives_up],
         ["waits for ", member.waits_for],
       ]
         .filter(([, partitions]) => partitions.length)
-        .map(([what, partitions]) => what + places(partitions))
+        .map(([what, partitions]) => what + placeNames(partitions))
         .join("; ");
     bar.hidden = false;
     patch(
@@ -223,17 +194,11 @@ export async function group(place, { id }) {
             ["member", "mono"],
           ],
           partitions.map(each => [
-            link("topic", { name: each.topic_name }, each.topic_name + "-" + each.partition_id),
+            link("topic", { name: each.topic_name }, placeName(each)),
             number(each.current_offset),
             number(each.log_end_offset),
             number(each.lag),
-            each.lag
-              ? el("meter", {
-                  value: Number(each.lag) / most,
-                  title: number(each.lag) + " records",
-                  aria: { label: "lag" },
-                })
-              : "",
+            lagMeter(each.lag, most),
             each.last_commit_ms === null ? "–" : when(each.last_commit_ms),
             pacePill(each.pace),
             each.consumer_id === null
@@ -263,7 +228,7 @@ export async function group(place, { id }) {
             member.consumer_id,
             words(member.protocol),
             member.member_epoch === null ? "–" : number(member.member_epoch),
-            places(member.partitions, member.partitions_count),
+            placeNames(member.partitions, member.partitions_count),
             moving(member),
           ]),
           "No consumer is a member now.",

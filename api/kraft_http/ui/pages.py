@@ -38,6 +38,7 @@ ASSETS: Final = (
     "moves.js",
     "nodes.js",
     "overview.js",
+    "parts.js",
     "patch.js",
     "resets.js",
     "search.js",

@@ -1,70 +1,36 @@
 // One share group (queue): members, start offset and lag of each partition, reset and deletion of its offsets.
-import {
-  address,
-  button,
-  confirmByName,
-  el,
-  link,
-  number,
-  patch,
-  request,
-  section,
-  table,
-  tiles,
-  v3,
-  words,
-} from "/assets/lib.js";
-import { TARGETS, resetOffsets } from "/assets/resets.js";
+import { el, link, number, patch, request, section, table, tiles, v3, words } from "/assets/lib.js";
+import { byLag, groupBar, groupHeading, lagMeter, placeName, placeNames } from "/assets/parts.js";
+import { TARGETS } from "/assets/resets.js";
 
 export async function shareGroup(place, { id }) {
   const shown = el("div"),
     here = v3("share-groups", id);
-  const bar = el(
-    "div",
-    { className: "bar-row", hidden: true },
-    button("Reset start offsets", () => resetOffsets({ id, here, targets: TARGETS, held: "start", reload: refresh })),
-    button(
-      "Delete",
-      async () => {
-        if (
-          await confirmByName(
-            "Delete share group " + id + "?",
-            id,
-            "Its start offsets are deleted. Members that come later start as in a new group.",
-            () => request(here, { method: "DELETE" }),
-          )
-        ) {
-          history.pushState(null, "", address("groups"));
-          dispatchEvent(new Event("console:reload"));
-        }
-      },
-      "danger",
-    ),
-  );
-  place.append(
-    el("h1", { className: "page" }, link("groups", {}, "Groups"), el("span", { className: "crumb" }, " / "), id),
-    bar,
-    shown,
-  );
+  const bar = groupBar({
+    id,
+    here,
+    what: "share group",
+    lost: "Its start offsets are deleted. Members that come later start as in a new group.",
+    reset: "Reset start offsets",
+    resets: { targets: TARGETS, held: "start", reload: () => refresh() },
+  });
+  place.append(groupHeading(id), bar, shown);
   const refresh = async () => {
     const [described, members, offsets] = await Promise.all([
       request(here),
       request(here + "/consumers"),
       request(here + "/offsets"),
     ]);
-    const key = each => each.topic_name + "-" + each.partition_id,
-      readers = new Map();
+    const readers = new Map();
     for (const member of members.data)
-      for (const each of member.partitions) readers.set(key(each), (readers.get(key(each)) || 0) + 1);
-    const known = new Map(offsets.data.map(each => [key(each), each]));
-    const partitions = [
-        ...offsets.data,
-        ...(described.assigned_topic_partitions || [])
-          .filter(each => !known.has(key(each)))
-          .map(each => ({ ...each, start_offset: null, lag: null })),
-      ].toSorted((a, b) => Number(b.lag ?? -1) - Number(a.lag ?? -1)),
-      most = partitions.reduce((most, each) => Math.max(most, Number(each.lag)), 1),
-      total = partitions.reduce((sum, each) => sum + Number(each.lag), 0);
+      for (const each of member.partitions) readers.set(placeName(each), (readers.get(placeName(each)) || 0) + 1);
+    const known = new Map(offsets.data.map(each => [placeName(each), each]));
+    const { partitions, most, total } = byLag([
+      ...offsets.data,
+      ...(described.assigned_topic_partitions || [])
+        .filter(each => !known.has(placeName(each)))
+        .map(each => ({ ...each, start_offset: null, lag: null })),
+    ]);
     bar.hidden = false;
     patch(
       shown,
@@ -81,17 +47,11 @@ export async function shareGroup(place, { id }) {
         table(
           [["partition", "mono"], ["start offset", "num"], ["lag", "num"], [""], ["members", "num"]],
           partitions.map(each => [
-            link("topic", { name: each.topic_name }, key(each)),
+            link("topic", { name: each.topic_name }, placeName(each)),
             number(each.start_offset),
             number(each.lag),
-            each.lag
-              ? el("meter", {
-                  value: Number(each.lag) / most,
-                  title: number(each.lag) + " records",
-                  aria: { label: "lag" },
-                })
-              : "",
-            number(readers.get(key(each)) || 0),
+            lagMeter(each.lag, most),
+            number(readers.get(placeName(each)) || 0),
           ]),
           "The group has no start offset, and no member has a partition.",
         ),
@@ -115,10 +75,7 @@ export async function shareGroup(place, { id }) {
             member.consumer_id,
             number(member.member_epoch),
             member.subscribed_topics.join(", "),
-            member.partitions.map(key).join(", ") +
-              (member.partitions_count > member.partitions.length
-                ? ", … (" + number(member.partitions_count) + ")"
-                : ""),
+            placeNames(member.partitions, member.partitions_count),
           ]),
           "No consumer is a member now.",
         ),
