@@ -8,7 +8,8 @@ from kraft.common.errors import ApiError
 from kraft.common.features import GROUP_VERSION
 from kraft.handlers.groups.request_size import request_bytes_max
 from kraft.handlers.registry import Handler, RequestContext, between
-from kraft.handlers.security.authorized_operations import access_of, operations_on
+from kraft.handlers.security.authorized_operations import access_of
+from kraft.handlers.security.described_groups import authorize_described
 from kraft.handlers.security.permissions import ANYBODY, on_groups
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
@@ -85,23 +86,7 @@ async def describe(
     an error instead."""
     _require_protocol(broker)
     response = await broker.groups.consumer.describe(request)
-    access = access_of(context, broker)
-    turn = Turn()
-    for index, group in enumerate(response.groups):
-        if turn.is_over(1 + len(group.members)):
-            await turn.next()
-        if group.error_code != ErrorCode.NONE:
-            continue
-        if request.include_authorized_operations:
-            group.authorized_operations = operations_on(ResourceKind.GROUP, group.group_id, access)
-        if access is not None and not all(
-            access.allows(Operation.DESCRIBE, ResourceKind.TOPIC, name) for name in _topics_of(group)
-        ):
-            response.groups[index] = DescribedGroup(
-                group_id=group.group_id,
-                error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-                error_message="The group has described topic(s) that the client is not authorized to describe.",
-            )
+    await authorize_described(request, response.groups, context, broker, _topics_of)
     return response
 
 

@@ -15,6 +15,7 @@ from kraft.admin.errors import UNKNOWN_TOPIC
 from kraft.admin.offsets import EARLIEST, LATEST, READ_UNCOMMITTED
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
+from kraft.rpc_client.background import in_background
 from kraft.rpc_client.cluster import Cluster
 from kraft.rpc_client.connection import Disconnected
 from kraft.rpc_client.consumer import ConsumedRecord, Consumer
@@ -291,20 +292,10 @@ async def open_group_consumer(
         pattern=pattern,
         assignor=assignor,
     )
-    failure: Exception | None = None
-    may_commit = False
-    async with trio.open_nursery() as heartbeat_nursery:
-        heartbeat_nursery.start_soon(consumer.membership.heartbeat)
-        try:
-            yield consumer
-            may_commit = True
-        except Exception as problem:  # noqa: BLE001 - raised below, outside the nursery, which would wrap it in a group.
-            failure = problem
-        except BaseException:  # It was cancelled.
-            may_commit = consumer.is_done
-            raise
-        finally:
-            await consumer.close(commit=may_commit)
-            heartbeat_nursery.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
+
+    async def close(ended: BaseException | None) -> None:
+        was_cancelled = ended is not None and not isinstance(ended, Exception)
+        await consumer.close(commit=ended is None or (was_cancelled and consumer.is_done))
+
+    async with in_background(lambda _: consumer.membership.heartbeat(), close):
+        yield consumer

@@ -17,6 +17,7 @@ from kraft.admin.errors import UNKNOWN_TOPIC, Refused
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
+from kraft.rpc_client.background import in_background
 from kraft.rpc_client.cluster import Cluster
 from kraft.rpc_client.connection import UnsupportedApi
 from kraft.rpc_client.errors import DeadlinePassed
@@ -461,17 +462,5 @@ async def open_share_consumer(
         max_poll_seconds=max_poll_seconds,
         offsets_only=offsets_only,
     )
-    failure: Exception | None = None
-    is_finished = False
-    async with trio.open_nursery() as session_nursery:
-        session_nursery.start_soon(consumer.run, session_nursery)
-        try:
-            yield consumer
-            is_finished = True
-        except Exception as problem:  # noqa: BLE001 - raised below, outside the nursery, which would wrap it in a group.
-            failure = problem
-        finally:
-            await consumer.close(accepts=is_finished)
-            session_nursery.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
+    async with in_background(consumer.run, lambda ended: consumer.close(accepts=ended is None)):
+        yield consumer

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from kraft.common.errors import ApiError
 from kraft.handlers.groups.request_size import request_bytes_max
 from kraft.handlers.registry import Handler, RequestContext, between
-from kraft.handlers.security.authorized_operations import access_of, operations_on
+from kraft.handlers.security.authorized_operations import access_of
+from kraft.handlers.security.described_groups import authorize_described
 from kraft.handlers.security.permissions import ANYBODY, ASKS_INSIDE, on_groups
 from kraft.handlers.share.acknowledging import MEMBER_ID_CHARACTERS_MAX
 from kraft.handlers.share.share_state import require_share_groups
@@ -88,23 +89,7 @@ async def describe(
     an error instead."""
     require_share_groups(broker)
     response = await broker.groups.share.describe(request)
-    access = access_of(context, broker)
-    turn = Turn()
-    for index, group in enumerate(response.groups):
-        if turn.is_over(1 + len(group.members)):
-            await turn.next()
-        if group.error_code != ErrorCode.NONE:
-            continue
-        if request.include_authorized_operations:
-            group.authorized_operations = operations_on(ResourceKind.GROUP, group.group_id, access)
-        if access is not None and not all(
-            access.allows(Operation.DESCRIBE, ResourceKind.TOPIC, name) for name in _topics_of(group)
-        ):
-            response.groups[index] = DescribedGroup(
-                group_id=group.group_id,
-                error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-                error_message="The group has described topic(s) that the client is not authorized to describe.",
-            )
+    await authorize_described(request, response.groups, context, broker, _topics_of)
     return response
 
 

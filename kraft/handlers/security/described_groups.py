@@ -1,0 +1,43 @@
+"""The part of ConsumerGroupDescribe and ShareGroupDescribe that is about the caller's permissions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from kraft.handlers.security.authorized_operations import access_of, operations_on
+from kraft.protocol.error_codes import ErrorCode
+from kraft.security.acls import Operation, ResourceKind
+from kraft.world.turns import Turn
+
+if TYPE_CHECKING:
+    from kraft.handlers.registry import RequestContext
+    from kraft.handlers.services import BrokerServices
+
+HIDDEN: Final = "The group has described topic(s) that the client is not authorized to describe."
+
+
+async def authorize_described(
+    request: Any,
+    groups: list[Any],
+    context: RequestContext,
+    broker: BrokerServices,
+    topics_of: Callable[[Any], Iterable[str]],
+) -> None:
+    """Add the authorized operations (KIP-430) to each of the `groups` of a response, if the request wants them. A group
+    with a topic that the caller may not describe gets an error instead. `topics_of` returns a group's topics."""
+    access = access_of(context, broker)
+    turn = Turn()
+    for index, group in enumerate(groups):
+        if turn.is_over(1 + len(group.members)):
+            await turn.next()
+        if group.error_code != ErrorCode.NONE:
+            continue
+        if request.include_authorized_operations:
+            group.authorized_operations = operations_on(ResourceKind.GROUP, group.group_id, access)
+        if access is not None and not all(
+            access.allows(Operation.DESCRIBE, ResourceKind.TOPIC, name) for name in topics_of(group)
+        ):
+            groups[index] = type(group)(
+                group_id=group.group_id, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message=HIDDEN
+            )
