@@ -17,7 +17,7 @@ MINUTES ?= 5
 TARGET ?= kraft
 WORKLOAD ?= queue
 .DEFAULT_GOAL := help
-.PHONY: help setup check-python check-machine check-maven packages demo-packages system demo test lint lint-static lint-tidy flakes fresh-machine bench soak simulate mutants jepsen docs spark-harness record-vectors constraints drift release pythons clean
+.PHONY: help setup check-python check-machine check-maven packages demo-packages system demo test lint lint-static lint-tidy flakes fresh-machine bench soak simulate mutants jepsen docs spark-harness record-vectors constraints drift release site pythons clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -125,6 +125,9 @@ docs: setup ## Regenerate the generated pages of docs/
 	@$(PY) -m kraft._tools.generate_dashboards
 	@$(PY) -m kraft._tools.draw_architecture
 	@$(PY) -m kraft._tools.draw_quorum_roles
+
+site: setup ## Write the documentation as a web site to build/site
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build -f config/site/mkdocs.yml
 
 clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis kraft/protocol/records/_usual_records_*.so
