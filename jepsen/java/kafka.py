@@ -108,7 +108,9 @@ class ApacheKafka:
         features: Mapping[str, int] | None = None,
         options: Sequence[str] | None = None,
         release: str = REFERENCE,
+        release_version: str | None = None,
     ) -> None:
+        """`release_version` is that of `kafka-storage format`: the levels of an earlier release."""
         spare = free_ports(2)
         self.directory = directory
         self.port = port or spare[0]
@@ -119,6 +121,7 @@ class ApacheKafka:
         self.features = dict(features or {})
         self.options = options
         self.release = release
+        self.release_version = release_version
         self.process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -161,6 +164,8 @@ class ApacheKafka:
             features = [
                 argument for name, level in self.features.items() for argument in ("--feature", f"{name}={level}")
             ]
+            if self.release_version is not None:
+                features += ["--release-version", self.release_version]
             tool(
                 "storage", "format", "--standalone", "-t", CLUSTER_ID, "-c", str(path), *features, release=self.release
             )

@@ -6,7 +6,9 @@ Only supported features are advertised.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
+
+from kraft.common.metadata_versions import ELR_LEVEL, METADATA_VERSION_MAX, METADATA_VERSION_MIN
 
 METADATA_VERSION: Final = "metadata.version"
 KRAFT_VERSION: Final = "kraft.version"
@@ -23,40 +25,17 @@ SHARE_VERSION: Final = "share.version"
 topic (KIP-1191)."""
 
 
-class MetadataVersion(NamedTuple):
-    """A level of metadata.version."""
-
-    level: int
-    name: str
-    changes_metadata: bool
-    """Whether the metadata log may have contents from this level on that a lower level does not know. A cluster does
-    not return from it to a lower level."""
-
-
-METADATA_VERSIONS: Final = (
-    MetadataVersion(30, "4.3-IV0", True),  # Cordoned log directories (KIP-1066).
-    MetadataVersion(31, "4.4-IV0", False),  # share.version 2 in a new cluster (KIP-1191).
-    MetadataVersion(32, "4.4-IV1", True),  # Access control entries for ranges of addresses (KIP-1276).
-    MetadataVersion(33, "4.4-IV2", True),  # UnregisterControllerRecord (KIP-1312).
-)
-"""The levels that this release runs, ascending. The records of all of them have the same versions."""
-
-METADATA_VERSION_NAMES: Final[Mapping[int, str]] = {each.level: each.name for each in METADATA_VERSIONS}
-
-CORDONS_LEVEL: Final = 30
-"""From here on brokers report cordoned log directories, and the controller places no replicas there (KIP-1066)."""
-
-CIDR_ACLS_LEVEL: Final = 32
-"""From here on an access control entry may name a range of addresses (KIP-1276)."""
-
-UNREGISTER_CONTROLLER_LEVEL: Final = 33
-"""From here on a controller can be unregistered (KIP-1312)."""
-
-DEAD_LETTERS_BY_DEFAULT_LEVEL: Final = 31
-"""From here on a new cluster has share.version 2."""
+LEVELS_OF_NEW_CLUSTERS: Final[Mapping[str, tuple[tuple[int, int], ...]]] = {
+    ELIGIBLE_LEADER_REPLICAS_VERSION: ((26, 1),),
+    TRANSACTION_VERSION: ((24, 2),),
+    GROUP_VERSION: ((22, 1),),
+    SHARE_VERSION: ((28, 1), (31, 2)),
+}
+"""For each feature, ascending: from this metadata.version on a new cluster has this level (the bootstrap
+metadata.version of Kafka's FeatureVersion)."""
 
 SUPPORTED_FEATURES: Final[dict[str, tuple[int, int]]] = {
-    METADATA_VERSION: (METADATA_VERSIONS[0].level, METADATA_VERSIONS[-1].level),
+    METADATA_VERSION: (METADATA_VERSION_MIN.level, METADATA_VERSION_MAX.level),
     KRAFT_VERSION: (0, 1),
     ELIGIBLE_LEADER_REPLICAS_VERSION: (0, 1),
     TRANSACTION_VERSION: (0, 2),
@@ -83,11 +62,6 @@ def writes_dead_letters(levels: FeatureLevels) -> bool:
     return levels.level(SHARE_VERSION) >= 2
 
 
-def serves_cordons(metadata_version: int | None) -> bool:
-    """Whether log directories can be cordoned in a cluster with this metadata.version; None while it is unknown."""
-    return metadata_version is not None and metadata_version >= CORDONS_LEVEL
-
-
 def unsupported(finalized: Mapping[str, int]) -> list[str]:
     """Say which finalized levels a node of this release cannot run, each with the range that it can."""
     found: list[str] = []
@@ -99,11 +73,21 @@ def unsupported(finalized: Mapping[str, int]) -> list[str]:
     return found
 
 
+def missing_requirement(name: str, level: int, finalized: Mapping[str, int]) -> str | None:
+    """Return what a level of a feature needs that the levels in `finalized` do not have, in Kafka's words; None if it
+    may be finalized with them."""
+    if name == ELIGIBLE_LEADER_REPLICAS_VERSION and level >= 1 and finalized.get(METADATA_VERSION, 0) < ELR_LEVEL:
+        return f"{name} could not be set to {level} because it depends on {METADATA_VERSION} level {ELR_LEVEL}"
+    return None
+
+
 def level_at_format(name: str, highest: int, metadata_version: int) -> int:
     """Return the level of a feature in a new cluster with this metadata.version, whose nodes run it up to `highest`."""
-    if name == SHARE_VERSION and metadata_version < DEAD_LETTERS_BY_DEFAULT_LEVEL:
-        return min(1, highest)
-    return highest
+    level = 0
+    for since, each in LEVELS_OF_NEW_CLUSTERS.get(name, ((0, highest),)):
+        if metadata_version >= since:
+            level = each
+    return min(level, highest)
 
 
 def finalized_at_format(asked: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
@@ -120,9 +104,3 @@ def finalized_at_format(asked: Mapping[str, int]) -> tuple[tuple[str, int], ...]
     }
     others = tuple((name, level) for name, level in sorted(levels.items()) if level > 0)
     return ((METADATA_VERSION, metadata_version), *others)
-
-
-def loses_metadata(current: int, level: int) -> bool:
-    """Whether the change of metadata.version from `current` to the lower `level` may lose contents of the metadata
-    log."""
-    return any(each.changes_metadata for each in METADATA_VERSIONS if level < each.level <= current)

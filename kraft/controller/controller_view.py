@@ -65,6 +65,7 @@ class ControllerView:
         "_report_keys",
         "_strategies",
         "_unclean",
+        "capabilities",
         "image",
         "schema",
         "settings",
@@ -81,6 +82,8 @@ class ControllerView:
         self.image = image
         self.settings = settings
         self.schema = schema
+        self.capabilities = image.features.capabilities
+        """What the finalized metadata.version allows."""
         self._early = held_brokers
         self._held: frozenset[int] | None = None
         self._avoided: frozenset[int] | None = None
@@ -165,8 +168,10 @@ class ControllerView:
 
     def default_directory(self, broker_id: int) -> bytes:
         """The directory of a new replica: the broker's only one, or UNASSIGNED if the broker chooses among several
-        (KIP-858)."""
+        (KIP-858). MIGRATING below 3.7-IV2."""
         broker = self.broker(broker_id)
+        if not self.capabilities.assigns_directories:
+            return MIGRATING_DIRECTORY
         if broker is None:
             return UNASSIGNED_DIRECTORY
         if not broker.directories:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kraft.common.features import serves_cordons
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.handlers.security.permissions import OnCluster
 from kraft.protocol.api_keys import ApiKey
@@ -63,8 +62,7 @@ async def _describe(
         result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         return result
     result.is_cordoned = (
-        serves_cordons(broker.metadata.image.features.metadata_version)
-        and directory.path in broker.replicas.logs.cordoned
+        broker.metadata.image.features.capabilities.serves_cordons and directory.path in broker.replicas.logs.cordoned
     )
     topics: dict[str, DescribeLogDirsTopic] = {}
     turn = Turn(TURN_PARTITIONS)

@@ -22,7 +22,9 @@ RECORDS_PER_STEP: Final = 200
 class SnapshotWriter(Protocol):
     """A snapshot being written. It becomes visible only once frozen."""
 
-    def append(self, records: Sequence[Any]) -> None: ...
+    def append(self, records: Sequence[Any], level: int | None) -> None:
+        """Add records, encoded for nodes at this level of metadata.version."""
+
     async def freeze(self) -> None: ...
     def close(self) -> None:
         """Remove the snapshot unless it is frozen."""
@@ -87,9 +89,9 @@ class SnapshotGenerator:
         if writer is None:
             return False
         try:
-            records = update.image.write()
+            level, records = update.image.features.metadata_version, update.image.write()
             while chunk := list(islice(records, RECORDS_PER_STEP)):
-                writer.append(chunk)
+                writer.append(chunk, level)
                 await trio.lowlevel.checkpoint()
             await writer.freeze()
         finally:

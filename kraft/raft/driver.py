@@ -284,21 +284,21 @@ class RaftDriver:
         if self._nursery is not None:
             self._nursery.start_soon(feed.run, self._forget_delivered)
 
-    def encode(self, records: Sequence[Any]) -> list[bytes]:
-        """Return the records as encoded in the log, for `append`. A caller with thousands of records encodes them in
-        pieces."""
-        return [self._serde.encode(record) for record in records]
+    def encode(self, records: Sequence[Any], level: int | None) -> list[bytes]:
+        """Return the records as encoded in the log at this level of metadata.version, for `append`. A caller with
+        thousands of records encodes them in pieces."""
+        return [self._serde.encode(record, level) for record in records]
 
     def append(
         self, epoch: int, records: Sequence[Any], *, atomic: bool = True, encoded: Sequence[bytes] | None = None
     ) -> int:
         """Append `records` in `epoch`. Returns the offset of the last record.
 
-        They are committed when a listener receives them, or never. `encoded` is the result of `encode` for all records,
-        if it was called. With `atomic` they are one batch, committed or lost together. Raises NotLeader; ApiError if
-        they are too large for one batch.
+        They are committed when a listener receives them, or never. `encoded` is the result of `encode` for all records.
+        Without it they are encoded for the lowest level. With `atomic` they are one batch, committed or lost together.
+        Raises NotLeader; ApiError if they are too large for one batch.
         """
-        values = self.encode(records) if encoded is None else encoded
+        values = self.encode(records, None) if encoded is None else encoded
         timestamp_ms, last_offset, position = self._world.clock.wall_ms(), -1, 0
         for chunk in split(values, self.config.batch_bytes_max, atomic):
             base, effects = self._node.append(epoch, len(chunk), Appended(tuple(chunk), timestamp_ms), self._now_ms())

@@ -24,12 +24,12 @@ from kraft.common.errors import ConfigurationError
 from kraft.common.features import (
     KRAFT_VERSION,
     METADATA_VERSION,
-    METADATA_VERSION_NAMES,
-    METADATA_VERSIONS,
     SUPPORTED_FEATURES,
     finalized_at_format,
+    missing_requirement,
 )
 from kraft.common.ids import OffsetAndEpoch, Uuid, uuid_from_text, uuid_to_text
+from kraft.common.metadata_versions import METADATA_VERSION_NAMES, METADATA_VERSIONS, metadata_version_of
 from kraft.raft.core.voter_set import Endpoint, Endpoints, ReplicaKey, Voter, VoterSet
 from kraft.raft.ports import RecordSerde
 from kraft.raft.quorum_storage import METADATA_DIRECTORY
@@ -67,6 +67,7 @@ class FormatRequest:
     ignore_formatted: bool = False
     release_version: str | None = None
     features: Mapping[str, int] = field(default_factory=dict)
+    has_scram_credentials: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,11 +190,14 @@ def is_dynamic(request: FormatRequest) -> bool:
 def metadata_level(request: FormatRequest) -> int:
     if METADATA_VERSION in request.features:
         return request.features[METADATA_VERSION]
-    return (
-        RELEASE_VERSIONS[request.release_version]
-        if request.release_version is not None
-        else SUPPORTED_FEATURES[METADATA_VERSION][1]
-    )
+    if request.release_version is not None:
+        return RELEASE_VERSIONS[_release(request.release_version)]
+    return SUPPORTED_FEATURES[METADATA_VERSION][1]
+
+
+def _release(text: str) -> str:
+    """Return the major and minor version of a release: "4.0" for "4.0.1", as in Kafka."""
+    return ".".join(text.split(".")[:2])
 
 
 def initial_voters(request: FormatRequest, ids: Mapping[str, Uuid], listener_name: str) -> VoterSet | None:
@@ -257,7 +261,7 @@ def flag_problems(request: FormatRequest) -> list[str]:
 def feature_problems(request: FormatRequest) -> list[str]:
     problems = []
     release = request.release_version
-    if release is not None and release not in RELEASE_VERSIONS:
+    if release is not None and _release(release) not in RELEASE_VERSIONS:
         problems.append(
             f"Unknown metadata.version '{release}'. Supported metadata.version are: "
             f"{', '.join(METADATA_VERSION_NAMES.values())}"
@@ -276,6 +280,12 @@ def feature_problems(request: FormatRequest) -> list[str]:
                 f"No feature:{name} with feature level {level}; supported are {SUPPORTED_FEATURES[name][0]} "
                 f"to {SUPPORTED_FEATURES[name][1]}"
             )
+    if not problems:
+        levels = dict(finalized_at_format({**request.features, METADATA_VERSION: metadata_level(request)}))
+        missing = (missing_requirement(name, level, levels) for name, level in sorted(levels.items()))
+        problems += [problem for problem in missing if problem is not None]
+        if request.has_scram_credentials and not metadata_version_of(metadata_level(request)).serves_scram:
+            problems.append("SCRAM is only supported in metadata.version 3.5-IV2 or later.")
     wanted = request.features.get(KRAFT_VERSION)
     if wanted == 0 and is_dynamic(request):
         problems.append(

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 class RecordSerde(Protocol):
     """Encodes and decodes metadata records. Raft never looks inside a record."""
 
-    def encode(self, record: Any) -> bytes: ...
+    def encode(self, record: Any, level: int | None) -> bytes:
+        """Encode a record for nodes at this level of metadata.version, None before one is finalized. Raises
+        ProtocolError."""
+
     def decode(self, value: bytes) -> Any:
         """Decode a record. Raises ProtocolError."""
 

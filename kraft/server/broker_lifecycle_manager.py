@@ -83,6 +83,7 @@ class BrokerLifecycleManager:
         self._wake = trio.Event()
         self._wants_shutdown = False
         self._refused_with: int = ErrorCode.NONE
+        self._amends = False
         self.state = BrokerState.STARTING
         self.epoch = -1
         self.fenced = True
@@ -95,12 +96,20 @@ class BrokerLifecycleManager:
     async def run(self, listeners: list[Listener], directories: list[bytes], previous_epoch: int) -> None:
         """Register, then keep the session alive until cancelled. Raises ApiError if the controller rejects this broker
         permanently."""
-        await self._register(listeners, directories, previous_epoch)
+        request = await self._register(listeners, directories, previous_epoch)
         while True:
             wake = self._wake
+            if self._amends:
+                await self._amend(request)
             delay = await self._heartbeat()
             with self._world.clock.move_on_after(delay):
                 await wake.wait()
+
+    def amend_registration(self) -> None:
+        """Register again as the same incarnation: the metadata lacks this broker's log directories, which were not
+        known when it registered. The epoch stays."""
+        self._amends = True
+        self.poke()
 
     def begin_controlled_shutdown(self) -> None:
         """Ask the controller to move leaders away. `may_stop` is set when it has."""
@@ -118,9 +127,10 @@ class BrokerLifecycleManager:
         self._wake.set()
         self._wake = trio.Event()
 
-    async def _register(self, listeners: list[Listener], directories: list[bytes], previous_epoch: int) -> None:
-        clock = self._world.clock
-        request = BrokerRegistrationRequest(
+    def _registration(
+        self, listeners: list[Listener], directories: list[bytes], previous_epoch: int
+    ) -> BrokerRegistrationRequest:
+        return BrokerRegistrationRequest(
             broker_id=self._config.node_id,
             cluster_id=self._cluster_id,
             incarnation_id=self._incarnation_id,
@@ -133,6 +143,22 @@ class BrokerLifecycleManager:
             log_dirs=directories,
             previous_broker_epoch=previous_epoch,
         )
+
+    async def _amend(self, request: BrokerRegistrationRequest) -> None:
+        """Send the registration again. A failed attempt is repeated with the next heartbeat, a refused one is not."""
+        timeout = self._config.seconds("broker.session.timeout.ms")
+        response = await self._attempt(request, self._world.clock.now() + timeout)
+        if not isinstance(response, BrokerRegistrationResponse):
+            return
+        self._amends = False
+        if response.error_code:
+            self._log.warning("log directories not registered", code=name_of(response.error_code))
+
+    async def _register(
+        self, listeners: list[Listener], directories: list[bytes], previous_epoch: int
+    ) -> BrokerRegistrationRequest:
+        """Register, and return the accepted request. Raises ApiError if the controller rejects this broker."""
+        clock, request = self._world.clock, self._registration(listeners, directories, previous_epoch)
         deadline = clock.now() + self._config.seconds("initial.broker.registration.timeout.ms")
         while True:
             # It may be half-open.
@@ -143,7 +169,7 @@ class BrokerLifecycleManager:
                 self.epoch = response.broker_epoch
                 self.registered.set()
                 self._log.info("broker registered", epoch=self.epoch)
-                return
+                return request
             code = (
                 response.error_code if isinstance(response, BrokerRegistrationResponse) else ErrorCode.REQUEST_TIMED_OUT
             )

@@ -71,6 +71,8 @@ class BrokerReplication:
         self._lifecycle = lifecycle
         self._channel = channel
         self.isr = isr
+        self.directories_are_known = trio.Event()
+        """Set when the finalized metadata.version assigns replicas to log directories (KIP-858)."""
         log = loggers.get("replicas")
         self.losses = LossReporter(
             config.node_id,
@@ -93,15 +95,19 @@ class BrokerReplication:
             replication_nursery.start_soon(self.isr.run)
             replication_nursery.start_soon(self.fetchers.run)
             replication_nursery.start_soon(self.losses.run)
-            replication_nursery.start_soon(
-                self._replicas.directories.assignments.run, self._channel, self._broker_epoch
-            )
+            replication_nursery.start_soon(self._assign_directories)
             replication_nursery.start_soon(self._replicas.directories.mover.run)
             replication_nursery.start_soon(self._replicas.hosting.run)
             replication_nursery.start_soon(self._replicas.damaged.run)
             while True:
                 await self._world.clock.sleep(self._lag_seconds_max() / 2)
                 await self.isr.reconsider_all(self._replicas)
+
+    async def _assign_directories(self) -> None:
+        """Report the directories of replicas from 3.7-IV2 on. Earlier levels do not know them: until then the reports
+        of all replicas are queued."""
+        await self.directories_are_known.wait()
+        await self._replicas.directories.assignments.run(self._channel, self._broker_epoch)
 
     def _broker_epoch(self) -> int:
         return self._lifecycle.epoch
@@ -123,4 +129,5 @@ class BrokerReplication:
             backoff_seconds=config.seconds("replica.fetch.backoff.ms"),
             socket_timeout_seconds=config.seconds("replica.socket.timeout.ms"),
             truncations=truncations,
+            metadata_version=lambda: self._metadata.image.features.capabilities,
         )

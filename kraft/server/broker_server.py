@@ -13,10 +13,10 @@ import trio
 
 from kraft.common.config.endpoints import Endpoint
 from kraft.common.config.node.node_config import NodeConfig
-from kraft.common.errors import StorageError
-from kraft.common.features import serves_cordons
+from kraft.common.errors import ConfigurationError, StorageError
 from kraft.common.internal_topics import OFFSETS_TOPIC
 from kraft.common.logging import Loggers
+from kraft.common.metadata_versions import DIRECTORIES_LEVEL, METADATA_VERSION_NAMES
 from kraft.coordinator.group.config import GroupCoordinatorConfig, MigrationPolicy
 from kraft.coordinator.group.service.group_coordinator import GroupCoordinator
 from kraft.coordinator.group.topic_directory import TopicNames
@@ -117,6 +117,7 @@ class BrokerServer(ReplicaListener):
     ) -> None:
         self._world, self._config, self._nursery, self.logins = world, config, nursery, NodeLogins(config)
         self.log, self._disk_lost = loggers.get("broker"), trio.Event()
+        self._too_many_directories, self._directories_are_registered = trio.Event(), False
         self.metadata, self.configs = MetadataCache(world.clock, MetadataImage()), ConfigView(config)
         log = loggers.get("replicas")
         isr = AlterPartitionManager(config.node_id, lambda: self.lifecycle.epoch, channel, world, log)
@@ -290,6 +291,7 @@ class BrokerServer(ReplicaListener):
         """
         async with trio.open_nursery() as service_nursery:
             service_nursery.start_soon(self._end_without_disk)
+            service_nursery.start_soon(self._end_with_too_many_directories)
             service_nursery.start_soon(self.replicas.flusher.run)
             service_nursery.start_soon(self.replicas.writer.run)
             service_nursery.start_soon(self.groups.run)
@@ -384,7 +386,7 @@ class BrokerServer(ReplicaListener):
         while this broker's metadata lacks its registration: its configuration may be outdated."""
         image, logs = self.metadata.image, self._logs
         own = image.cluster.brokers.get(self._config.node_id)
-        if not serves_cordons(image.features.metadata_version) or own is None or own.epoch != self.lifecycle.epoch:
+        if not image.features.capabilities.serves_cordons or own is None or own.epoch != self.lifecycle.epoch:
             return None
         cordoned = [directory for directory in logs.directories if directory.path in logs.cordoned]
         return [directory.directory_id for directory in cordoned if directory.directory_id is not None]
@@ -396,6 +398,8 @@ class BrokerServer(ReplicaListener):
         metadata offset: send a heartbeat.
         """
         self.replication.fetchers.follow_changed()
+        if not self._directories_are_registered:
+            self._follow_level()
         if self._logs.cordoned != self._cordoned:
             self._cordoned = self._logs.cordoned
             self.lifecycle.poke()
@@ -404,6 +408,34 @@ class BrokerServer(ReplicaListener):
             for broker in self.metadata.image.cluster.brokers.values()
         ):
             self.lifecycle.poke()
+
+    def _follow_level(self) -> None:
+        """Act on the finalized metadata.version. From 3.7-IV2 on the controller knows log directories (KIP-858): this
+        broker registers its own if it registered before, and reports those of its replicas. Below that level a broker
+        has one directory."""
+        features, own = self.metadata.image.features, self.metadata.image.cluster.brokers.get(self._config.node_id)
+        if not features.capabilities.assigns_directories:
+            if features.metadata_version is not None and len(self._logs.directories) > 1:
+                self._too_many_directories.set()
+            return
+        self.replication.directories_are_known.set()
+        if own is not None and own.epoch == self.lifecycle.epoch:
+            self._directories_are_registered = bool(own.directories)
+            if not own.directories:
+                self.lifecycle.amend_registration()
+
+    async def _end_with_too_many_directories(self) -> None:
+        """Stop the broker if it has several log directories below 3.7-IV2, as Kafka does."""
+        await self._too_many_directories.wait()
+        found = self.metadata.image.features.capabilities
+        raise ConfigurationError(
+            [
+                f"log.dirs: this broker has {len(self._logs.directories)} log directories. Multiple log directories "
+                f"are not supported in the current MetadataVersion {found.name}. Need "
+                f"{METADATA_VERSION_NAMES[DIRECTORIES_LEVEL]} or higher: raise metadata.version with "
+                "`kraft features upgrade`, or start this broker with one directory"
+            ]
+        )
 
 
 def _fetch_sessions(config: NodeConfig, world: World) -> FetchSessionCache:

@@ -12,6 +12,7 @@ from kraft.common.config.endpoints import Endpoint
 from kraft.common.errors import KraftError
 from kraft.common.features import SUPPORTED_FEATURES
 from kraft.common.logging import Logger
+from kraft.common.metadata_versions import MetadataVersion
 from kraft.metadata.image.cluster_image import ControllerRegistration
 from kraft.protocol.messages.controller_registration_request import ControllerRegistrationRequest, Feature, Listener
 from kraft.protocol.messages.controller_registration_response import ControllerRegistrationResponse
@@ -38,6 +39,12 @@ class ControllerRegistrar:
         self._channel = channel
         self._log = log
         self._unregistered = trio.Event()
+        self._registers = trio.Event()
+
+    def take_level(self, metadata_version: MetadataVersion) -> None:
+        """Act on the finalized metadata.version: controllers register from 3.7-IV0 on."""
+        if metadata_version.registers_controllers:
+            self._registers.set()
 
     def take_changes(self, changes: Mapping[int, ControllerRegistration | None], controllers: Container[int]) -> None:
         """Act on changed controllers, each with its registration before. `controllers` are registered now."""
@@ -51,6 +58,7 @@ class ControllerRegistrar:
     async def run(self, endpoints: Sequence[Endpoint]) -> None:
         """Keep these listeners and the supported features registered until cancelled."""
         while True:
+            await self._registers.wait()
             self._unregistered = trio.Event()
             await self._register(endpoints)
             await self._unregistered.wait()

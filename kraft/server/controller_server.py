@@ -10,6 +10,7 @@ import trio
 from kraft.common.config.endpoints import Endpoint
 from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import ApiError
+from kraft.common.features import METADATA_VERSION
 from kraft.common.internal_topics import GROWTH_ENABLE
 from kraft.common.logging import Loggers
 from kraft.controller.controller_view import ControllerSettings
@@ -198,5 +199,7 @@ class ControllerMetadataPublisher:
     def publish(self, update: MetadataUpdate) -> None:
         """See `kraft.metadata.publisher.MetadataPublisher`."""
         self._metadata.set(update.image, update.offset, update.epoch)
+        if METADATA_VERSION in update.changes.features:
+            self._registrar.take_level(update.image.features.capabilities)
         if update.changes.controllers:
             self._registrar.take_changes(update.changes.controllers, update.image.cluster.controllers)

@@ -166,6 +166,7 @@ def _format_request(config: NodeConfig, cluster_id: str, controllers: tuple[List
         initial_controllers=initial,
         release_version=asked.release_version,
         features=parse_features(asked.features),
+        has_scram_credentials=bool(asked.add_scram),
     )
 
 

@@ -126,10 +126,10 @@ class Model:
 
     async def _follow(self) -> None:
         """What a broker does with the same records, read from bytes."""
-        serde = MetadataRecordSerde()
+        serde, level = MetadataRecordSerde(), self.rig.image.features.metadata_version
         todo, self._followed = self.log.batches[self._followed :], len(self.log.batches)
         for batch in todo:
-            records = tuple(serde.decode(serde.encode(record)) for record in batch.records)
+            records = tuple(serde.decode(serde.encode(record, level)) for record in batch.records)
             finished = self._follower.handle_commit([batch._replace(records=records)])
             if finished is not None:
                 await finished
@@ -194,11 +194,11 @@ class Model:
 
     async def load_snapshot(self) -> None:
         """What a controller or broker does that starts with nothing but a snapshot."""
-        serde = MetadataRecordSerde()
+        serde, level = MetadataRecordSerde(), self.rig.image.features.metadata_version
         chunk: list[bytes] = []
         chunks: list[list[bytes]] = []
         for record in self.rig.image.write():
-            chunk.append(serde.encode(record))
+            chunk.append(serde.encode(record, level))
             if len(chunk) == 500:
                 chunks.append(chunk)
                 chunk = []

@@ -637,7 +637,7 @@ def test_cli_features_are_downgraded_and_upgraded(kraft: Kraft) -> None:
         (("upgrade", "transaction.version=1"), 1, "without setting the upgrade type to either safe or unsafe"),
         (("upgrade", "transaction.version=two"), 2, "'two' is not a level"),
         (("downgrade", "no.such=0", "--yes"), 3, "there is no feature no.such"),
-        (("downgrade", "metadata.version=29", "--yes"), 1, "only supports versions 30-33"),
+        (("downgrade", "metadata.version=6", "--yes"), 1, "only supports versions 7-33"),
         (("downgrade", "metadata.version=30", "--yes"), 1, "because it might delete metadata information"),
         (("downgrade", "metadata.version=30", "--yes", "--unsafe"), 1, "Unsafe metadata downgrade is not supported"),
         (("downgrade", "transaction.version=1"), 2, "Give --yes"),

@@ -225,9 +225,9 @@ def _feature(model: _Model) -> list[Any]:
     name = model.source.choice(
         ["metadata.version", "kraft.version", "group.version", "eligible.leader.replicas.version"]
     )
-    return [
-        FeatureLevelRecord(name=name, feature_level=model.source.randint(1 if name == "metadata.version" else 0, 3))
-    ]
+    # Levels at which records may have every field of a history.
+    level = model.source.randint(30, 33) if name == "metadata.version" else model.source.randint(0, 3)
+    return [FeatureLevelRecord(name=name, feature_level=level)]
 
 
 def _quota(model: _Model) -> list[Any]:

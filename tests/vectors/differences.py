@@ -228,13 +228,6 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
         tests=("tests/unit/controller/test_leaders.py::test_an_unregistered_broker_leaves_the_elr",),
     ),
     Documented(
-        "no metadata version before 4.3",
-        ("metadata.version is 30 to 33 (4.3-IV0 to 4.4-IV2): there are no older clusters of this kind to be upgraded."),
-        tests=(
-            "tests/unit/controller/test_features.py::test_metadata_versions_outside_of_the_supported_range_are_refused",
-        ),
-    ),
-    Documented(
         "no unclean election just after a change of controllers",
         (
             "A new active controller gives every fenced broker one session to return before it elects a leader "

@@ -20,7 +20,7 @@ otherwise still send requests to it.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kraft.common.broker_state import FENCED
 from kraft.controller.brokers.cluster_control import check_broker_epoch
@@ -55,9 +55,11 @@ def process_heartbeat(
     ApiError(STALE_BROKER_EPOCH).
     """
     check_broker_epoch(view, request.broker_id, request.broker_epoch)
-    records = yield from leader_and_isr.directories_offline(
-        view, request.broker_id, request.broker_epoch, request.offline_log_dirs
-    )
+    records: list[Any] = []
+    if view.capabilities.assigns_directories:
+        records += yield from leader_and_isr.directories_offline(
+            view, request.broker_id, request.broker_epoch, request.offline_log_dirs
+        )
     if records:
         view = yield from view.after(records)
     current = current_state(view, heartbeats, request.broker_id)
@@ -65,9 +67,10 @@ def process_heartbeat(
     if following != current:
         records += yield from _transition(view, request, following)
     fenced = following in (BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW)
-    records += leader_and_isr.directories_cordoned(
-        view, request.broker_id, request.broker_epoch, request.cordoned_log_dirs
-    )
+    if view.capabilities.serves_cordons:
+        records += leader_and_isr.directories_cordoned(
+            view, request.broker_id, request.broker_epoch, request.cordoned_log_dirs
+        )
     response = BrokerHeartbeatResponse(
         is_caught_up=request.current_metadata_offset >= registration_offset,
         is_fenced=fenced,

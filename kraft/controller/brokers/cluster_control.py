@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any
 
 from kraft.common.errors import ApiError
-from kraft.common.features import UNREGISTER_CONTROLLER_LEVEL
 from kraft.common.ids import uuid_to_text
 from kraft.controller.controller_result import ControllerResult
 from kraft.controller.controller_view import ControllerView
@@ -101,20 +100,21 @@ def register_broker(
         raise ApiError(ErrorCode.DUPLICATE_BROKER_REGISTRATION, problem)
     if request.is_migrating_zk_broker:
         raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, "Controller does not support registering ZK brokers.")
-    _check_directories(view, request)
+    if view.capabilities.assigns_directories:
+        _check_directories(view, request)
     _check_features(view, request, kraft_version)
     _check_listeners(request)
     records: list[Any] = []
     if not same_incarnation:
         clean = api_version >= 3 and known is not None and known.epoch == request.previous_broker_epoch
         records += yield from broker_restarted(view, request.broker_id, clean)
-    record = _registration(request, known if same_incarnation else None, next_offset)
+    record = _registration(view, request, known if same_incarnation else None, next_offset)
     records.append(record)
     return ControllerResult(records, BrokerRegistrationResponse(broker_epoch=record.broker_epoch))
 
 
 def _registration(
-    request: BrokerRegistrationRequest, known: BrokerRegistration | None, next_offset: int
+    view: ControllerView, request: BrokerRegistrationRequest, known: BrokerRegistration | None, next_offset: int
 ) -> RegisterBrokerRecord:
     """Build the registration record. The same incarnation, `known`, keeps its epoch and state."""
     return RegisterBrokerRecord(
@@ -136,7 +136,7 @@ def _registration(
         rack=request.rack,
         fenced=True if known is None else known.fenced,
         in_controlled_shutdown=False if known is None else known.in_controlled_shutdown,
-        log_dirs=list(request.log_dirs),
+        log_dirs=list(request.log_dirs) if view.capabilities.assigns_directories else [],
         cordoned_log_dirs=None
         if known is None or known.cordoned_directories is None
         else list(known.cordoned_directories),
@@ -199,7 +199,13 @@ def _check_ranges(ranges: dict[str, tuple[int, int]], finalized: dict[str, int])
 def register_controller(
     view: ControllerView, request: ControllerRegistrationRequest
 ) -> ControllerResult[ControllerRegistrationResponse]:
-    """Return the record and the response for ControllerRegistration."""
+    """Return the record and the response for ControllerRegistration. Raises ApiError UNSUPPORTED_VERSION below
+    3.7-IV0."""
+    if not view.capabilities.registers_controllers:
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "The current MetadataVersion is too old to support controller registrations.",
+        )
     record = RegisterControllerRecord(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,
@@ -234,7 +240,7 @@ def unregister_controller(view: ControllerView, controller_id: int) -> Controlle
     active controller itself, UNSUPPORTED_VERSION at a lower metadata.version, CONTROLLER_ID_NOT_REGISTERED."""
     if controller_id == view.settings.node_id:
         raise ApiError(ErrorCode.INVALID_REQUEST, "Controller cannot unregister itself while it is active.")
-    if (view.image.features.metadata_version or 0) < UNREGISTER_CONTROLLER_LEVEL:
+    if not view.capabilities.unregisters_controllers:
         raise ApiError(
             ErrorCode.UNSUPPORTED_VERSION,
             "The current MetadataVersion is too old to support controller unregistration.",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kraft.common.errors import ApiError
-from kraft.common.features import CIDR_ACLS_LEVEL, METADATA_VERSION_NAMES
+from kraft.common.metadata_versions import CIDR_ACLS_LEVEL, METADATA_VERSION_NAMES
 from kraft.controller.controller_result import MAX_RECORDS_PER_USER_OPERATION, ControllerResult, check_operation_size
 from kraft.controller.controller_view import ControllerView
 from kraft.metadata.image.ordered_map import OrderedMap
@@ -52,7 +52,7 @@ def create_acls(
     """Return the records and the response for CreateAcls. Raises ApiError POLICY_VIOLATION for more records than one
     operation may write."""
     response = CreateAclsResponse()
-    with_ranges = (view.image.features.metadata_version or 0) >= CIDR_ACLS_LEVEL
+    with_ranges = view.capabilities.serves_address_ranges
     records: dict[AccessControlEntry, Any] = {}
     for creation in request.creations:
         result = AclCreationResult(error_message="")

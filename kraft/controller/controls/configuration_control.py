@@ -19,7 +19,6 @@ from kraft.common.config.node.cordons import CORDONED_LOG_DIRS
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.config.resources import RESOURCE_TYPE_NAMES
 from kraft.common.errors import ApiError
-from kraft.common.features import serves_cordons
 from kraft.controller.controller_result import ControllerResult, check_operation_size, message_of_error
 from kraft.controller.controller_view import MIN_IN_SYNC_REPLICAS, ControllerView
 from kraft.controller.request_context import ControllerRequestContext
@@ -206,7 +205,7 @@ def _check_change(
         if text is None:
             raise ApiError(ErrorCode.INVALID_CONFIG, f"Cluster-level {name} cannot be removed while ELR is enabled.")
     if resource.type == ResourceType.BROKER and name == CORDONED_LOG_DIRS:
-        if not serves_cordons(view.image.features.metadata_version):
+        if not view.capabilities.serves_cordons:
             problem = f"The {name} configuration value cannot be set because it requires metadata.version >= 4.3-IV0"
             raise ApiError(ErrorCode.INVALID_CONFIG, problem)
         if (

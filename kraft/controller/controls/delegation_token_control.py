@@ -165,8 +165,10 @@ def sweep_expired(view: ControllerView, now_ms: int) -> ControllerResult[bool]:
 
 
 def _refusal(view: ControllerView) -> int | None:
-    """Return the error code if delegation tokens are disabled, else None."""
-    return ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED if view.settings.delegation_token_secret_key is None else None
+    """Return the error code if delegation tokens are disabled, or not known at the finalized metadata.version."""
+    if view.settings.delegation_token_secret_key is None:
+        return ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
+    return None if view.capabilities.serves_delegation_tokens else ErrorCode.UNSUPPORTED_VERSION
 
 
 def _mine(

@@ -10,11 +10,12 @@ if a later feature is refused.)
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 from kraft.common.errors import ApiError
-from kraft.common.features import loses_metadata
+from kraft.common.features import missing_requirement
+from kraft.common.metadata_versions import loses_metadata
 from kraft.controller.controller_result import ControllerResult, check_operation_size
 from kraft.controller.controller_view import ControllerView
 from kraft.controller.controls.configuration_control import elr_safety_records
@@ -57,9 +58,11 @@ def update_features(
 ) -> ControllerResult[UpdateFeaturesResponse]:
     """Return the records and the response for UpdateFeatures: all updates, or none."""
     records: list[Any] = []
+    proposed = dict(view.image.features.levels.items())
+    proposed |= {update.feature: update.max_version_level for update in request.feature_updates}
     try:
         for update in request.feature_updates:
-            records += _update(view, update, _upgrade_type(update, api_version), quorum)
+            records += _update(view, update, _upgrade_type(update, api_version), quorum, proposed)
     except ApiError as error:
         return refused(error)
     response = UpdateFeaturesResponse(error_message=None)
@@ -104,7 +107,10 @@ def _refused(update: FeatureUpdateKey, reason: str) -> ApiError:
     )
 
 
-def _update(view: ControllerView, update: FeatureUpdateKey, upgrade_type: int, quorum: Quorum) -> list[Any]:
+def _update(
+    view: ControllerView, update: FeatureUpdateKey, upgrade_type: int, quorum: Quorum, proposed: Mapping[str, int]
+) -> list[Any]:
+    """Return the records for one update. `proposed` has the levels after all updates. Raises ApiError."""
     name, level = update.feature, update.max_version_level
     if upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
         raise _refused(update, "The controller does not support the given upgrade type.")
@@ -128,6 +134,9 @@ def _update(view: ControllerView, update: FeatureUpdateKey, upgrade_type: int, q
         return _update_kraft_version(update, current, upgrade_type)
     if name == METADATA_VERSION and level < current and loses_metadata(current, level):
         raise _metadata_downgrade(current, level, upgrade_type)
+    missing = missing_requirement(name, level, proposed)
+    if missing is not None:
+        raise _refused(update, missing)
     return [FeatureLevelRecord(name=name, feature_level=level)]
 
 
@@ -150,14 +159,20 @@ def _update_kraft_version(update: FeatureUpdateKey, current: int, upgrade_type: 
 
 
 def _reason_not_supported(view: ControllerView, name: str, level: int, voters: Sequence[int]) -> str | None:
-    """Return the reason why a node cannot run `level` of a feature, with that node's name. None if all nodes can."""
+    """Return the reason why a node cannot run `level` of a feature, with that node's name. None if all nodes can.
+
+    Controllers do not register below 3.7-IV0: there, as in Kafka, only the own controller and the brokers are asked.
+    """
     own = view.settings.node_id
     nodes: list[tuple[str, OrderedMap[str, FeatureRange]]] = [
         (f"Local controller {own}", view.settings.supported_features)
     ]
     nodes += [(f"Broker {broker.id}", broker.features) for broker in view.image.cluster.brokers.values()]
+    registers = view.capabilities.registers_controllers
     nodes += [
-        (f"Controller {node.id}", node.features) for node in view.image.cluster.controllers.values() if node.id != own
+        (f"Controller {node.id}", node.features)
+        for node in view.image.cluster.controllers.values()
+        if registers and node.id != own
     ]
     for who, features in nodes:
         supported = features.get(name, _NOT_SUPPORTED)
@@ -167,7 +182,7 @@ def _reason_not_supported(view: ControllerView, name: str, level: int, voters: S
                 if supported.max_level == 0
                 else f"{who} only supports versions {supported}"
             )
-    for voter in voters:
+    for voter in voters if registers else ():
         if voter != own and voter not in view.image.cluster.controllers:
             return f"controller {voter} has not registered, and may not support this feature"
     return None

@@ -39,6 +39,8 @@ def alter_user_scram_credentials(
                 raise ApiError(
                     ErrorCode.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request"
                 )
+            if not view.capabilities.serves_scram:
+                raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "The current metadata.version does not support SCRAM")
             mine.append(_record(view, change))
         except ApiError as problem:
             refused[change.name] = problem

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kraft.common.errors import ApiError
 from kraft.controller.brokers.cluster_control import check_broker_epoch
 from kraft.controller.controller_result import ControllerResult
 from kraft.controller.controller_view import ControllerView
@@ -36,8 +37,10 @@ def assign_replicas_to_dirs(
     """Return the records and the response for AssignReplicasToDirs.
 
     A replica assigned to a directory that is not online leaves the ISR and leadership. Yields after each partition.
-    Raises ApiError(STALE_BROKER_EPOCH).
+    Raises ApiError STALE_BROKER_EPOCH, or UNSUPPORTED_VERSION below 3.7-IV2.
     """
+    if not view.capabilities.assigns_directories:
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
     check_broker_epoch(view, request.broker_id, request.broker_epoch)
     broker = view.image.cluster.brokers[request.broker_id]
     records: list[Any] = []

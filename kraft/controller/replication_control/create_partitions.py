@@ -94,7 +94,7 @@ def _grow(
         partitions = yield from placed_partitions(view, placements, factor)
     records = []
     for index, partition in enumerate(partitions, present):
-        records.append(partition.to_record(known.id, index))
+        records.append(partition.to_record(known.id, index, view.image.features.writer_options))
         yield None
     return records
 

@@ -137,7 +137,7 @@ def _create_topic(
     # exists.
     records: list[Any] = [TopicRecord(name=topic.name, topic_id=topic_id), *config_records]
     for index, partition in enumerate(partitions):
-        records.append(partition.to_record(topic_id, index))
+        records.append(partition.to_record(topic_id, index, view.image.features.writer_options))
         yield None
     return records, result
 

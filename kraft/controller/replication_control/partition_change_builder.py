@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from kraft.common.metadata_versions import MetadataVersion
 from kraft.common.recovery_strategy import RecoveryStrategy
 from kraft.controller.controller_view import ControllerView
 from kraft.controller.replication_control.partition_reassignment import Reassignment
@@ -55,6 +56,7 @@ class PartitionChangeBuilder:
 
     __slots__ = (
         "_acceptable",
+        "_capabilities",
         "_default_directory",
         "_directories",
         "_elr_enabled",
@@ -88,9 +90,11 @@ class PartitionChangeBuilder:
         min_isr: int,
         elr_enabled: bool,
         default_directory: Callable[[int], bytes],
+        capabilities: MetadataVersion,
     ) -> None:
         """`acceptable` returns whether a broker may lead this partition now. `min_isr` is the effective
-        min.insync.replicas."""
+        min.insync.replicas. `capabilities` is the finalized metadata.version."""
+        self._capabilities = capabilities
         self._partition = partition
         self._topic_id = topic_id
         self._partition_id = partition_id
@@ -127,6 +131,7 @@ class PartitionChangeBuilder:
         self._record_elr(record)
         if record.isr is None and (self.target_isr or self._may_be_empty) and self.target_isr != self._partition.isr:
             record.isr = list(self.target_isr)
+        self._bump_leader_epoch_if_the_isr_shrinks(record)
         self._record_last_known_elr(record)
         self._record_assignment(record)
         if self.target_recovery_state != self._partition.leader_recovery_state:
@@ -241,6 +246,17 @@ class PartitionChangeBuilder:
         ):
             record.leader = self._partition.leader
 
+    def _bump_leader_epoch_if_the_isr_shrinks(self, record: PartitionChangeRecord) -> None:
+        """Raise the leader epoch below 3.6-IV0, even if the leader stays: the replica managers of earlier releases
+        depend on it (KAFKA-15021)."""
+        if (
+            self._capabilities.raises_leader_epoch_on_isr_shrink
+            and record.leader == NO_LEADER_CHANGE
+            and record.isr is not None
+            and any(member not in record.isr for member in self._partition.isr)
+        ):
+            record.leader = self._partition.leader
+
     def _record_elr(self, record: PartitionChangeRecord) -> None:
         # An unclean election, or no ELR: no other replica is eligible.
         if record.isr is not None or not self._elr_enabled:
@@ -280,7 +296,7 @@ class PartitionChangeBuilder:
                 known[replica] if replica in known else self._default_directory(replica)
                 for replica in self.target_replicas
             ]
-            if tuple(directories) != self._partition.directories:
+            if self._capabilities.assigns_directories and tuple(directories) != self._partition.directories:
                 record.directories = directories
             if self.target_replicas != self._partition.replicas:
                 record.replicas = list(self.target_replicas)
@@ -328,6 +344,7 @@ def change_of(
         min_isr=view.min_in_sync_replicas(topic_id),
         elr_enabled=view.elr_enabled,
         default_directory=view.default_directory,
+        capabilities=view.capabilities,
     )
     builder.avoided = view.avoided
     if view.recovery_strategy(topic_id) != RecoveryStrategy.NONE:

@@ -48,8 +48,8 @@ class MetadataLog(Protocol):
     def log_end_offset(self) -> int:
         """The offset of the next record to be appended."""
 
-    def encode(self, records: Sequence[Any]) -> list[bytes]:
-        """Return the records as encoded in the log, for `append`."""
+    def encode(self, records: Sequence[Any], level: int | None) -> list[bytes]:
+        """Return the records as encoded in the log at this level of metadata.version, for `append`."""
 
     def append(self, epoch: int, records: Sequence[Any], *, encoded: Sequence[bytes] | None = None) -> int:
         """Append the records as one batch, as leader of `epoch`. Returns the offset of the last record. Raises
@@ -152,6 +152,7 @@ class PendingLog:
 
     async def _append_batch(self, epoch: int, records: Sequence[Any]) -> MetadataChanges:
         base = image = self.image
+        level = base.features.metadata_version
         changes = MetadataChanges()
         encoded: list[bytes] = []
         for start in range(0, len(records), RECORDS_PER_STEP):
@@ -159,7 +160,7 @@ class PendingLog:
                 await trio.lowlevel.checkpoint()
             image, more = image.replay_batch(records[start : start + RECORDS_PER_STEP])
             changes.merge(more)
-            encoded += self._log.encode(records[start : start + RECORDS_PER_STEP])
+            encoded += self._log.encode(records[start : start + RECORDS_PER_STEP], level)
         if self.epoch != epoch:
             raise self.not_controller()
         if (

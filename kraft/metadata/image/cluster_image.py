@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from kraft.metadata.image.ordered_map import OrderedMap
 from kraft.metadata.image.partition_registration import directory_is_online
+from kraft.metadata.image.writer_options import WriterOptions
 from kraft.metadata.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraft.metadata.records.fence_broker_record import FenceBrokerRecord
 from kraft.metadata.records.register_broker_record import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
@@ -77,10 +78,21 @@ class BrokerRegistration:
     def endpoint(self, listener: str) -> Endpoint | None:
         return next((endpoint for endpoint in self.endpoints if endpoint.name == listener), None)
 
-    def to_record(self) -> RegisterBrokerRecord:
+    def to_record(self, options: WriterOptions) -> RegisterBrokerRecord:
+        """Return the record that creates this registration, without the fields that the level does not know."""
+        is_migrating, directories, cordoned = self.is_migrating_zk_broker, self.directories, self.cordoned_directories
+        if is_migrating and not options.metadata_version.serves_zk_migration:
+            options.handle_loss("the isMigratingZkBroker state of one or more brokers")
+            is_migrating = False
+        if directories and not options.metadata_version.assigns_directories:
+            options.handle_loss("the online log directories of one or more brokers")
+            directories = ()
+        if cordoned is not None and not options.metadata_version.serves_cordons:
+            options.handle_loss("the cordoned log directories of one or more brokers")
+            cordoned = None
         return RegisterBrokerRecord(
             broker_id=self.id,
-            is_migrating_zk_broker=self.is_migrating_zk_broker,
+            is_migrating_zk_broker=is_migrating,
             incarnation_id=self.incarnation_id,
             broker_epoch=self.epoch,
             end_points=[
@@ -94,8 +106,8 @@ class BrokerRegistration:
             rack=self.rack,
             fenced=self.fenced,
             in_controlled_shutdown=self.in_controlled_shutdown,
-            log_dirs=list(self.directories),
-            cordoned_log_dirs=None if self.cordoned_directories is None else list(self.cordoned_directories),
+            log_dirs=list(directories),
+            cordoned_log_dirs=None if cordoned is None else list(cordoned),
         )
 
 
@@ -136,9 +148,14 @@ class ClusterImage:
         broker = self.brokers.get(broker_id)
         return broker is not None and broker.is_active
 
-    def write(self) -> Iterator[Any]:
+    def write(self, options: WriterOptions) -> Iterator[Any]:
+        """Return the records, without controllers below 3.7-IV0."""
         for broker in self.brokers.values():
-            yield broker.to_record()
+            yield broker.to_record(options)
+        if not options.metadata_version.registers_controllers:
+            if self.controllers:
+                options.handle_loss("controller registration data")
+            return
         for controller in self.controllers.values():
             yield controller.to_record()
 

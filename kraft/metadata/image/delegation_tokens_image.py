@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from kraft.metadata.image.ordered_map import OrderedMap
+from kraft.metadata.image.writer_options import WriterOptions
 from kraft.metadata.records.delegation_token_record import DelegationTokenRecord
 from kraft.metadata.records.remove_delegation_token_record import RemoveDelegationTokenRecord
 
@@ -26,7 +27,12 @@ class DelegationToken(NamedTuple):
 class DelegationTokensImage:
     by_id: OrderedMap[str, DelegationToken] = field(default_factory=OrderedMap)
 
-    def write(self) -> Iterator[Any]:
+    def write(self, options: WriterOptions) -> Iterator[Any]:
+        """Return the records, none below 3.6-IV2."""
+        if not options.metadata_version.serves_delegation_tokens:
+            if self.by_id:
+                options.handle_loss(f"the delegation tokens {', '.join(self.by_id)}")
+            return
         for token_id, token in self.by_id.items():
             yield DelegationTokenRecord(
                 token_id=token_id,

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kraft.common.metadata_versions import MetadataVersion, metadata_version_of
 from kraft.metadata.image.ordered_map import OrderedMap
+from kraft.metadata.image.writer_options import WriterOptions
 from kraft.metadata.records.feature_level_record import FeatureLevelRecord
 
 METADATA_VERSION: Final = "metadata.version"
@@ -24,11 +26,19 @@ class FeaturesImage:
     """Finalized levels by feature name, including metadata.version once it is set."""
 
     levels: OrderedMap[str, int] = field(default_factory=OrderedMap)
+    metadata_version: int | None = field(init=False, compare=False, repr=False)
+    """The finalized metadata.version; None before the bootstrap records are replayed."""
+    capabilities: MetadataVersion = field(init=False, compare=False, repr=False)
+    """What the finalized metadata.version allows; the lowest one while none is finalized."""
+    writer_options: WriterOptions = field(init=False, compare=False, repr=False)
+    """How records are written at the finalized metadata.version."""
 
-    @property
-    def metadata_version(self) -> int | None:
-        """The finalized metadata.version; None before the bootstrap records are replayed."""
-        return self.levels.get(METADATA_VERSION)
+    def __post_init__(self) -> None:
+        level = self.levels.get(METADATA_VERSION)
+        capabilities = metadata_version_of(level)
+        object.__setattr__(self, "metadata_version", level)
+        object.__setattr__(self, "capabilities", capabilities)
+        object.__setattr__(self, "writer_options", WriterOptions(capabilities))
 
     @property
     def elr_enabled(self) -> bool:

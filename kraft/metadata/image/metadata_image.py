@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kraft.common.metadata_versions import METADATA_VERSION_MAX
 from kraft.metadata.image.acls_image import AclsDraft, AclsImage
 from kraft.metadata.image.client_quotas_image import ClientQuotasDraft, ClientQuotasImage
 from kraft.metadata.image.cluster_image import ClusterDraft, ClusterImage
@@ -21,6 +22,7 @@ from kraft.metadata.image.metadata_changes import MetadataChanges
 from kraft.metadata.image.producer_ids_image import ProducerIdsDraft, ProducerIdsImage
 from kraft.metadata.image.scram_image import ScramDraft, ScramImage
 from kraft.metadata.image.topics_image import TopicsDraft, TopicsImage
+from kraft.metadata.image.writer_options import WriterOptions
 from kraft.metadata.records.remove_topic_record import RemoveTopicRecord
 from kraft.metadata.records.table import RECORDS
 
@@ -57,10 +59,23 @@ class MetadataImage:
             handlers[record.API_KEY](record)
         return draft.finish()
 
-    def write(self) -> Iterator[Record]:
-        """Return records that recreate this image, for a snapshot. Their order depends only on the content."""
-        for name in _PARTS:
-            yield from getattr(self, name).write()
+    def write(self, options: WriterOptions | None = None) -> Iterator[Record]:
+        """Return records that recreate this image, for a snapshot. Their order depends only on the content.
+
+        Without `options` they are those of the finalized metadata.version, or of the newest one while none is
+        finalized. Raises UnwritableMetadata for contents that the level does not know, unless `options` say otherwise.
+        """
+        if options is None:
+            options = WriterOptions(METADATA_VERSION_MAX) if self.is_empty else self.features.writer_options
+        yield from self.features.write()
+        yield from self.cluster.write(options)
+        yield from self.topics.write(options)
+        yield from self.configs.write()
+        yield from self.client_quotas.write()
+        yield from self.producer_ids.write()
+        yield from self.acls.write()
+        yield from self.scram.write(options)
+        yield from self.delegation_tokens.write(options)
 
 
 _PARTS: Final = {

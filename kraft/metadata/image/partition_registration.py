@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from kraft.metadata.image.writer_options import WriterOptions
 from kraft.metadata.records.partition_change_record import PartitionChangeRecord
 from kraft.metadata.records.partition_record import PartitionRecord
 
@@ -83,6 +84,8 @@ class PartitionRegistration(NamedTuple):
             directories = tuple(record.directories) or (MIGRATING_DIRECTORY,) * len(replicas)
         elif record.replicas is None:
             directories = self.directories
+        elif _are_migrating(self.directories):
+            directories = (MIGRATING_DIRECTORY,) * len(replicas)
         else:
             known = dict(zip(self.replicas, self.directories, strict=True))
             directories = tuple(known.get(replica, UNASSIGNED_DIRECTORY) for replica in replicas)
@@ -105,8 +108,17 @@ class PartitionRegistration(NamedTuple):
             self.last_known_elr if record.last_known_elr is None else tuple(record.last_known_elr),
         )
 
-    def to_record(self, topic_id: bytes, partition_id: int) -> PartitionRecord:
-        """Return the record that creates exactly this registration. ELR fields are set only if they are not empty."""
+    def to_record(self, topic_id: bytes, partition_id: int, options: WriterOptions) -> PartitionRecord:
+        """Return the record that creates this registration, without the fields that the level does not know. ELR fields
+        are set only if they are not empty."""
+        directories, elr, last_known_elr = self.directories, self.elr, self.last_known_elr
+        if not options.metadata_version.assigns_directories:
+            if not _are_migrating(directories):
+                options.handle_loss("the directory assignment state of one or more replicas")
+            directories = ()
+        if (elr or last_known_elr) and not options.metadata_version.serves_elr:
+            options.handle_loss("the eligible leader replicas of one or more partitions")
+            elr = last_known_elr = ()
         return PartitionRecord(
             partition_id=partition_id,
             topic_id=topic_id,
@@ -118,10 +130,15 @@ class PartitionRegistration(NamedTuple):
             leader_recovery_state=self.leader_recovery_state,
             leader_epoch=self.leader_epoch,
             partition_epoch=self.partition_epoch,
-            directories=list(self.directories),
-            eligible_leader_replicas=list(self.elr) if self.elr else None,
-            last_known_elr=list(self.last_known_elr) if self.last_known_elr else None,
+            directories=list(directories),
+            eligible_leader_replicas=list(elr) if elr else None,
+            last_known_elr=list(last_known_elr) if last_known_elr else None,
         )
+
+
+def _are_migrating(directories: tuple[bytes, ...]) -> bool:
+    """Whether no replica was assigned to a directory since the cluster assigns them."""
+    return directories.count(MIGRATING_DIRECTORY) == len(directories)
 
 
 def is_unclean_election(before: PartitionRegistration, after: PartitionRegistration) -> bool:

@@ -1,4 +1,4 @@
-"""The next producer id to allocate, and the broker that got the last block (KIP-730)."""
+"""The next producer id to allocate (KIP-730)."""
 
 from __future__ import annotations
 
@@ -11,17 +11,14 @@ from kraft.metadata.records.producer_ids_record import ProducerIdsRecord
 
 @dataclass(frozen=True, slots=True)
 class ProducerIdsImage:
-    """`next_producer_id` is the first id of the next block. Broker -1 means that no block was allocated yet."""
+    """`next_producer_id` is the first id of the next block, 0 before the first one is allocated. As in Kafka, it is not
+    kept which broker got the last block."""
 
     next_producer_id: int = 0
-    broker_id: int = -1
-    broker_epoch: int = -1
 
     def write(self) -> Iterator[Any]:
         if self != ProducerIdsImage():
-            yield ProducerIdsRecord(
-                broker_id=self.broker_id, broker_epoch=self.broker_epoch, next_producer_id=self.next_producer_id
-            )
+            yield ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=self.next_producer_id)
 
 
 class ProducerIdsDraft:
@@ -37,7 +34,7 @@ class ProducerIdsDraft:
                 f"a record moves the next producer id from {self._image.next_producer_id} back to "
                 f"{record.next_producer_id}"
             )
-        self._image = ProducerIdsImage(record.next_producer_id, record.broker_id, record.broker_epoch)
+        self._image = ProducerIdsImage(record.next_producer_id)
         self.changed = True
 
     def finish(self) -> ProducerIdsImage:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from kraft.metadata.image.ordered_map import OrderedMap
+from kraft.metadata.image.writer_options import WriterOptions
 from kraft.metadata.records.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
 from kraft.metadata.records.user_scram_credential_record import UserScramCredentialRecord
 
@@ -27,7 +28,12 @@ class ScramImage:
 
     credentials: OrderedMap[tuple[str, int], ScramCredential] = field(default_factory=OrderedMap)
 
-    def write(self) -> Iterator[Any]:
+    def write(self, options: WriterOptions) -> Iterator[Any]:
+        """Return the records, none below 3.5-IV2."""
+        if not options.metadata_version.serves_scram:
+            if users := sorted({name for name, _ in self.credentials}):
+                options.handle_loss(f"the SCRAM credentials of {', '.join(users)}")
+            return
         for (name, mechanism), credential in self.credentials.items():
             yield UserScramCredentialRecord(name=name, mechanism=mechanism, **credential._asdict())
 

@@ -20,6 +20,7 @@ from kraft.metadata.image.partitions_by_broker import (
     PartitionsByBrokerDraft,
     index_of,
 )
+from kraft.metadata.image.writer_options import WriterOptions
 from kraft.metadata.records.clear_elr_record import ClearElrRecord
 from kraft.metadata.records.partition_change_record import PartitionChangeRecord
 from kraft.metadata.records.partition_record import PartitionRecord
@@ -85,12 +86,12 @@ class TopicsImage:
     def topics_by_name(self) -> Iterator[TopicImage]:
         return (self.by_id[topic_id] for topic_id in self.id_by_name.values())
 
-    def write(self) -> Iterator[Any]:
+    def write(self, options: WriterOptions) -> Iterator[Any]:
         """Return records that recreate this image: each topic, ordered by name, followed by its partitions."""
         for topic in self.topics_by_name():
             yield TopicRecord(name=topic.name, topic_id=topic.id)
             for partition_id, partition in topic.partitions.items():
-                yield partition.to_record(topic.id, partition_id)
+                yield partition.to_record(topic.id, partition_id, options)
 
 
 class _OpenTopic:

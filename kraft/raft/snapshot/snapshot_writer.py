@@ -69,11 +69,12 @@ class SnapshotWriter:
         self._records: list[Record] = []
         self._bytes = 0
 
-    def append(self, records: Iterable[Any]) -> None:
-        """Add records. They are written in batches of at most 8 MiB. Raises OSError; OutOfResources if there is no
-        space, and the snapshot is then dropped."""
+    def append(self, records: Iterable[Any], level: int | None = None) -> None:
+        """Add records, encoded for nodes at this level of metadata.version (None: the lowest). They are written in
+        batches of at most 8 MiB. Raises OSError; OutOfResources if there is no space, and the snapshot is then
+        dropped."""
         for record in records:
-            value = self._serde.encode(record)
+            value = self._serde.encode(record, level)
             if self._bytes + len(value) > BATCH_BYTES_MAX:
                 self._write_batch()
             self._records.append(Record(self._next_offset, self._now_ms, None, value))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kraft.common.errors import ApiError, ProtocolError
+from kraft.common.metadata_versions import MetadataVersion
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_response import PartitionData
 from kraft.protocol.records.record_batch import batches
@@ -92,6 +93,15 @@ class TruncationListener(Protocol):
         ...
 
 
+class OffsetRequest(NamedTuple):
+    """The common parts of a follower's offset requests."""
+
+    replica_id: int
+    version_max: int
+    """The highest version of ListOffsets at the finalized metadata.version."""
+    timeout_seconds: float
+
+
 class FetcherSettings:
     """The settings of a fetcher. Settings that can change at run time are read at each use."""
 
@@ -104,14 +114,25 @@ class FetcherSettings:
         backoff_seconds: float,
         socket_timeout_seconds: float,
         truncations: TruncationListener,
+        metadata_version: Callable[[], MetadataVersion],
     ) -> None:
-        """`endpoint` returns a broker's current address for inter-broker requests, or None if it is not known."""
+        """`endpoint` returns a broker's current address for inter-broker requests, or None if it is not known.
+        `metadata_version` returns the finalized level, which bounds the versions of requests to a leader."""
         self.endpoint = endpoint
         self.broker_epoch = broker_epoch
         self.limits = limits
         self.backoff_seconds = backoff_seconds
         self.socket_timeout_seconds = socket_timeout_seconds
         self.truncations = truncations
+        self.metadata_version = metadata_version
+
+    def fetch_version(self) -> int:
+        """Return the highest version of Fetch at the finalized metadata.version."""
+        return self.metadata_version().fetch_version
+
+    def offset_request(self, replica_id: int) -> OffsetRequest:
+        """Return the common parts of an offset request now."""
+        return OffsetRequest(replica_id, self.metadata_version().list_offsets_version, self.socket_timeout_seconds)
 
 
 def truncation_offset(log: UnifiedLog, leader_epoch: int, leader_end: int) -> int:

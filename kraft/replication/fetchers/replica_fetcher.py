@@ -32,7 +32,13 @@ from kraft.replication.fetchers.following import (
     append_fetched,
     truncation_offset,
 )
-from kraft.replication.fetchers.leader_offsets import EARLIEST, LATEST, LocalStart, leader_local_start, leader_offset
+from kraft.replication.fetchers.leader_offsets import (
+    EARLIEST,
+    LATEST,
+    LocalStart,
+    leader_local_start,
+    leader_offset,
+)
 from kraft.replication.partition import Partition
 from kraft.replication.sessions.fetch_session_handler import FetchSessionHandler, Key, Wanted
 from kraft.replication.tiers.partition_tier import tier_of
@@ -58,6 +64,8 @@ REMOTE_BACKOFF_SECONDS_MAX: Final = 10.0
 PARTITIONS_PER_REQUEST: Final = 10_000
 """Limit per request of the partitions to fetch, and of those to remove from the session. Each counts as at most three
 elements: its topic, itself and a tag."""
+REPLICA_STATE_VERSION: Final = 15
+"""From this version on a Fetch carries the follower's broker epoch (KIP-903)."""
 FETCH_VERSION_MAX: Final = 17
 """From version 18 on a leader responds immediately to a new high watermark. That is for metadata, not for records."""
 
@@ -194,10 +202,12 @@ class ReplicaFetcher:
         be fetched now."""
         await self._sync_due()
         asked = await self._ask()
-        version = min(connection.version_of(ApiKey.FETCH), FETCH_VERSION_MAX)
+        version = min(connection.version_of(ApiKey.FETCH), FETCH_VERSION_MAX, self._settings.fetch_version())
         replica = ReplicaState(replica_id=self._replicas.node_id, replica_epoch=self._settings.broker_epoch())
         left = list(islice(self._left, PARTITIONS_PER_REQUEST))
         request = self._session.build(asked, left, replica, self._settings.limits, self._wait_ms())
+        if version < REPLICA_STATE_VERSION:
+            request.replica_id, request.replica_state = replica.replica_id, ReplicaState()
         for key in left:
             del self._left[key]
         with trio.CancelScope() as scope:
@@ -408,9 +418,7 @@ class ReplicaFetcher:
                 f"{partition}: its records are in the remote tier, which is off on this broker: set "
                 "remote.log.storage.system.enable=true",
             )
-        leader = await leader_local_start(
-            connection, following, self._replicas.node_id, self._settings.socket_timeout_seconds
-        )
+        leader = await leader_local_start(connection, following, self._settings.offset_request(self._replicas.node_id))
         if self._is_current(following):
             self._throttle((partition.topic_id, partition.index), following, math.inf)
             remote.starts.begin(following, partial(self._ask_remote_guarded, following, leader, remote))
@@ -459,7 +467,7 @@ class ReplicaFetcher:
         is before the leader's start after retention, or on a new replica."""
         partition = following.partition
         leader_end = await leader_offset(
-            connection, following, LATEST, self._replicas.node_id, self._settings.socket_timeout_seconds
+            connection, following, LATEST, self._settings.offset_request(self._replicas.node_id)
         )
         await self._replicas.writer.until_free(partition.log)
         if not self._is_current(following):
@@ -469,7 +477,7 @@ class ReplicaFetcher:
             self._cut(partition, leader_end, "the leader's log ends there")
             return
         leader_start = await leader_offset(
-            connection, following, EARLIEST, self._replicas.node_id, self._settings.socket_timeout_seconds
+            connection, following, EARLIEST, self._settings.offset_request(self._replicas.node_id)
         )
         await self._replicas.writer.until_free(partition.log)
         if not self._is_current(following):

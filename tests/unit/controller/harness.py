@@ -59,8 +59,8 @@ class LogInMemory:
     def log_end_offset(self) -> int:
         return self.batches[-1].end_offset if self.batches else 0
 
-    def encode(self, records: Sequence[Any]) -> list[bytes]:
-        return [self._serde.encode(record) for record in records]
+    def encode(self, records: Sequence[Any], level: int | None) -> list[bytes]:
+        return [self._serde.encode(record, level) for record in records]
 
     def append(self, epoch: int, records: Sequence[Any], *, encoded: Sequence[bytes] | None = None) -> int:
         if self.leader != LeaderAndEpoch(self.node_id, epoch):
@@ -211,7 +211,7 @@ def registration(
         "incarnation_id": bytes([broker_id, incarnation]) * 8,
         "listeners": [Listener(name="PLAINTEXT", host=f"host{broker_id}", port=9000 + broker_id, security_protocol=0)],
         "features": [
-            Feature(name="metadata.version", min_supported_version=30, max_supported_version=33),
+            Feature(name="metadata.version", min_supported_version=7, max_supported_version=33),
             Feature(name="kraft.version", min_supported_version=0, max_supported_version=1),
             Feature(name="eligible.leader.replicas.version", min_supported_version=0, max_supported_version=1),
         ],

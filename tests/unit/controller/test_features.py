@@ -90,7 +90,7 @@ def test_unsupported_feature_changes_are_refused() -> None:
     )
     assert refusal(update(cluster, wish(ELR, 2))).endswith("Local controller 1 only supports versions 0-1")
     assert refusal(update(cluster, wish("metadata.version", 34))).endswith(
-        "Local controller 1 only supports versions 30-33"
+        "Local controller 1 only supports versions 7-33"
     )
     assert refusal(update(cluster, wish("kraft.version", -1))).endswith("A feature version cannot be less than 0.")
     assert refusal(update(cluster, wish("kraft.version", 1, 9))).endswith(
@@ -104,15 +104,15 @@ def test_unsupported_feature_changes_are_refused() -> None:
 
 
 @pytest.mark.parametrize("upgrade", [1, 2, 3])
-@pytest.mark.parametrize("level", [29, 34])
+@pytest.mark.parametrize("level", [0, 6, 34])
 def test_metadata_versions_outside_of_the_supported_range_are_refused(level: int, upgrade: int) -> None:
     told = refusal(update(PureCluster(1), wish("metadata.version", level, upgrade)))
-    assert told.endswith("only supports versions 30-33") or told == "Can't downgrade to a newer version.", told
+    assert told.endswith("only supports versions 7-33") or told == "Can't downgrade to a newer version.", told
 
 
-@pytest.mark.parametrize("level", [31, 32, 33])
+@pytest.mark.parametrize("level", range(8, 34))
 def test_metadata_version_is_raised_by_one_record(level: int) -> None:
-    cluster = PureCluster(1)
+    cluster = PureCluster(1, metadata_version=level - 1)
     result = update(cluster, wish("metadata.version", level))
     assert [encode_record(record, 0) for record in result.records] == [
         b"\x01\x0c\x00" + b"\x11metadata.version" + bytes((0, level, 0))
@@ -122,14 +122,19 @@ def test_metadata_version_is_raised_by_one_record(level: int) -> None:
 
 
 @pytest.mark.parametrize("upgrade", [SAFE_DOWNGRADE, UNSAFE_DOWNGRADE])
-@pytest.mark.parametrize(("current", "level"), [(31, 30), (31, 31), (33, 33)])
+@pytest.mark.parametrize(
+    ("current", "level"), [(10, 8), (12, 11), (16, 15), (22, 17), (29, 23), (31, 30), (31, 31), (33, 33)]
+)
 def test_metadata_version_is_lowered_where_no_metadata_can_be_lost(current: int, level: int, upgrade: int) -> None:
     cluster = PureCluster(1, metadata_version=current)
     cluster.apply(update(cluster, wish("metadata.version", level, upgrade)))
     assert cluster.image.features.metadata_version == level
 
 
-@pytest.mark.parametrize(("current", "level"), [(32, 31), (32, 30), (33, 32), (33, 30)])
+@pytest.mark.parametrize(
+    ("current", "level"),
+    [(8, 7), (11, 10), (13, 12), (15, 14), (17, 16), (23, 22), (30, 29), (32, 31), (33, 32), (33, 7)],
+)
 def test_metadata_version_is_not_lowered_where_metadata_could_be_lost(current: int, level: int) -> None:
     cluster = PureCluster(1, metadata_version=current)
     prefix = f"Unsupported metadata.version downgrade from {current} to {level}. "

@@ -38,11 +38,11 @@ class Log:
         if self.is_full:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
 
-    def encode(self, records: Sequence[Any]) -> list[bytes]:
+    def encode(self, records: Sequence[Any], level: int | None) -> list[bytes]:
         return [repr(record).encode() for record in records]
 
     def append(self, epoch: int, records: Sequence[Any], *, encoded: Sequence[bytes] | None = None) -> int:
-        assert encoded == self.encode(records)
+        assert encoded == self.encode(records, None)
         self.sizes.append(len(records))
         self.log_end_offset += len(records)
         return self.log_end_offset - 1

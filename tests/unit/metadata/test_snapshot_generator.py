@@ -26,7 +26,7 @@ class Writer:
         self.frozen = False
         self.closed = False
 
-    def append(self, records: Sequence[Any]) -> None:
+    def append(self, records: Sequence[Any], level: int | None) -> None:
         self.records += records
 
     async def freeze(self) -> None:

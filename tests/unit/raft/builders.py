@@ -20,7 +20,7 @@ from kraft.world.real import RealWorld
 class TextSerde:
     """Records are strings."""
 
-    def encode(self, record: str) -> bytes:
+    def encode(self, record: str, level: int | None) -> bytes:
         return record.encode()
 
     def decode(self, value: bytes | memoryview) -> str:

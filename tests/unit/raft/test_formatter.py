@@ -38,6 +38,10 @@ DIRECTORY = "JEXY6aqzQY-32P5TStzaFg"
 OTHER = "MvDxzVmcRsaTz33bUuRU6A"
 
 
+ELR = "eligible.leader.replicas.version"
+NEWEST = {ELR: 1, "group.version": 1, "share.version": 2, "transaction.version": 2}
+
+
 def request(tmp_path: Path, **changes: object) -> FormatRequest:
     directories = (str(tmp_path / "a"), str(tmp_path / "b"))
     standard = FormatRequest(
@@ -135,10 +139,20 @@ def test_static_voters_and_brokers_are_formatted_without_a_quorum_flag(tmp_path:
         ({"standalone": False, "initial_controllers": voters_of(2, 3)}, "this node, 1, is not one of the controllers"),
         (
             {"release_version": "9.9"},
-            ("Unknown metadata.version '9.9'. Supported metadata.version are: 4.3-IV0, 4.4-IV0, 4.4-IV1, 4.4-IV2"),
+            "Unknown metadata.version '9.9'. Supported metadata.version are: 3.3-IV3, 3.4-IV0, 3.5-IV0, 3.5-IV1",
         ),
         ({"features": {"foo": 1}}, "Unsupported feature: foo"),
-        ({"features": {"metadata.version": 25}}, "No feature:metadata.version with feature level 25"),
+        ({"release_version": "4.4-IV9"}, "Unknown metadata.version '4.4-IV9'"),
+        ({"release_version": "4"}, "Unknown metadata.version '4'"),
+        ({"features": {"metadata.version": 6}}, "No feature:metadata.version with feature level 6"),
+        (
+            {"release_version": "3.9", "features": {"eligible.leader.replicas.version": 1}},
+            ("eligible.leader.replicas.version could not be set to 1 because it depends on metadata.version level 23"),
+        ),
+        (
+            {"release_version": "3.5-IV1", "has_scram_credentials": True},
+            "SCRAM is only supported in metadata.version 3.5-IV2 or later.",
+        ),
         ({"features": {"kraft.version": 0}}, "Cannot set kraft.version to 0"),
         (
             {"features": {"kraft.version": 1}, "standalone": False, "has_static_voters": True},
@@ -163,28 +177,32 @@ def test_unsupported_features_can_be_omitted_by_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("release", "name", "metadata_version", "share_version"),
+    ("release", "name", "level", "features"),
     [
-        ("4.3", "4.3-IV0", 30, 1),
-        ("4.3-IV0", "4.3-IV0", 30, 1),
-        ("4.4-IV0", "4.4-IV0", 31, 2),
-        ("4.4-IV1", "4.4-IV1", 32, 2),
-        ("4.4", "4.4-IV2", 33, 2),
-        (None, "4.4-IV2", 33, 2),
+        ("3.3", "3.3-IV3", 7, {}),
+        ("3.3.2", "3.3-IV3", 7, {}),
+        ("3.4", "3.4-IV0", 8, {}),
+        ("3.5", "3.5-IV2", 11, {}),
+        ("3.6-IV0", "3.6-IV0", 12, {}),
+        ("3.7", "3.7-IV4", 19, {}),
+        ("3.9", "3.9-IV0", 21, {}),
+        ("4.0-IV0", "4.0-IV0", 22, {"group.version": 1}),
+        ("4.0-IV1", "4.0-IV1", 23, {"group.version": 1}),
+        ("4.0.1-SNAPSHOT", "4.0-IV3", 25, {"group.version": 1, "transaction.version": 2}),
+        ("4.1", "4.1-IV1", 27, {"group.version": 1, "transaction.version": 2, ELR: 1}),
+        ("4.2", "4.2-IV1", 29, {**NEWEST, "share.version": 1}),
+        ("4.3", "4.3-IV0", 30, {**NEWEST, "share.version": 1}),
+        ("4.4-IV0", "4.4-IV0", 31, NEWEST),
+        ("4.4", "4.4-IV2", 33, NEWEST),
+        (None, "4.4-IV2", 33, NEWEST),
     ],
 )
 def test_the_release_decides_the_levels_of_a_new_cluster(
-    tmp_path: Path, release: str | None, name: str, metadata_version: int, share_version: int
+    tmp_path: Path, release: str | None, name: str, level: int, features: dict[str, int]
 ) -> None:
     plan = do(request(tmp_path, release_version=release))
     assert plan.metadata_version_name == name
-    assert dict(plan.features) == {
-        "metadata.version": metadata_version,
-        "eligible.leader.replicas.version": 1,
-        "group.version": 1,
-        "share.version": share_version,
-        "transaction.version": 2,
-    }
+    assert dict(plan.features) == {"metadata.version": level, **features}
 
 
 def test_a_new_cluster_serves_share_groups_unless_they_are_omitted(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import trio
 
+from kraft.common.metadata_versions import METADATA_VERSION_MAX
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kraft.protocol.messages.list_offsets_response import (
@@ -40,6 +41,7 @@ class ScriptedLeader:
 
     def __init__(self) -> None:
         self.asked: list[Any] = []
+        self.versions: list[int | None] = []
         self.answers: list[Any] = []
         self.ends = {-1: 0, -2: 0}
         self.when_asked: Callable[[], None] = lambda: None
@@ -50,6 +52,7 @@ class ScriptedLeader:
     async def call(self, request: Any, *, version: int | None = None, timeout: float = 30.0) -> Any:
         await trio.lowlevel.checkpoint()
         self.asked.append(request)
+        self.versions.append(version)
         self.when_asked()
         if request.API_KEY == ApiKey.LIST_OFFSETS:
             wanted = request.topics[0].partitions[0]
@@ -65,7 +68,7 @@ class ScriptedLeader:
 
     async def exchange(self, request: Any, *, version: int, timeout: float = 30.0) -> tuple[Any, memoryview]:
         """Decoded from a frame, as in life: the records are views of it."""
-        frame = memoryview(bytearray((await self.call(request)).encode(version)))
+        frame = memoryview(bytearray((await self.call(request, version=version)).encode(version)))
         return FetchResponse.decode(frame, version), frame
 
     def recycle(self, frame: memoryview) -> None:
@@ -86,6 +89,7 @@ class Follower:
         made.publish(made.register(2), made.register(3))
         topic_id = made.topic("t", partitions, replicas=(NODE, 2, 3), **configs)
         self.made = made
+        self.level = METADATA_VERSION_MAX
         self.leader = ScriptedLeader()
         self.partition: Partition = made.partition("t")
         limits = FetchLimits(500, 1, 10 << 20, 1 << 20)
@@ -96,6 +100,7 @@ class Follower:
             backoff_seconds=1.0,
             socket_timeout_seconds=30.0,
             truncations=IgnoredTruncations(),
+            metadata_version=lambda: self.level,
         )
         self.fetcher = ReplicaFetcher(LEADER, made.replicas, settings, made.server.services.loggers.get("fetcher"))
         self.topic_id = topic_id

@@ -151,7 +151,7 @@ def test_no_registration_attempt_waits_longer_than_a_session_timeout(monkeypatch
     [
         ({"metadata.version": 30, "streams.version": 1}, "streams.version is 1, and this release supports no level"),
         ({"metadata.version": 30, "share.version": 3}, "share.version is 3, and this release supports levels 0 to 2"),
-        ({"metadata.version": 29}, "metadata.version is 29, and this release supports levels 30 to 33"),
+        ({"metadata.version": 6}, "metadata.version is 6, and this release supports levels 7 to 33"),
         ({"metadata.version": 30}, "UNSUPPORTED_VERSION"),
     ],
 )
@@ -243,3 +243,23 @@ def test_controlled_shutdown_waits_for_the_controllers_permission() -> None:
         assert made.manager.state == BrokerState.SHUTTING_DOWN
 
     play(scene)
+
+
+@pytest.mark.parametrize(("codes", "attempts"), [((), 2), ((0, ErrorCode.INVALID_REGISTRATION), 2)])
+def test_an_amended_registration_names_the_same_incarnation_and_keeps_the_epoch(
+    codes: tuple[int, ...], attempts: int
+) -> None:
+    async def scene(made: Scene) -> None:
+        await made.universe.sleep(1)
+        made.manager.amend_registration()
+        await made.universe.sleep(10)
+        asked = [each for each in made.controller.asked if isinstance(each, BrokerRegistrationRequest)]
+        assert len(asked) == attempts
+        assert {(each.incarnation_id, tuple(each.log_dirs)) for each in asked} == {
+            (asked[0].incarnation_id, (b"d" * 16,))
+        }
+        assert made.manager.epoch == 42
+        refused = [event for event in made.events if event["event"] == "log directories not registered"]
+        assert len(refused) == len(codes[1:])
+
+    play(scene, codes)

@@ -12,6 +12,7 @@ from kraft.common.config.endpoints import Endpoint
 from kraft.common.errors import ApiError
 from kraft.common.logging import Loggers
 from kraft.metadata.image.metadata_image import MetadataImage
+from kraft.metadata.records.feature_level_record import FeatureLevelRecord
 from kraft.metadata.records.register_controller_record import RegisterControllerRecord
 from kraft.metadata.records.unregister_controller_record import UnregisterControllerRecord
 from kraft.protocol.error_codes import ErrorCode
@@ -50,6 +51,7 @@ class Scene:
 
     async def replay(self, *records: Any) -> None:
         self.image, changes = self.image.replay_batch(records)
+        self.registrar.take_level(self.image.features.capabilities)
         self.registrar.take_changes(changes.controllers, self.image.cluster.controllers)
         await self.universe.sleep(5.0)
 
@@ -58,13 +60,13 @@ class Scene:
         return RegisterControllerRecord(controller_id=node_id, incarnation_id=incarnation or own)
 
 
-def play(body: Callable[[Scene], Awaitable[None]], *refusals: Exception | int) -> None:
+def play(body: Callable[[Scene], Awaitable[None]], *refusals: Exception | int, level: int = 30) -> None:
     async def main(universe: Universe) -> None:
         scene = Scene(universe)
         scene.refusals += refusals
         async with trio.open_nursery() as nursery:
             nursery.start_soon(scene.registrar.run, [ENDPOINT])
-            await universe.sleep(5.0)
+            await scene.replay(FeatureLevelRecord(name="metadata.version", feature_level=level))
             await body(scene)
             nursery.cancel_scope.cancel()
 
@@ -76,7 +78,7 @@ def test_a_controller_registers_its_listeners_and_every_supported_feature() -> N
         (request,) = scene.controller.asked
         assert [(each.name, each.host, each.port) for each in request.listeners] == [("CONTROLLER", "h", 9093)]
         ranges = {each.name: (each.min_supported_version, each.max_supported_version) for each in request.features}
-        assert ranges["metadata.version"] == (30, 33)
+        assert ranges["metadata.version"] == (7, 33)
 
     play(body)
 
@@ -116,3 +118,12 @@ def test_the_removal_of_another_registration_is_ignored(other: dict[str, Any]) -
         assert scene.asked == 1
 
     play(body)
+
+
+def test_a_controller_registers_once_metadata_version_knows_controllers() -> None:
+    async def body(scene: Scene) -> None:
+        assert scene.asked == 0
+        await scene.replay(FeatureLevelRecord(name="metadata.version", feature_level=15))
+        assert scene.asked == 1
+
+    play(body, level=14)

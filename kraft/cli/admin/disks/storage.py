@@ -142,6 +142,7 @@ def format_directories(
             ignore_formatted=ignore_formatted,
             release_version=release,
             features=parse_features(feature),
+            has_scram_credentials=bool(node.format_options.add_scram),
         )
         plan = _format(request, node, parse_scram_credentials(node.format_options.add_scram, RealWorld().random))
     except KraftError as problem:

@@ -121,7 +121,7 @@ def test_invalid_directories_are_reported(properties: Path, tmp_path: Path, caps
     [
         ((), 1, "you must specify one of the following: --standalone"),
         (("-s", "-N"), 1, "exclude each other"),
-        (("-s", "-r", "3.9"), 1, "Unknown metadata.version '3.9'"),
+        (("-s", "-r", "3.2"), 1, "Unknown metadata.version '3.2'"),
         (("-s", "-f", "streams.version=1"), 1, "Unsupported feature: streams.version"),
         (("-s", "-f", "nonsense"), 1, "is not name=level"),
         (("-I", "nonsense"), 1, "is not id@host:port:directory-id"),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import trio
 
+from kraft.common.metadata_versions import metadata_version_of
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchRequest, ReplicaState
 from kraft.protocol.messages.fetch_response import EpochEndOffset, FetchableTopicResponse, FetchResponse, PartitionData
@@ -389,5 +390,25 @@ def test_a_damaged_batch_of_one_partition_does_not_stop_other_partitions(damaged
             assert it.fetcher.put_aside() == 1
             assert it.made.logs.online() == it.made.logs.directories
             assert list(it.fetcher._put_aside) == [(topic_id, 1)]
+
+    simulate(play)
+
+
+@pytest.mark.parametrize(
+    ("level", "fetch_version", "list_offsets_version"),
+    [(7, 13, 7), (9, 14, 8), (10, 15, 8), (20, 16, 8), (21, 17, 9), (25, 17, 10), (33, 17, 11)],
+)
+def test_a_follower_asks_in_the_versions_of_metadata_version(
+    level: int, fetch_version: int, list_offsets_version: int
+) -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            it.level = metadata_version_of(level)
+            it.follow()
+            request = await it.fetch(error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
+            assert it.leader.versions == [fetch_version, *[list_offsets_version] * 2]
+            sent = FetchRequest.decode(request.encode(fetch_version), fetch_version)
+            state = sent.replica_state
+            assert (sent.replica_id, state) == (NODE, None) if fetch_version < 15 else state.replica_epoch == 5
 
     simulate(play)
