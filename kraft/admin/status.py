@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from kraft.admin.cluster import describe_cluster
 from kraft.admin.configs import BROKER, GROUP, TOPIC, Resource
 from kraft.admin.errors import UNKNOWN_TOPIC, Refused, check
 from kraft.admin.transport import AdminTransport
-from kraft.common.status_keys import CLUSTER_HEALTH, GROUP_PROGRESS, TOPIC_FACTS, WAITING_ELECTIONS, document_of
+from kraft.common.ids import TopicPartition
+from kraft.common.status_keys import (
+    CLUSTER_HEALTH,
+    GROUP_PROGRESS,
+    SHARE_RECORDS,
+    TOPIC_FACTS,
+    WAITING_ELECTIONS,
+    document_of,
+)
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kraft.protocol.messages.describe_configs_response import DescribeConfigsResponse
 
 TOPICS_PER_REQUEST = 10
+RANGES_MAX = 1_000
+"""Limit of ranges of records in flight, over all partitions."""
 
 
 async def cluster_health(port: AdminTransport) -> Any | None:
@@ -61,6 +72,58 @@ async def group_progress(port: AdminTransport, group_id: str, coordinator: int) 
             return None
         raise
     return None if found is None else found[0]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsInFlight:
+    """Records of a share group in the same state, `last` inclusive: available, acquired, acknowledging (the change is
+    not durable yet), acknowledged, archiving (its dead letter is not written yet) or archived.
+
+    Acquired records have the member that holds them, and the time (ms) that was left of its lock.
+    """
+
+    partition: TopicPartition
+    first: int
+    last: int
+    state: str
+    delivery_count: int
+    member_id: str | None
+    lock_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShareGroupRecords:
+    """The first ranges of records in flight, in order, and the number of all ranges."""
+
+    ranges: tuple[RecordsInFlight, ...]
+    ranges_count: int
+
+
+async def share_group_records(port: AdminTransport, group_id: str) -> ShareGroupRecords | None:
+    """The records between the start offset and the last delivered record of each partition whose leader has loaded the
+    group's state, from these leaders: the first RANGES_MAX ranges. None if no broker reports them: Apache Kafka's, or a
+    caller who may not describe the group's configuration. Raises Refused."""
+
+    async def ask(broker: int) -> list[Any]:
+        return await _ask(port, SHARE_RECORDS, [Resource(GROUP, group_id)], broker) or []
+
+    try:
+        told = await port.ask_brokers(ask, await port.broker_ids())
+    except Refused as problem:
+        if problem.code in (ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.INVALID_REQUEST):
+            return None
+        raise
+    documents = [document for answer in told for document in answer]
+    if not documents:
+        return None
+    partitions = [each for document in documents for each in document["partitions"]]
+    ranges = [
+        RecordsInFlight(TopicPartition(each["topic"], each["partition"]), *entry)
+        for each in partitions
+        for entry in each["ranges"]
+    ]
+    ranges.sort(key=lambda each: (each.partition, each.first))
+    return ShareGroupRecords(tuple(ranges[:RANGES_MAX]), sum(each["ranges_count"] for each in partitions))
 
 
 async def _statuses(port: AdminTransport, key: str, resources: Sequence[Resource]) -> list[Any] | None:

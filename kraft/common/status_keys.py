@@ -32,11 +32,17 @@ public: the groups that use the topic."""
 GROUP_PROGRESS: Final = "kraft.status.group.progress"
 """Of a group, answered by its coordinator: the last commit of each partition, and members that are stuck or slow."""
 
+SHARE_RECORDS: Final = "kraft.status.group.share"
+"""Of a share group, answered by each broker for the partitions that it leads: the records in flight."""
+
 LOG_DIRS: Final = "kraft.status.log.dirs"
 """Of one broker, answered by it: the bytes of all replicas in each log directory, by path."""
 
 STATUS_KEYS: Final = frozenset(
-    (CLUSTER_HEALTH, NODE_STATUS, WAITING_ELECTIONS, HISTORY, TOPIC_FACTS, TOPIC_GROUPS, GROUP_PROGRESS, LOG_DIRS)
+    (
+        *(CLUSTER_HEALTH, NODE_STATUS, WAITING_ELECTIONS, HISTORY, LOG_DIRS),
+        *(TOPIC_FACTS, TOPIC_GROUPS, GROUP_PROGRESS, SHARE_RECORDS),
+    )
 )
 
 PAGE_CHARS: Final = 30_000

@@ -129,6 +129,10 @@ class SharePartition:
         """The ranges of the window, for tests and logs."""
         return list(self._window.tiles())
 
+    def holders(self) -> dict[int, str]:
+        """The ids of members by the owners of tiles."""
+        return {owner: member_id for member_id, owner in self._members.items()}
+
     # Acquiring.
 
     def next_fetch_offset(self) -> int:

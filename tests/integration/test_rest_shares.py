@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
-from confluent_kafka import Producer, ShareConsumer
+from confluent_kafka import AcknowledgeType, Producer, ShareConsumer
 
 from tests.integration.rest_node import RunningNode, running_node
 
@@ -37,6 +42,15 @@ def finish(node: RunningNode, group: str, topic: str, count: int) -> ShareConsum
         seen += sum(each.error() is None for each in consumer.poll(timeout=1.0) or [])
     consumer.commit_sync()
     return consumer
+
+
+def describe_records(node: RunningNode, group: str, form: str) -> str:
+    """What `kraft share describe --records` prints."""
+    command = [
+        *(str(Path(sys.executable).with_name("kraft")), "share", "describe", group, "--records"),
+        *("-o", form, "-b", node.kafka),
+    ]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
 
 
 def produce(node: RunningNode, topic: str, count: int) -> None:
@@ -106,6 +120,42 @@ def test_a_share_group_is_listed_described_reset_and_deleted_over_http(node: Run
         gone = http.get(f"{here}{path}")
         assert (gone.status_code, gone.json()["error_code"]) == (404, 40405), path
     assert http.delete(here).json()["error_code"] == 40405
+
+
+def test_records_in_flight_are_listed_with_their_member_and_lock(node: RunningNode, http: httpx.Client) -> None:
+    assert http.post("/topics", json={"topic_name": "held", "partitions_count": 1}).status_code == 201
+    reset = {"to": "earliest", "topics": [{"topic_name": "held"}], "validate_only": False}
+    assert http.post("/share-groups/holders/offsets:reset", json=reset).status_code == 200
+    assert http.get("/share-groups/holders/records").json()["data"] == []
+    produce(node, "held", 3)
+    consumer = ShareConsumer(
+        {"bootstrap.servers": node.kafka, "group.id": "holders", "share.acknowledgement.mode": "explicit"}
+    )
+    consumer.subscribe(["held"])
+    found: list[Any] = []
+    deadline = time.monotonic() + SECONDS_MAX
+    while len(found) < 3:
+        assert time.monotonic() < deadline, found
+        found += [each for each in consumer.poll(timeout=1.0) if each.error() is None]
+    consumer.acknowledge(found[1], AcknowledgeType.REJECT)
+    consumer.commit_sync()
+    told = http.get("/share-groups/holders/records").json()
+    assert told["ranges_count"] == len(told["data"]) == 3
+    first, second, third = told["data"]
+    [member] = http.get("/share-groups/holders/consumers").json()["data"]
+    assert [(each["first_offset"], each["last_offset"], each["state"]) for each in told["data"]] == [
+        (0, 0, "ACQUIRED"),
+        (1, 1, "ARCHIVED"),
+        (2, 2, "ACQUIRED"),
+    ]
+    assert first["consumer_id"] == third["consumer_id"] == member["consumer_id"]
+    assert 0 < first["lock_ms"] <= 30_000
+    assert (first["delivery_count"], second["consumer_id"], second["lock_ms"]) == (1, None, None)
+    [group] = json.loads(describe_records(node, "holders", "json"))["groups"]
+    assert [each["state"] for each in group["records"]["ranges"]] == ["acquired", "archived", "acquired"]
+    assert "DELIVERIES" in describe_records(node, "holders", "table")
+    consumer.close()
+    assert http.get("/share-groups/none/records").status_code == 404
 
 
 def test_a_consumer_group_is_no_share_group(node: RunningNode, http: httpx.Client) -> None:

@@ -87,6 +87,31 @@ class ShareGroupOffsetDataList(Collection):
     data: list[ShareGroupOffsetData]
 
 
+class ShareGroupRecordsData(Resource):
+    """Records in the same state."""
+
+    group_id: str
+    topic_name: str
+    partition_id: int
+    first_offset: Int64
+    last_offset: Int64
+    state: Literal["AVAILABLE", "ACQUIRED", "ACKNOWLEDGING", "ACKNOWLEDGED", "ARCHIVING", "ARCHIVED"] = Field(
+        description=(
+            "ACKNOWLEDGING: the acknowledgement is not durable yet. ARCHIVING: given up, and the dead letter is not "
+            "written yet."
+        )
+    )
+    delivery_count: int
+    consumer_id: str | None = Field(description="The member that holds the records; null if none does.")
+    lock_ms: int | None = Field(description="Time left of the member's lock; null without one.")
+
+
+class ShareGroupRecordsDataList(Collection):
+    data: list[ShareGroupRecordsData]
+    ranges_count: int = Field(description="Number of all ranges. At most 1,000 are listed.")
+    unanswered_brokers: UnansweredBrokers
+
+
 class ResetShareOffsetsBody(ResetOffsetsBody):
     """The new start offsets of a share group without members. `offset` and `timestamp` (ms) need a `value`."""
 

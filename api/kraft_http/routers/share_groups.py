@@ -22,6 +22,7 @@ from kraft.admin.share_groups import (
     present_start_offsets,
     share_group_offsets,
 )
+from kraft.admin.status import RecordsInFlight, share_group_records
 from kraft.common.ids import TopicPartition
 from kraft_http.models.common import Relationship, ResourceMetadata
 from kraft_http.models.share_groups import (
@@ -34,6 +35,8 @@ from kraft_http.models.share_groups import (
     ShareGroupDataList,
     ShareGroupOffsetData,
     ShareGroupOffsetDataList,
+    ShareGroupRecordsData,
+    ShareGroupRecordsDataList,
     ShareOffsetResetList,
 )
 from kraft_http.requests.deps import Cluster, ClusterContext, PageQuery, TopicNamePath, Writable, unanswered, whole
@@ -134,6 +137,25 @@ async def list_offsets(cluster: Cluster, group_id: ShareGroupIdPath) -> ShareGro
     found = await share_group_offsets(cluster.kafka, group_id)
     data = [_offset_data(cluster, group_id, partition, each) for partition, each in found.items()]
     return ShareGroupOffsetDataList(kind="KafkaShareGroupOffsetList", metadata=whole(cluster.url), data=data)
+
+
+@router.get(
+    "/{group_id}/records",
+    summary="List a share group's records in flight: locks and delivery counts",
+    responses=documented(404, 501),
+)
+async def list_records(cluster: Cluster, group_id: ShareGroupIdPath) -> ShareGroupRecordsDataList:
+    """List the ranges of records from the start offset to the last delivered one, of partitions from which members
+    fetch. Records beyond were never delivered. A leader forgets locks when it changes."""
+    await describe_share_group(cluster.kafka, group_id)  # Raises where there is none.
+    found = await share_group_records(cluster.kafka, group_id)
+    return ShareGroupRecordsDataList(
+        kind="KafkaShareGroupRecordsList",
+        metadata=whole(cluster.url),
+        data=[] if found is None else [_records_data(cluster, group_id, each) for each in found.ranges],
+        ranges_count=0 if found is None else found.ranges_count,
+        unanswered_brokers=unanswered(cluster.kafka),
+    )
 
 
 @router.post(
@@ -271,4 +293,30 @@ def _offset_data(
         partition_id=partition.partition,
         start_offset=found.start_offset,
         lag=found.lag,
+    )
+
+
+def _records_data(cluster: ClusterContext, group_id: str, found: RecordsInFlight) -> ShareGroupRecordsData:
+    topic, index = found.partition
+    links = cluster.links
+    return ShareGroupRecordsData.model_validate(
+        {
+            "kind": "KafkaShareGroupRecords",
+            "metadata": ResourceMetadata(
+                self=links.to("share-groups", group_id, "records"),
+                resource_name=links.name(
+                    f"share-group={group_id}", f"topic={topic}", f"partition={index}", f"offset={found.first}"
+                ),
+            ),
+            "cluster_id": cluster.cluster_id,
+            "group_id": group_id,
+            "topic_name": topic,
+            "partition_id": index,
+            "first_offset": found.first,
+            "last_offset": found.last,
+            "state": found.state.upper(),
+            "delivery_count": found.delivery_count,
+            "consumer_id": found.member_id,
+            "lock_ms": found.lock_ms,
+        }
     )

@@ -1,5 +1,5 @@
 // One share group (queue): members, start offset and lag of each partition, reset and deletion of its offsets.
-import { el, link, number, patch, request, section, table, tiles, v3, words } from "/assets/lib.js";
+import { el, link, number, patch, request, section, table, tiles, unanswered, v3, words } from "/assets/lib.js";
 import { byLag, groupBar, groupHeading, lagMeter, placeName, placeNames } from "/assets/parts.js";
 import { TARGETS } from "/assets/resets.js";
 
@@ -16,10 +16,11 @@ export async function shareGroup(place, { id }) {
   });
   place.append(groupHeading(id), bar, shown);
   const refresh = async () => {
-    const [described, members, offsets] = await Promise.all([
+    const [described, members, offsets, records] = await Promise.all([
       request(here),
       request(here + "/consumers"),
       request(here + "/offsets"),
+      request(here + "/records"),
     ]);
     const readers = new Map();
     for (const member of members.data)
@@ -54,6 +55,34 @@ export async function shareGroup(place, { id }) {
             number(readers.get(placeName(each)) || 0),
           ]),
           "The group has no start offset, and no member has a partition.",
+        ),
+      ),
+      section(
+        "Records in flight" +
+          (records.ranges_count > records.data.length
+            ? ": the first " + number(records.data.length) + " of " + number(records.ranges_count) + " ranges"
+            : ""),
+        unanswered(records),
+        table(
+          [
+            ["partition", "mono"],
+            ["first", "num"],
+            ["last", "num"],
+            ["state"],
+            ["deliveries", "num"],
+            ["lock, s", "num"],
+            ["member", "mono"],
+          ],
+          records.data.map(each => [
+            placeName(each),
+            number(each.first_offset),
+            number(each.last_offset),
+            words(each.state),
+            number(each.delivery_count),
+            each.lock_ms === null ? "–" : number(Math.ceil(each.lock_ms / 1000)),
+            each.consumer_id || "–",
+          ]),
+          "Members have got no records that are not finished.",
         ),
       ),
       section(

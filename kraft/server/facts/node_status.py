@@ -24,6 +24,7 @@ from kraft.common.status_keys import (
     HISTORY,
     LOG_DIRS,
     NODE_STATUS,
+    SHARE_RECORDS,
     TOPIC_FACTS,
     TOPIC_GROUPS,
     WAITING_ELECTIONS,
@@ -33,6 +34,7 @@ from kraft.protocol.messages.describe_quorum_request import DescribeQuorumReques
 from kraft.server.facts.cluster_facts import disk_room, gather_facts, offline_log_dirs
 from kraft.server.facts.late_transactions import late_partitions
 from kraft.server.facts.log_dir_sizes import own_log_dir_sizes
+from kraft.server.facts.share_records import own_share_records
 from kraft.server.facts.status_questions import (
     ANSWER_SECONDS_MAX,
     ASKED_AT_ONCE,
@@ -77,6 +79,8 @@ class NodeStatus:
         if key == HISTORY:
             kind = TOPIC if topic is not None else GROUP if group is not None else BROKER
             return own_history(self._node, kind, topic or group or "")
+        if key == SHARE_RECORDS:
+            return None if group is None else own_share_records(self._node, group)
         if group is not None:
             progress = self._node.group_progress
             return None if progress is None or key != GROUP_PROGRESS else await progress.of_group(group)

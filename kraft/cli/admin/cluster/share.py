@@ -9,6 +9,7 @@ import typer
 
 from kraft.admin import share_groups
 from kraft.admin.share_groups import ShareGroup, ShareMember, ShareOffsets
+from kraft.admin.status import ShareGroupRecords, share_group_records
 from kraft.cli.admin import offset_reset
 from kraft.cli.admin.offset_reset import Move
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
@@ -57,17 +58,21 @@ def describe(
     members: Annotated[bool, typer.Option("--members", help="Show the members and their partitions.")] = False,
     offsets: Annotated[bool, typer.Option("--offsets", help="Show the start offset and lag of partitions.")] = False,
     state: Annotated[bool, typer.Option("--state", help="Show the state and the epochs.")] = False,
+    records: Annotated[
+        bool, typer.Option("--records", help="Show records in flight: state, delivery count, member, lock.")
+    ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
     """Show the state, the members, and start offset and lag of each partition.
 
-    --state, --members and --offsets choose what is shown.
+    --state, --members and --offsets choose what is shown. --records shows the records between the start offset and the
+    last delivered one: the first 1,000 ranges, of partitions from which members fetch.
     """
     if bool(names) == every:
         raise typer.BadParameter("name groups, or give --all-groups")
-    shows_all = not (members or offsets or state)
+    shows_all = not (members or offsets or state or records)
 
     async def question(cluster: Cluster) -> list[dict[str, Any]]:
         chosen = names or [each.group_id for each in await share_groups.list_share_groups(cluster)]
@@ -75,10 +80,14 @@ def describe(
         for name in chosen:
             group = await share_groups.describe_share_group(cluster, name)
             found = await share_groups.share_group_offsets(cluster, name) if offsets or shows_all else None
-            documents.append(_document(group, found, with_members=members or shows_all))
+            document = _document(group, found, with_members=members or shows_all)
+            in_flight = await share_group_records(cluster, name) if records else None
+            documents.append(document | {"records": _records(in_flight)})
         return documents
 
     described = ask(bootstrap, timeout, question)
+    if records and any(each["records"] is None for each in described):
+        warn("no broker reports the records in flight: their release does not, or you may not describe the group")
     tables = [table for group in described for table in _tables(group, with_state=state or shows_all)]
     show({"groups": described}, tables, output)
 
@@ -103,6 +112,28 @@ def _document(
         "members": [_member(member) for member in group.members] if with_members else None,
         "offsets": rows,
         "total_lag": None if offsets is None else sum(each.lag or 0 for each in offsets.values()),
+    }
+
+
+def _records(found: ShareGroupRecords | None) -> dict[str, Any] | None:
+    """The document of records in flight; None if no broker reports them."""
+    if found is None:
+        return None
+    return {
+        "ranges_count": found.ranges_count,
+        "ranges": [
+            {
+                "topic": each.partition.topic,
+                "partition": each.partition.partition,
+                "first_offset": each.first,
+                "last_offset": each.last,
+                "state": each.state,
+                "delivery_count": each.delivery_count,
+                "member_id": each.member_id,
+                "lock_ms": each.lock_ms,
+            }
+            for each in found.ranges
+        ],
     }
 
 
@@ -153,7 +184,21 @@ def _tables(group: dict[str, Any], *, with_state: bool) -> list[Table]:
                 frozenset(("MEMBER",)),
             )
         )
+    if group["records"] is not None:
+        tables.append(_records_table(name, group["records"]))
     return tables
+
+
+def _records_table(name: str, records: dict[str, Any]) -> Table:
+    shown, count = records["ranges"], records["ranges_count"]
+    more = f", the first {len(shown)} of {count} ranges" if count > len(shown) else ""
+    columns = ("topic", "partition", "first_offset", "last_offset", "state", "delivery_count", "lock_ms", "member_id")
+    return Table(
+        ("GROUP", "TOPIC", "PARTITION", "FIRST", "LAST", "STATE", "DELIVERIES", "LOCK MS", "MEMBER"),
+        [(name, *(each[column] for column in columns)) for each in shown],
+        f"{name}  records in flight{more}",
+        frozenset(("MEMBER",)),
+    )
 
 
 def _places(member: dict[str, Any]) -> tuple[str, ...]:
