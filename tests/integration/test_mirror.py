@@ -187,6 +187,43 @@ def test_a_group_at_the_log_end_resumes_with_the_next_record_on_the_mirror(
 
 
 @pytest.mark.timeout(120)
+def test_a_share_group_continues_on_the_mirror_at_its_first_unfinished_record(
+    cluster: Cluster, elsewhere: Cluster
+) -> None:
+    cluster.create("queue", 1)
+    writer = Producer({"bootstrap.servers": cluster.bootstrap})
+    arguments = ["queue", "--groups-pattern", "workers", "--prefix", "copied."]
+    reset = ["share", "offsets", "reset", "workers", "-t", "queue", "--execute", "-b", cluster.bootstrap]
+    produce(writer, "queue", range(1, 41), 1)
+    assert mirror(cluster, elsewhere, *arguments)["records"] == 40
+    produce(writer, "queue", range(41, 101), 1)
+    assert command([*reset, "--to-offset", "40"]).returncode == 0
+    assert mirror(cluster, elsewhere, *arguments)["records"] == 60
+    assert start_of(elsewhere, "workers", "copied.queue") == 40
+    assert command([*reset, "--to-offset", "100"]).returncode == 0
+    mirror(cluster, elsewhere, *arguments)
+    assert start_of(elsewhere, "workers", "copied.queue") == 101  # Each run ends with a marker.
+    assert command([*reset, "--to-offset", "10"]).returncode == 0
+    mirror(cluster, elsewhere, *arguments)
+    assert start_of(elsewhere, "workers", "copied.queue") == 101, "a start offset at the target never goes back"
+
+
+def command(arguments: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run the `kraft` of these tests' environment."""
+    program = str(Path(sys.executable).with_name("kraft"))
+    return subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60, check=False)
+
+
+def start_of(cluster: Cluster, group: str, topic: str) -> int:
+    """The start offset of a share group in partition 0 of a topic."""
+    told = command(["share", "describe", group, "--offsets", "-o", "json", "-b", cluster.bootstrap])
+    assert told.returncode == 0, told.stderr
+    [found] = json.loads(told.stdout)["groups"]
+    [start] = [each["start_offset"] for each in found["offsets"] if each["topic"] == topic]
+    return int(start)
+
+
+@pytest.mark.timeout(120)
 def test_records_uncommitted_by_a_killed_mirror_do_not_count_as_copied(cluster: Cluster, elsewhere: Cluster) -> None:
     cluster.create("half", 1)
     writer = Producer({"bootstrap.servers": cluster.bootstrap})
