@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kraft.admin.errors import check
 from kraft.admin.transport import AdminTransport
+from kraft.common.features import KRAFT_VERSION, METADATA_VERSION, METADATA_VERSIONS, level_at_format
 from kraft.common.version import VERSION
 from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
 from kraft.protocol.messages.api_versions_response import ApiVersionsResponse
@@ -56,6 +57,28 @@ async def describe_features(port: AdminTransport) -> list[Feature]:
         )
         for name in sorted({*finalized, *(name for supported in ranges for name in supported)})
     ]
+
+
+def metadata_version_of(release: str) -> int | None:
+    """Return the metadata.version that a release of Kafka has in a new cluster: `4.3` or `4.3.1` name the last one of
+    the release, `4.4-IV1` names itself. None if this release does not know it."""
+    wanted = ".".join(release.split(".")[:2]) if "-" not in release else release
+    found = [each.level for each in METADATA_VERSIONS if wanted in (each.name, each.name.partition("-")[0])]
+    return max(found, default=None)
+
+
+def levels_of_release(found: Sequence[Feature], metadata_version: int) -> dict[str, int]:
+    """Return the levels that `found` have in a new cluster with this metadata.version, of the features that are below
+    them, metadata.version first. The quorum's own kraft.version belongs to no release."""
+    usual = {
+        each.name: metadata_version
+        if each.name == METADATA_VERSION
+        else level_at_format(each.name, each.max_level, metadata_version)
+        for each in sorted(found, key=lambda each: each.name != METADATA_VERSION)
+        if each.name != KRAFT_VERSION
+    }
+    now = {each.name: each.level for each in found}
+    return {name: level for name, level in usual.items() if level > now[name]}
 
 
 async def update_features(

@@ -24,7 +24,7 @@ from kraft.cli.admin.options import (
 )
 from kraft.cli.admin.output import Table, say, show
 from kraft.cli.admin.running import NotFound, ask
-from kraft.common.features import METADATA_VERSION, TRANSACTION_VERSION, level_at_format
+from kraft.common.features import METADATA_VERSION, METADATA_VERSIONS, TRANSACTION_VERSION, level_at_format
 from kraft.rpc_client.cluster import Cluster
 
 app = typer.Typer(
@@ -85,17 +85,32 @@ def upgrade(
             show_default=False,
         ),
     ] = None,
+    release: Annotated[
+        str | None,
+        typer.Option("--release-version", metavar="X.Y", help="To the levels of a release of Kafka, such as 4.3."),
+    ] = None,
     dry_run: DryRun = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Raise levels, after every node runs a release that supports them: all of them or none."""
+    """Raise levels, after every node runs a release that supports them: all of them or none.
+
+    --release-version raises every feature that is below its level in a new cluster of that release.
+    """
     asked = _levels(pairs or [])
+    if pairs and release is not None:
+        raise typer.BadParameter("name features, or give --release-version")
+    level = None if release is None else features.metadata_version_of(release)
+    if release is not None and level is None:
+        known = ", ".join(each.name for each in METADATA_VERSIONS)
+        raise typer.BadParameter(f"--release-version {release}: this release knows {known}")
 
     async def question(cluster: Cluster) -> dict[str, int]:
         wanted = asked
-        if not wanted:
+        if level is not None:
+            wanted = features.levels_of_release(await features.describe_features(cluster), level)
+        elif not wanted:
             found = await features.describe_features(cluster)
             newest = next((each.max_level for each in found if each.name == METADATA_VERSION), 0)
             usual = {each.name: level_at_format(each.name, each.max_level, newest) for each in found}
@@ -104,7 +119,8 @@ def upgrade(
             await features.update_features(cluster, wanted, features.UPGRADE, validate_only=dry_run)
         return wanted
 
-    _tell(ask(bootstrap, timeout, question), dry_run, output)
+    where = "in a new cluster" if release is None else f"in a new cluster of {release}"
+    _tell(ask(bootstrap, timeout, question), dry_run, output, where)
 
 
 @app.command(epilog="Example: kraft features downgrade transaction.version=1 --yes")
@@ -147,8 +163,8 @@ def _levels(pairs: list[str]) -> dict[str, int]:
     return levels
 
 
-def _tell(levels: dict[str, int], dry_run: bool, output: OutputFormat | None) -> None:
+def _tell(levels: dict[str, int], dry_run: bool, output: OutputFormat | None, where: str = "in a new cluster") -> None:
     words = ", ".join(f"{name}={level}" for name, level in levels.items())
     told = f"{'valid' if dry_run else 'finalized'}: {words}"
-    sentence = told if levels else "no feature is below its level in a new cluster"
+    sentence = told if levels else f"no feature is below its level {where}"
     say({"levels": levels, "dry_run": dry_run}, sentence, output)
