@@ -7,7 +7,7 @@ A scrape reads them in slices.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -182,11 +182,27 @@ class NodeMetrics:
             "Log directories that take no new replicas (cordoned.log.dirs).",
             lambda: 0 if node.broker is None else len(node.broker.replicas.logs.cordoned),
         )
+        registry.gauges(
+            "kafka_log_logmanager_logdirectoryoffline",
+            "1 for a log directory that failed.",
+            ("logDirectory",),
+            lambda: self._among(offline_log_dirs(node)),
+        )
+        registry.gauges(
+            "kafka_log_logmanager_logdirectorycordoned",
+            "1 for a log directory that takes no new replicas (cordoned.log.dirs).",
+            ("logDirectory",),
+            lambda: self._among(() if node.broker is None else node.broker.replicas.logs.cordoned),
+        )
 
     def _connections(self) -> list[tuple[tuple[str, ...], float]]:
         roles = (self._node.broker, self._node.controller)
         servers = [server for role in roles if role is not None for server in role.socket_servers.values()]
         return [((server.name,), float(len(server.connections))) for server in servers]
+
+    def _among(self, paths: Collection[str]) -> list[tuple[tuple[str, ...], float]]:
+        """1 for each log directory that is among the paths, 0 for the others."""
+        return [((path,), float(path in paths)) for path in self._node.config.log_dirs]
 
     def _disks(self, measure: Callable[[str], int]) -> list[tuple[tuple[str, ...], float]]:
         series: list[tuple[tuple[str, ...], float]] = []
