@@ -191,7 +191,7 @@ class ShareGroupService:
         self, wanted: DescribeShareGroupOffsetsRequestGroup
     ) -> DescribeShareGroupOffsetsResponseGroup:
         """Return the start offset and the lag (KIP-1226) of the partitions. If topics is null, of all partitions with a
-        state."""
+        state. A partition whose share coordinator does not answer has the error."""
         described = DescribeShareGroupOffsetsResponseGroup(group_id=wanted.group_id)
         unknown: list[DescribeShareGroupOffsetsResponseTopic] = []
         places: dict[bytes, list[int]] = {}
@@ -235,7 +235,15 @@ class ShareGroupService:
             if found.start_offset != NO_OFFSET and found.delivery_complete_count != NO_COUNT and name is not None:
                 counts[TopicPartition(name, key.partition)] = (found.delivery_complete_count, part)
 
-        await self._ask_each(group_id, places, summarize)
+        failed = await self._ask_each(group_id, places, summarize)
+        for topic_id, refusals in failed.items():
+            for index, refused in refusals.items():
+                part = results[topic_id, index] = DescribeShareGroupOffsetsResponsePartition(
+                    partition_index=index, start_offset=NO_OFFSET
+                )
+                # In Kafka every failure looks like a group without a start offset.
+                if refused.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    part.error_code, part.error_message = refused.code, refused.message or None
         ends = await self._end_offsets(list(counts)) if counts else {}
         for place, (complete_count, part) in counts.items():
             if place in ends:
@@ -244,13 +252,7 @@ class ShareGroupService:
             DescribeShareGroupOffsetsResponseTopic(
                 topic_name=name,
                 topic_id=topic_id,
-                partitions=[
-                    results.get(
-                        (topic_id, index),
-                        DescribeShareGroupOffsetsResponsePartition(partition_index=index, start_offset=NO_OFFSET),
-                    )
-                    for index in places[topic_id]
-                ],
+                partitions=[results[topic_id, index] for index in places[topic_id]],
             )
             for topic_id in places
             if (name := self._topics.topic_name(topic_id)) is not None
