@@ -124,6 +124,27 @@ def test_a_rejected_record_has_one_letter_in_the_partition_of_its_number_and_is_
     play(scenario)
 
 
+def test_a_rejected_record_is_not_finished_before_its_letter_is_written() -> None:
+    async def scenario(universe: Universe, run: Running, member: Member) -> None:
+        channel = broker(run).shares.letter_channel
+        send, starts = channel.send, list[int]()
+
+        async def slow(broker_id: int, request: Any, **options: Any) -> Any:
+            await universe.sleep(3)
+            starts.append(start_offset(run))
+            return await send(broker_id, request, **options)
+
+        channel.send = slow  # type: ignore[method-assign]
+        await until_acquired(universe, member)
+        assert await member.acknowledge((0, 0, [REJECT]), (1, 9, [ACCEPT]), partition=3) == 0
+        await until(universe, lambda: start_offset(run) == 10)
+        await universe.sleep(5)
+        assert starts == [0]
+        assert offsets(await letters(run)) == [0]
+
+    play(scenario)
+
+
 def test_records_rejected_while_letters_are_written_have_one_letter_each() -> None:
     async def scenario(universe: Universe, run: Running, member: Member) -> None:
         channel = broker(run).shares.letter_channel
