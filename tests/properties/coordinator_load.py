@@ -42,7 +42,14 @@ from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
 from kraft.protocol.records.control_record import ControlRecordType, control_key
 from kraft.world.steps import at_once
 from tests.properties.seeds import run_seeds
-from tests.unit.coordinator.fakes import MemoryBatch, MemoryLog, PlainConsumerConfigs, PlainShareConfigs, Topics
+from tests.unit.coordinator.fakes import (
+    MemoryBatch,
+    MemoryLog,
+    PlainConsumerConfigs,
+    PlainShareConfigs,
+    PlainStreamsConfigs,
+    Topics,
+)
 
 LOGS_A_SEED = 60
 PARTITION = TopicPartition("__consumer_offsets", 0)
@@ -169,7 +176,9 @@ def disagreement(draw: random.Random) -> str:
     async def body() -> str:
         log, shard = (
             await write_log(draw),
-            GroupShard(GroupCoordinatorConfig(), Topics(), PlainConsumerConfigs(), PlainShareConfigs()),
+            GroupShard(
+                GroupCoordinatorConfig(), Topics(), PlainConsumerConfigs(), PlainShareConfigs(), PlainStreamsConfigs()
+            ),
         )
         end = log.end_offset(PARTITION)
         start = log.log_start_offset(PARTITION)

@@ -332,7 +332,13 @@ def test_records_written_by_kafka_for_migrating_groups_are_read(port):
     async def lives() -> tuple[int, set[str]]:
         topic_ids = await make_topics(port)
         service = make_service(topic_ids)
-        shard = GroupShard(GroupCoordinatorConfig(), service.topics, service.consumer_configs, service.share_configs)
+        shard = GroupShard(
+            GroupCoordinatorConfig(),
+            service.topics,
+            service.consumer_configs,
+            service.share_configs,
+            service.streams_configs,
+        )
         read, kinds = 0, set()
         async with trio.open_nursery() as nursery:
             await nursery.start(service.coordinator.run)

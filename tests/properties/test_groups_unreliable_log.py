@@ -18,7 +18,7 @@ from kraft.common.errors import ApiError, StorageError
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.group_shard import GroupShard
 from kraft.protocol.error_codes import ErrorCode
-from tests.unit.coordinator.fakes import MemoryLog, PlainConsumerConfigs, PlainShareConfigs, Topics
+from tests.unit.coordinator.fakes import MemoryLog, PlainConsumerConfigs, PlainShareConfigs, PlainStreamsConfigs, Topics
 from tests.unit.coordinator.group_host import (
     TestCaller,
     commit_request,
@@ -185,7 +185,7 @@ def test_acknowledged_writes_persist_and_the_state_equals_the_replayed_log(seed)
 
 def check(tale: Story, config: GroupCoordinatorConfig) -> None:
     runtime = tale.service.coordinator.runtime
-    shard = GroupShard(config, Topics(), PlainConsumerConfigs(), PlainShareConfigs())
+    shard = GroupShard(config, Topics(), PlainConsumerConfigs(), PlainShareConfigs(), PlainStreamsConfigs())
     offsets: dict[str, int] = {}
     for partition in range(PARTITIONS):
         assert runtime.is_active(partition)

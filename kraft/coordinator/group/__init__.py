@@ -9,7 +9,6 @@ Part of a classic group's state is durable: members, generation and assignment, 
 leader's assignment writes. Parked JoinGroup and SyncGroup requests are only in the coordinator's memory. If they are
 lost, members find an unknown or old generation and rejoin.
 
-`consumer/` holds the groups of KIP-848. A group id is either classic or consumer.
-
-Deliberately absent: share and streams groups. Their records are skipped when a partition is loaded.
+`consumer/` holds the groups of KIP-848, `share/` those of KIP-932 and `streams/` those of KIP-1071. A group id has one
+of these types.
 """

@@ -16,6 +16,7 @@ SETTLE_BOUNDS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 6
 CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
 SHARE: Final = "share"
+STREAMS: Final = "streams"
 
 
 class GroupEvent(Enum):
@@ -29,8 +30,8 @@ class GroupEvent(Enum):
 
 
 class GroupChange(NamedTuple):
-    """An effect that reports a group event. `protocol` is CLASSIC, CONSUMER or SHARE; `deadline` is the kind of
-    deadline that passed."""
+    """An effect that reports a group event. `protocol` is CLASSIC, CONSUMER, SHARE or STREAMS; `deadline` is the
+    kind of deadline that passed."""
 
     group_id: str
     protocol: str
@@ -42,10 +43,10 @@ class GroupActivity:
     """Counters by protocol, owned by the coordinator. Only groups that are rebalancing are kept by name."""
 
     def __init__(self) -> None:
-        self.rebalances = {CLASSIC: 0, CONSUMER: 0, SHARE: 0}
+        self.rebalances = {CLASSIC: 0, CONSUMER: 0, SHARE: 0, STREAMS: 0}
         self.fenced: dict[tuple[str, str], int] = {}
         """Number of fenced members, by protocol and deadline."""
-        self.settle_seconds = {CLASSIC: Histogram(SETTLE_BOUNDS), CONSUMER: Histogram(SETTLE_BOUNDS)}
+        self.settle_seconds = {each: Histogram(SETTLE_BOUNDS) for each in (CLASSIC, CONSUMER, STREAMS)}
         """Share groups are not timed: their members do not wait for each other."""
         self._since: dict[int, dict[str, float]] = {}
 

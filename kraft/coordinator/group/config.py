@@ -35,6 +35,7 @@ class GroupCoordinatorConfig:
     """The first one is the default."""
     group_consumer_migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     group_share_max_size: int = 200
+    group_streams_max_size: int = 2_147_483_647
     group_consumer_regex_refresh_interval_ms: int = 600_000
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_minutes: int = 10_080

@@ -18,6 +18,7 @@ from kraft.coordinator.group.consumer.membership import delete_consumer_group
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.group.portions import Portion, portions
 from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
+from kraft.coordinator.group.streams.streams_group import StreamsGroup
 from kraft.coordinator.shard import Operation
 from kraft.coordinator.sweeps import Walk
 from kraft.protocol.error_codes import ErrorCode
@@ -32,7 +33,11 @@ from kraft.protocol.messages.offset_delete_response import (
 
 def delete_offsets(draft: GroupDraft, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
     """Delete offsets, except of topics the group may be using. Raises ApiError if the whole request is refused."""
-    group = draft.consumer_group(request.group_id) or _deletable_from(draft, request.group_id)
+    group = (
+        draft.consumer_group(request.group_id)
+        or draft.streams_group(request.group_id)
+        or _deletable_from(draft, request.group_id)
+    )
     response = OffsetDeleteResponse()
     for topic in request.topics:
         error_code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.is_subscribed_to(topic.name) else ErrorCode.NONE
@@ -69,7 +74,7 @@ def delete_groups(draft: GroupDraft, group_ids: Sequence[str]) -> list[Deletable
 
 
 def _delete_group(draft: GroupDraft, group_id: str) -> int:
-    group = draft.consumer_group(group_id) or draft.group(group_id)
+    group = draft.consumer_group(group_id) or draft.streams_group(group_id) or draft.group(group_id)
     if group is None:
         return ErrorCode.GROUP_ID_NOT_FOUND
     if group.members or (isinstance(group, ClassicGroup) and group.state is not EMPTY):
@@ -80,10 +85,12 @@ def _delete_group(draft: GroupDraft, group_id: str) -> int:
     return ErrorCode.NONE
 
 
-def forget_group(draft: GroupDraft, group: ClassicGroup | ConsumerGroup) -> None:
+def forget_group(draft: GroupDraft, group: ClassicGroup | ConsumerGroup | StreamsGroup) -> None:
     """Delete a group that has no offsets and no members."""
     if isinstance(group, ConsumerGroup):
         delete_consumer_group(draft, group)
+    elif isinstance(group, StreamsGroup):
+        draft.delete_streams_group(group.group_id)
     else:
         draft.delete_group(group.group_id)
 

@@ -11,6 +11,7 @@ from kraft.coordinator.group.consumer.describe import CONSUMER_TYPE
 from kraft.coordinator.group.portions import in_order
 from kraft.coordinator.group.shard_state import GroupShardState
 from kraft.coordinator.group.share.describe import SHARE_PROTOCOL_TYPE, SHARE_TYPE
+from kraft.coordinator.group.streams.describe import STREAMS_PROTOCOL_TYPE, STREAMS_TYPE
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_groups_response import DescribedGroup, DescribedGroupMember
 from kraft.protocol.messages.list_groups_response import ListedGroup
@@ -26,7 +27,7 @@ def describe_group(state: GroupShardState, group_id: str, api_version: int) -> D
     group = state.group(group_id)
     if group is None:
         missing = f"Group {group_id} not found."
-        if state.consumer_group(group_id) is not None or group_id in state.share_groups:
+        if any(group_id in groups for groups in (state.consumer_groups, state.share_groups, state.streams_groups)):
             missing = f"Group {group_id} is not a classic group."
         if api_version < GROUP_ID_NOT_FOUND_VERSION:
             return DescribedGroup(group_id=group_id, group_state=DEAD.value)
@@ -85,7 +86,7 @@ def group_filter(states: Iterable[str], types: Iterable[str]) -> Steps[GroupFilt
 def list_groups(state: GroupShardState, wanted: GroupFilter) -> Steps[list[ListedGroup]]:
     """The groups that match the filter, sorted. Yields after each group."""
     listed = []
-    for group_id in in_order(chain(state.groups, state.consumer_groups, state.share_groups)):
+    for group_id in in_order(chain(state.groups, state.consumer_groups, state.share_groups, state.streams_groups)):
         yield None
         if group_id is None:
             continue
@@ -94,6 +95,8 @@ def list_groups(state: GroupShardState, wanted: GroupFilter) -> Steps[list[Liste
             each = _listed(group_id, CLASSIC_TYPE, classic.state, classic.protocol_type or "")
         elif group_id in state.share_groups:
             each = _listed(group_id, SHARE_TYPE, state.share_groups[group_id].state, SHARE_PROTOCOL_TYPE)
+        elif group_id in state.streams_groups:
+            each = _listed(group_id, STREAMS_TYPE, state.streams_groups[group_id].state, STREAMS_PROTOCOL_TYPE)
         else:
             each = _listed(group_id, CONSUMER_TYPE, state.consumer_groups[group_id].state, CONSUMER_PROTOCOL_TYPE)
         if wanted.admits(each.group_type, each.group_state):

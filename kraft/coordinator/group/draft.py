@@ -30,6 +30,11 @@ from kraft.coordinator.group.share.records import group_tombstones as share_grou
 from kraft.coordinator.group.share.records import replay as replay_share
 from kraft.coordinator.group.share.settings import ShareMembershipConfigs
 from kraft.coordinator.group.share.share_group import SHARE_SESSION, ShareGroup
+from kraft.coordinator.group.streams.records import StreamsRecord
+from kraft.coordinator.group.streams.records import group_tombstones as streams_group_tombstones
+from kraft.coordinator.group.streams.records import replay as replay_streams
+from kraft.coordinator.group.streams.settings import StreamsGroupConfigs
+from kraft.coordinator.group.streams.streams_group import StreamsGroup
 from kraft.coordinator.group.topic_directory import TopicDirectory
 from kraft.coordinator.records.group_metadata_value import GroupMetadataValue
 from kraft.coordinator.shard import LogRecord, Moment, Producer, TimerKey, Token
@@ -46,6 +51,7 @@ class GroupDraft:
         "_offsets",
         "_pending",
         "_share_groups",
+        "_streams_groups",
         "completions",
         "config",
         "consumer_configs",
@@ -55,6 +61,7 @@ class GroupDraft:
         "producer",
         "records",
         "share_configs",
+        "streams_configs",
         "timers",
         "token",
         "topics",
@@ -72,12 +79,14 @@ class GroupDraft:
         topics: TopicDirectory,
         consumer_configs: ConsumerGroupConfigs,
         share_configs: ShareMembershipConfigs,
+        streams_configs: StreamsGroupConfigs,
     ) -> None:
         self.producer = producer
         self.config = config
         self.topics = topics
         self.consumer_configs = consumer_configs
         self.share_configs = share_configs
+        self.streams_configs = streams_configs
         self.token = token
         self.effects: list[Any] = []
         self.now_ms = moment.now_ms
@@ -91,13 +100,16 @@ class GroupDraft:
         self._offsets: Map[str, GroupOffsets] = state.offsets
         self._pending = state.pending
         self._share_groups = state.share_groups
+        self._streams_groups = state.streams_groups
         self._edited: dict[str, ClassicGroup] = {}
 
     def finish(self) -> GroupShardState:
         groups = self._groups
         for group_id, group in self._edited.items():
             groups = groups.set(group_id, group)
-        return GroupShardState(groups, self._consumer_groups, self._offsets, self._pending, self._share_groups)
+        return GroupShardState(
+            groups, self._consumer_groups, self._offsets, self._pending, self._share_groups, self._streams_groups
+        )
 
     # Reading.
 
@@ -130,6 +142,17 @@ class GroupDraft:
 
     def share_group_ids(self) -> list[str]:
         return sorted(self._share_groups)
+
+    def streams_group(self, group_id: str) -> StreamsGroup | None:
+        """The streams group as of this draft: a value."""
+        return self._streams_groups.get(group_id)
+
+    def require_streams_group(self, group_id: str) -> StreamsGroup:
+        """Return a streams group that is known to exist."""
+        return self._streams_groups[group_id]
+
+    def streams_group_ids(self) -> list[str]:
+        return sorted(self._streams_groups)
 
     def offsets(self, group_id: str) -> GroupOffsets:
         return self._offsets.get(group_id, NO_OFFSETS)
@@ -200,6 +223,11 @@ class GroupDraft:
         self.keep_share(replace(group, sessions=group.sessions.set(member_id, deadline_ms)))
         self.timers.append((SHARE_SESSION, group_id, member_id))
 
+    def keep_streams(self, group: StreamsGroup) -> StreamsGroup:
+        """Store the state of a streams group that is not durable."""
+        self._streams_groups = self._streams_groups.set(group.group_id, group)
+        return group
+
     def limit_revocation(self, group: ConsumerGroup, member_id: str, deadline: RevocationDeadline) -> None:
         """Set the deadline for the member's revocation."""
         self.keep_consumer(replace(group, revocations=group.revocations.set(member_id, deadline)))
@@ -262,6 +290,24 @@ class GroupDraft:
         self.records += [record.encode() for record in share_group_tombstones(group_id)]
         self._share_groups = self._share_groups.delete(group_id)
 
+    def write_streams(self, group_id: str, record: StreamsRecord) -> StreamsGroup:
+        """Write a record of a streams group and replay it. Returns the resulting group."""
+        self.records.append(record.encode())
+        before = self._streams_groups.get(group_id)
+        group = replay_streams(before, group_id, record)
+        assert group is not None, f"no streams group {group_id}"
+        assert before is None or group.group_epoch >= before.group_epoch, f"the epoch of group {group_id} would fall"
+        assert group.assignment_epoch <= max(FIRST_EPOCH, group.group_epoch), (
+            f"group {group_id} has a target of a later epoch"
+        )
+        return self.keep_streams(group)
+
+    def delete_streams_group(self, group_id: str) -> None:
+        """Write the tombstones of a streams group without members."""
+        assert not self._streams_groups[group_id].members, f"group {group_id} has members"
+        self.records += [record.encode() for record in streams_group_tombstones(group_id)]
+        self._streams_groups = self._streams_groups.delete(group_id)
+
     def write_replayed(self, group: ConsumerGroup, records: Sequence[LogRecord]) -> ConsumerGroup:
         """Write already encoded records of a consumer group. `group` is the result of replaying them."""
         self.records += records
@@ -287,7 +333,8 @@ class GroupDraft:
             if self.pending(group_id):
                 for partition, _ in commits:
                     self._pending = self._pending.supersede(group_id, partition)
-        if commits and group_id not in self._groups and group_id not in self._consumer_groups:
+        known = (self._groups, self._consumer_groups, self._streams_groups)
+        if commits and not any(group_id in groups for groups in known):
             self._groups = self._groups.set(group_id, ClassicGroup(group_id))
 
     def delete_offset(self, group_id: str, partition: TopicPartition) -> None:

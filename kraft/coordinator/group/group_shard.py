@@ -22,6 +22,14 @@ from kraft.coordinator.group.shard_state import GroupShardState
 from kraft.coordinator.group.share.heartbeat import expire_session
 from kraft.coordinator.group.share.settings import ShareMembershipConfigs
 from kraft.coordinator.group.share.share_group import SHARE_SESSION
+from kraft.coordinator.group.streams.deadlines import KINDS as STREAMS_KINDS
+from kraft.coordinator.group.streams.deadlines import (
+    expire_streams,
+    start_streams_deadlines,
+    streams_deadline,
+    streams_deadlines,
+)
+from kraft.coordinator.group.streams.settings import StreamsGroupConfigs
 from kraft.coordinator.group.topic_directory import TopicDirectory
 from kraft.coordinator.shard import Marker, Moment, Producer, TimerKey, Token
 
@@ -31,7 +39,8 @@ MEMBER, JOIN, SYNC = "member", "join", "sync"
 class GroupShard:
     """Implements `CoordinatorShard` for `GroupShardState`. Timer keys of classic groups: ("member", group, member id),
     ("join", group), ("sync", group). Of consumer groups: ("session", group, member id), and likewise "revocation",
-    "rejoin" and "resync". Of share groups: ("share session", group, member id)."""
+    "rejoin" and "resync". Of share groups: ("share session", group, member id). Of streams groups: ("streams session",
+    group, member id), ("streams revocation", group, member id) and ("streams delay", group)."""
 
     def __init__(
         self,
@@ -39,11 +48,13 @@ class GroupShard:
         topics: TopicDirectory,
         consumer_configs: ConsumerGroupConfigs,
         share_configs: ShareMembershipConfigs,
+        streams_configs: StreamsGroupConfigs,
     ) -> None:
         self.config = config
         self._topics = topics
         self._consumer_configs = consumer_configs
         self._share_configs = share_configs
+        self._streams_configs = streams_configs
 
     is_compacted: Final = True
 
@@ -75,6 +86,7 @@ class GroupShard:
             topics=self._topics,
             consumer_configs=self._consumer_configs,
             share_configs=self._share_configs,
+            streams_configs=self._streams_configs,
         )
 
     def loaded(self, draft: GroupDraft) -> None:
@@ -100,6 +112,8 @@ class GroupShard:
         for group_id in draft.share_group_ids():
             for member in draft.require_share_group(group_id).members_in_order():
                 draft.start_share_session(group_id, member.member_id)
+        for group_id in draft.streams_group_ids():
+            start_streams_deadlines(draft, group_id)
 
     def deadlines(self, state: GroupShardState) -> Iterator[tuple[TimerKey, int]]:
         for group_id in sorted(state.groups):
@@ -119,6 +133,8 @@ class GroupShard:
             sessions = state.share_groups[group_id].sessions
             for member_id in sorted(sessions):
                 yield (SHARE_SESSION, group_id, member_id), sessions[member_id]
+        for group_id in sorted(state.streams_groups):
+            yield from streams_deadlines(state.streams_groups[group_id])
 
     def deadline_of(self, state: GroupShardState, key: TimerKey) -> int | None:
         if key[0] in KINDS:
@@ -126,6 +142,8 @@ class GroupShard:
         if key[0] == SHARE_SESSION:
             share_group = state.share_groups.get(key[1])
             return None if share_group is None else share_group.sessions.get(key[2])
+        if key[0] in STREAMS_KINDS:
+            return streams_deadline(state.streams_groups.get(key[1]), key)
         group = state.group(key[1])
         if group is None:
             return None
@@ -142,6 +160,9 @@ class GroupShard:
             return
         if key[0] == SHARE_SESSION:
             expire_session(draft, key[1], key[2])
+            return
+        if key[0] in STREAMS_KINDS:
+            expire_streams(draft, key)
             return
         group = draft.edit(key[1])
         if key[0] == JOIN:

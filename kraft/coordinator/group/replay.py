@@ -33,6 +33,9 @@ from kraft.coordinator.group.shard_state import NO_OFFSETS, GroupOffsets, GroupS
 from kraft.coordinator.group.share.records import RECORD_TYPES as SHARE_RECORD_TYPES
 from kraft.coordinator.group.share.records import ShareRecord
 from kraft.coordinator.group.share.records import replay as replay_share
+from kraft.coordinator.group.streams.records import RECORD_TYPES as STREAMS_RECORD_TYPES
+from kraft.coordinator.group.streams.records import StreamsRecord
+from kraft.coordinator.group.streams.records import replay as replay_streams
 from kraft.coordinator.records.group_metadata_value import GroupMetadataValue, MemberMetadata
 from kraft.coordinator.records.serde import GROUP_RECORDS
 from kraft.coordinator.shard import Producer
@@ -41,14 +44,15 @@ from kraft.coordinator.shard import Producer
 def replay_bytes(
     state: GroupShardState, key: bytes, value: bytes | None, producer: Producer | None = None
 ) -> GroupShardState:
-    """The state after one record of the log, written in a transaction of `producer` or outside of any. Records of other
-    group protocols are skipped."""
+    """The state after one record of the log, written in a transaction of `producer` or outside of any. Records of
+    unknown types are skipped."""
     kind = record_type(key)
     if kind in (LEGACY_OFFSET_COMMIT, OFFSET_COMMIT):
         group_id, partition = decode_offset_commit_key(key)
         committed = None if value is None else decode_offset_commit_value(value, kind)
         groups = state.groups
-        if committed is not None and group_id not in groups and group_id not in state.consumer_groups:
+        has_group = any(group_id in each for each in (groups, state.consumer_groups, state.streams_groups))
+        if committed is not None and not has_group:
             groups = groups.set(group_id, ClassicGroup(group_id))
         if committed is not None and producer is not None:
             pending = state.pending.add(group_id, partition, producer.producer_id, committed)
@@ -67,12 +71,17 @@ def replay_bytes(
             return replace(state, groups=state.groups.delete(group_id) if group_id in state.groups else state.groups)
         group = replay_group(state.group(group_id), group_id, decode_group_metadata_value(value))
         return replace(
-            state, groups=state.groups.set(group_id, group), consumer_groups=less(state.consumer_groups, group_id)
+            state,
+            groups=state.groups.set(group_id, group),
+            consumer_groups=less(state.consumer_groups, group_id),
+            streams_groups=less(state.streams_groups, group_id),
         )
     if kind in CONSUMER_RECORD_TYPES:
         return _replay_consumer_record(state, key, value)
     if kind in SHARE_RECORD_TYPES:
         return _replay_share_record(state, key, value)
+    if kind in STREAMS_RECORD_TYPES:
+        return _replay_streams_record(state, key, value)
     return state
 
 
@@ -97,6 +106,16 @@ def _replay_share_record(state: GroupShardState, key: bytes, value: bytes | None
     if group is None:
         return replace(state, share_groups=less(state.share_groups, group_id))
     return replace(state, groups=less(state.groups, group_id), share_groups=state.share_groups.set(group_id, group))
+
+
+def _replay_streams_record(state: GroupShardState, key: bytes, value: bytes | None) -> GroupShardState:
+    """Replay a record of a streams group. A classic group with the id is removed, as for a consumer group."""
+    decoded = GROUP_RECORDS.decode(key, value)
+    group_id: str = decoded.key.group_id  # type: ignore[attr-defined]  # Every key of a streams group has it.
+    group = replay_streams(state.streams_groups.get(group_id), group_id, StreamsRecord(decoded.key, decoded.value))
+    if group is None:
+        return replace(state, streams_groups=less(state.streams_groups, group_id))
+    return replace(state, groups=less(state.groups, group_id), streams_groups=state.streams_groups.set(group_id, group))
 
 
 def replay_marker(state: GroupShardState, producer_id: int, *, committed: bool) -> GroupShardState:

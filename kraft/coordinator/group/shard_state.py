@@ -13,6 +13,7 @@ from kraft.coordinator.group.classic.classic_group import ClassicGroup
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
 from kraft.coordinator.group.offsets.pending_offsets import PendingOffsets
 from kraft.coordinator.group.share.share_group import ShareGroup
+from kraft.coordinator.group.streams.streams_group import StreamsGroup
 
 NO_TIMESTAMP = -1
 
@@ -35,13 +36,15 @@ NO_OFFSETS: GroupOffsets = Map()
 @dataclass(frozen=True, slots=True)
 class GroupShardState:
     """Groups and their offsets by group id, and the offsets of open transactions. A group id is in `groups` (classic),
-    in `consumer_groups` or in `share_groups`, never in two. Maps are iterated only in key order: `sorted(...)`."""
+    in `consumer_groups`, in `share_groups` or in `streams_groups`, never in two. Maps are iterated only in key order:
+    `sorted(...)`."""
 
     groups: Map[str, ClassicGroup] = field(default_factory=Map)
     consumer_groups: Map[str, ConsumerGroup] = field(default_factory=Map)
     offsets: Map[str, GroupOffsets] = field(default_factory=Map)
     pending: PendingOffsets = field(default_factory=PendingOffsets)
     share_groups: Map[str, ShareGroup] = field(default_factory=Map)
+    streams_groups: Map[str, StreamsGroup] = field(default_factory=Map)
 
     def group(self, group_id: str) -> ClassicGroup | None:
         return self.groups.get(group_id)
@@ -51,6 +54,9 @@ class GroupShardState:
 
     def share_group(self, group_id: str) -> ShareGroup | None:
         return self.share_groups.get(group_id)
+
+    def streams_group(self, group_id: str) -> StreamsGroup | None:
+        return self.streams_groups.get(group_id)
 
     def offsets_of(self, group_id: str) -> GroupOffsets:
         return self.offsets.get(group_id, NO_OFFSETS)

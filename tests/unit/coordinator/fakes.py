@@ -17,6 +17,7 @@ from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.group.consumer.settings import ConsumerGroupSettings
 from kraft.coordinator.group.share.settings import ShareMembershipSettings
+from kraft.coordinator.group.streams.settings import StreamsGroupSettings
 from kraft.coordinator.group.topic_directory import TopicNames
 from kraft.coordinator.shard import LogRecord, Marker, Producer
 from kraft.protocol.error_codes import ErrorCode
@@ -317,6 +318,16 @@ class PlainConsumerConfigs:
         self.settings = settings or ConsumerGroupSettings()
 
     def settings_of(self, group_id: str) -> ConsumerGroupSettings:
+        return self.settings
+
+
+class PlainStreamsConfigs:
+    """`StreamsGroupConfigs` with the same settings for all groups, which a test may change. Assignments do not wait."""
+
+    def __init__(self, settings: StreamsGroupSettings | None = None) -> None:
+        self.settings = settings or StreamsGroupSettings(assignment_interval_ms=0, initial_rebalance_delay_ms=0)
+
+    def settings_of(self, group_id: str) -> StreamsGroupSettings:
         return self.settings
 
 

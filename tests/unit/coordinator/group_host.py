@@ -29,7 +29,7 @@ from kraft.protocol.messages.offset_commit_request import (
 )
 from kraft.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from kraft.world.steps import Steps, at_once
-from tests.unit.coordinator.fakes import PlainConsumerConfigs, PlainShareConfigs, Topics
+from tests.unit.coordinator.fakes import PlainConsumerConfigs, PlainShareConfigs, PlainStreamsConfigs, Topics
 
 T = TypeVar("T")
 
@@ -63,8 +63,13 @@ class GroupHost:
         self.topics = topics or Topics("t", "u")
         self.consumer_configs = PlainConsumerConfigs()
         self.share_configs = PlainShareConfigs()
+        self.streams_configs = PlainStreamsConfigs()
         self.shard = GroupShard(
-            config or GroupCoordinatorConfig(), self.topics, self.consumer_configs, self.share_configs
+            config or GroupCoordinatorConfig(),
+            self.topics,
+            self.consumer_configs,
+            self.share_configs,
+            self.streams_configs,
         )
         self.state: GroupShardState = self.shard.empty()
         self.log: list[LogRecord] = []

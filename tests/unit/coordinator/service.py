@@ -22,7 +22,14 @@ from kraft.protocol.messages.offset_fetch_request import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from tests.unit.coordinator.fakes import MemoryLog, MemoryWorld, PlainConsumerConfigs, PlainShareConfigs, Topics
+from tests.unit.coordinator.fakes import (
+    MemoryLog,
+    MemoryWorld,
+    PlainConsumerConfigs,
+    PlainShareConfigs,
+    PlainStreamsConfigs,
+    Topics,
+)
 from tests.unit.coordinator.group_host import TestCaller, commit_request
 
 PARTITIONS = 4
@@ -116,6 +123,7 @@ class Service:
         self.transactions = AllVerified()
         self.consumer_configs = PlainConsumerConfigs()
         self.share_configs = PlainShareConfigs()
+        self.streams_configs = PlainStreamsConfigs()
         self.share_states = KnownShareStates()
         self.coordinator = GroupCoordinator(
             config=config or GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0),
@@ -124,6 +132,7 @@ class Service:
             transactions=self.transactions,
             consumer_configs=self.consumer_configs,
             share_configs=self.share_configs,
+            streams_configs=self.streams_configs,
             partition_count=lambda: PARTITIONS,
             share_states=self.share_states,
             end_offsets=self.share_states.end_offsets,

@@ -56,7 +56,7 @@ class Log:
 )
 def test_loading_a_shard_yields_by_the_amount_of_records_read(sizes: list[int], turns_max: int) -> None:
     log: Any = Log(sizes)
-    shard = GroupShard(GroupCoordinatorConfig(), None, None, None)  # type: ignore[arg-type]  # Loading asks for none.
+    shard = GroupShard(GroupCoordinatorConfig(), None, None, None, None)  # type: ignore[arg-type]  # Loading asks for none.
     turns = 0
 
     async def others() -> None:
@@ -79,6 +79,6 @@ def test_loading_a_shard_yields_by_the_amount_of_records_read(sizes: list[int], 
 
 def test_batches_that_lost_their_last_records_are_loaded_once() -> None:
     log: Any = Log([5, 3], gap=4)
-    shard = GroupShard(GroupCoordinatorConfig(), None, None, None)  # type: ignore[arg-type]  # Loading asks for none.
+    shard = GroupShard(GroupCoordinatorConfig(), None, None, None, None)  # type: ignore[arg-type]  # Loading asks for none.
     loaded = trio.run(load, shard, log, PARTITION)
     assert (loaded.record_count, loaded.end_offset, loaded.uncommitted) == (8, 16, False)

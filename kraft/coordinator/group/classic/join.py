@@ -46,13 +46,16 @@ def join(draft: GroupDraft, request: JoinGroupRequest, caller: Caller, new_membe
     """Respond immediately, or park the caller until the join phase ends. `new_member_suffix` is the random part of the
     id given to a member without one. Raises ApiError."""
     protocols: Protocols = tuple((protocol.name, bytes(protocol.metadata)) for protocol in request.protocols)
-    if draft.share_group(request.group_id) is not None:
+    streams_group = draft.streams_group(request.group_id)
+    if draft.share_group(request.group_id) is not None or (streams_group is not None and not streams_group.is_empty):
         return join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     consumer_group = draft.consumer_group(request.group_id)
     if consumer_group is not None and not consumer_group.is_empty:
         return join_as_classic(draft, consumer_group, request, caller, new_member_suffix)
     if consumer_group is not None and request.member_id == UNKNOWN_MEMBER_ID:
         delete_consumer_group(draft, consumer_group)
+    if streams_group is not None and request.member_id == UNKNOWN_MEMBER_ID:
+        draft.delete_streams_group(request.group_id)
     if draft.group(request.group_id) is None:
         if request.member_id != UNKNOWN_MEMBER_ID:
             return join_error(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)

@@ -15,6 +15,7 @@ from typing import Final
 
 from immutables import Map
 
+from kraft.coordinator.group.assignment_interval import may_assign
 from kraft.coordinator.group.consumer import records
 from kraft.coordinator.group.consumer.consumer_group import FIRST_EPOCH, NEVER_ASSIGNED_MS, ConsumerGroup, less
 from kraft.coordinator.group.consumer.member import Partitions
@@ -90,10 +91,8 @@ def _snapshot_of(draft: GroupDraft, group: ConsumerGroup) -> Snapshot | None:
 
 
 def _may_assign(draft: GroupDraft, group: ConsumerGroup) -> bool:
-    """Whether the assignment interval is over. A timestamp in the future means that the clock was set back."""
     interval_ms = draft.consumer_configs.settings_of(group.group_id).assignment_interval_ms
-    since_ms = draft.wall_ms - group.assignment_timestamp_ms
-    return group.assignment_timestamp_ms == NEVER_ASSIGNED_MS or since_ms >= interval_ms or since_ms < 0
+    return may_assign(group.assignment_timestamp_ms, interval_ms, draft.wall_ms)
 
 
 def _is_small(draft: GroupDraft, group: ConsumerGroup) -> bool:

@@ -130,7 +130,7 @@ def _group_for(draft: GroupDraft, request: Request) -> ConsumerGroup:
     group_id, joins = request.group_id, request.member_epoch == JOINING_EPOCH
     group = draft.consumer_group(group_id)
     if group is None:
-        if draft.share_group(group_id) is not None:
+        if draft.share_group(group_id) is not None or draft.streams_group(group_id) is not None:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, _not_consumer(group_id))
         classic = draft.group(group_id)
         if not joins:
@@ -273,7 +273,9 @@ def _assignment(member: ConsumerMember) -> Assignment:
 def _leave(draft: GroupDraft, request: Request) -> Response:
     group = draft.consumer_group(request.group_id)
     if group is None:
-        known = draft.group(request.group_id) is not None
+        known = any(
+            find(request.group_id) is not None for find in (draft.group, draft.share_group, draft.streams_group)
+        )
         raise ApiError(
             ErrorCode.GROUP_ID_NOT_FOUND,
             _not_consumer(request.group_id) if known else f"Group {request.group_id} not found.",

@@ -20,6 +20,7 @@ from kraft.coordinator.group.classic.classic_group import (
 from kraft.coordinator.group.consumer.offsets import PartitionCheck, check_commit
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.group.shard_state import NO_TIMESTAMP, OffsetAndMetadata
+from kraft.coordinator.group.streams.offsets import check_commit as check_streams_commit
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest
 from kraft.protocol.messages.offset_commit_response import (
@@ -80,6 +81,9 @@ def _validate(draft: GroupDraft, request: OffsetCommitRequest, api_version: int)
     consumer_group = draft.consumer_group(request.group_id)
     if consumer_group is not None:
         return check_commit(consumer_group, request.member_id, generation, api_version)
+    streams_group = draft.streams_group(request.group_id)
+    if streams_group is not None:
+        return check_streams_commit(streams_group, request.member_id, generation, api_version, draft.topics.topic_name)
     _validate_classic(draft, request, api_version)
     return None
 

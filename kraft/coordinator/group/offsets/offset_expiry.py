@@ -15,9 +15,12 @@ from kraft.coordinator.group.deletion import forget_group
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.group.portions import Portion, portions
 from kraft.coordinator.group.shard_state import NO_TIMESTAMP, GroupShardState, OffsetAndMetadata
+from kraft.coordinator.group.streams.streams_group import StreamsGroup
 from kraft.coordinator.group.topic_directory import TopicDirectory
 from kraft.coordinator.shard import Operation
 from kraft.coordinator.sweeps import Walk
+
+AnyGroup = ClassicGroup | ConsumerGroup | StreamsGroup
 
 
 def expiring(topics: TopicDirectory | None) -> Walk[GroupShardState]:
@@ -29,7 +32,7 @@ def expiring(topics: TopicDirectory | None) -> Walk[GroupShardState]:
     """
 
     def walk(state: GroupShardState) -> Iterator[Operation]:
-        for portion in portions(state, chain(state.groups, state.consumer_groups)):
+        for portion in portions(state, chain(state.groups, state.consumer_groups, state.streams_groups)):
             yield partial(_expire, portion=portion, topics=topics)
 
     return walk
@@ -37,12 +40,12 @@ def expiring(topics: TopicDirectory | None) -> Walk[GroupShardState]:
 
 def _expire(draft: GroupDraft, *, portion: Portion, topics: TopicDirectory | None) -> None:
     for group_id, partition in portion:
-        group = draft.consumer_group(group_id) or draft.group(group_id)
+        group = draft.consumer_group(group_id) or draft.streams_group(group_id) or draft.group(group_id)
         if group is None:
             continue
         committed = None if partition is None else draft.offsets(group_id).get(partition)
         if partition is None:
-            empty = group.is_empty if isinstance(group, ConsumerGroup) else group.state is EMPTY
+            empty = group.state is EMPTY if isinstance(group, ClassicGroup) else group.is_empty
             if empty and not draft.offsets(group_id) and not draft.pending(group_id):
                 forget_group(draft, group)
         elif partition in draft.pending(group_id):
@@ -57,18 +60,16 @@ def _is_of_deleted_topic(committed: OffsetAndMetadata, topics: TopicDirectory | 
     return topics is not None and committed.topic_id != ZERO_UUID and topics.topic_name(committed.topic_id) is None
 
 
-def _may_go(
-    draft: GroupDraft, group: ClassicGroup | ConsumerGroup, partition: PartitionKey, committed: OffsetAndMetadata
-) -> bool:
+def _may_go(draft: GroupDraft, group: AnyGroup, partition: PartitionKey, committed: OffsetAndMetadata) -> bool:
     since = _unused_since(group, committed)
     return since is not None and not group.is_subscribed_to(partition.topic) and _is_expired(draft, committed, since)
 
 
-def _unused_since(group: ClassicGroup | ConsumerGroup, committed: OffsetAndMetadata) -> int | None:
-    """When the retention time starts. For a simple or consumer group it is the commit. For an empty classic group it is
-    the time it became empty. For a stable group of consumers (topics not subscribed to) it is the commit. None: the
-    offset does not expire now."""
-    if isinstance(group, ConsumerGroup):
+def _unused_since(group: AnyGroup, committed: OffsetAndMetadata) -> int | None:
+    """When the retention time starts. For a simple, consumer or streams group it is the commit. For an empty classic
+    group it is the time it became empty. For a stable group of consumers (topics not subscribed to) it is the commit.
+    None: the offset does not expire now."""
+    if not isinstance(group, ClassicGroup):
         return committed.commit_timestamp_ms
     if group.protocol_type is None:
         return committed.commit_timestamp_ms

@@ -14,6 +14,7 @@ from kraft.coordinator.group.consumer.offsets import check_fetch
 from kraft.coordinator.group.offsets.pending_offsets import NOTHING_PENDING
 from kraft.coordinator.group.portions import in_order
 from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
+from kraft.coordinator.group.streams.offsets import check_fetch as check_streams_fetch
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.offset_fetch_request import (
     OffsetFetchRequest,
@@ -64,6 +65,11 @@ def fetch_offsets(
     consumer_group = state.consumer_group(request.group_id)
     if consumer_group is not None:
         refusal = check_fetch(consumer_group, request.member_id, request.member_epoch)
+        if refusal != ErrorCode.NONE:
+            return (yield from group_error(request, refusal, BATCH_VERSION))
+    streams_group = state.streams_group(request.group_id)
+    if streams_group is not None:
+        refusal = check_streams_fetch(streams_group, request.member_id, request.member_epoch)
         if refusal != ErrorCode.NONE:
             return (yield from group_error(request, refusal, BATCH_VERSION))
     if request.group_id in state.share_groups:

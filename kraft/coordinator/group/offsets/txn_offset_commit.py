@@ -16,6 +16,7 @@ from kraft.coordinator.group.consumer.offsets import PartitionCheck, check_trans
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.group.offsets.offset_commit import metadata_is_too_long
 from kraft.coordinator.group.shard_state import OffsetAndMetadata
+from kraft.coordinator.group.streams.offsets import check_transactional_commit as check_streams_commit
 from kraft.coordinator.group.topic_directory import TopicDirectory
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequest
@@ -76,6 +77,16 @@ def _validate(draft: GroupDraft, request: TxnOffsetCommitRequest, api_version: i
             request.group_instance_id,
             request.generation_id_or_member_epoch,
             knows_epochs=api_version >= MEMBER_ERRORS_VERSION,
+        )
+    streams_group = draft.streams_group(request.group_id)
+    if streams_group is not None:
+        return check_streams_commit(
+            streams_group,
+            request.member_id,
+            request.group_instance_id,
+            request.generation_id_or_member_epoch,
+            knows_epochs=api_version >= MEMBER_ERRORS_VERSION,
+            topic_name=draft.topics.topic_name,
         )
     _validate_classic(draft, request, api_version)
     return None

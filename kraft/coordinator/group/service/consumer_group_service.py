@@ -98,6 +98,7 @@ def _consumer_group(state: GroupShardState, group_id: str) -> ConsumerGroup:
     """Return the consumer group. Raises ApiError."""
     group = state.consumer_group(group_id)
     if group is None:
-        what = "not found" if state.group(group_id) is None else "is not a consumer group"
+        is_other = any(find(group_id) is not None for find in (state.group, state.share_group, state.streams_group))
+        what = "is not a consumer group" if is_other else "not found"
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {what}.")
     return group

@@ -43,10 +43,12 @@ from kraft.coordinator.group.service.consumer_group_jobs import ConsumerGroupJob
 from kraft.coordinator.group.service.consumer_group_service import ConsumerGroupService
 from kraft.coordinator.group.service.deleting_groups import delete_requested_groups
 from kraft.coordinator.group.service.share_group_service import EndOffsets, ShareGroupService
+from kraft.coordinator.group.service.streams_group_service import StreamsGroupService
 from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
 from kraft.coordinator.group.share.heartbeat import InitializeStates
 from kraft.coordinator.group.share.settings import ShareMembershipConfigs
 from kraft.coordinator.group.share.state_changes import forgetting as forgetting_states
+from kraft.coordinator.group.streams.settings import StreamsGroupConfigs
 from kraft.coordinator.group.topic_directory import TopicDirectory
 from kraft.coordinator.partitioner import partition_for
 from kraft.coordinator.runtime import CoordinatorRuntime
@@ -114,6 +116,7 @@ class GroupCoordinator:
         transactions: TransactionPartitions,
         consumer_configs: ConsumerGroupConfigs,
         share_configs: ShareMembershipConfigs,
+        streams_configs: StreamsGroupConfigs,
         partition_count: Callable[[], int],
         share_states: ShareStates,
         end_offsets: EndOffsets,
@@ -133,13 +136,14 @@ class GroupCoordinator:
         )
         self.runtime: CoordinatorRuntime[GroupShardState] = CoordinatorRuntime(
             OFFSETS_TOPIC,
-            GroupShard(config, topics, consumer_configs, share_configs),
+            GroupShard(config, topics, consumer_configs, share_configs, streams_configs),
             log=log,
             world=world,
             write_timeout_ms=config.offsets_commit_timeout_ms,
             perform=self._perform,
         )
         self.consumer = ConsumerGroupService(config, topics, self.runtime, self.partition_for, world.random)
+        self.streams = StreamsGroupService(self.runtime, self.partition_for, streams_configs)
         self.share = ShareGroupService(topics, self.runtime, self.partition_for, share_states, end_offsets)
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -475,7 +479,7 @@ class GroupCoordinator:
             sorted(
                 (group_id, group.state.value)
                 for state in self.snapshots()
-                for groups in (state.groups, state.consumer_groups)
+                for groups in (state.groups, state.consumer_groups, state.streams_groups)
                 for group_id, group in groups.items()
             )
         )

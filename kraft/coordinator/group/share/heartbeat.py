@@ -12,6 +12,7 @@ from typing import Final
 
 from kraft.common.errors import ApiError
 from kraft.coordinator.group.activity import SHARE, GroupEvent
+from kraft.coordinator.group.assignment_interval import may_assign
 from kraft.coordinator.group.caller import Caller
 from kraft.coordinator.group.consumer.consumer_group import NEVER_ASSIGNED_MS
 from kraft.coordinator.group.consumer.member import Partitions
@@ -133,8 +134,10 @@ def _group_for(draft: GroupDraft, request: Request) -> ShareGroup:
     """Return the group, created for its first member. It replaces a classic group without members."""
     group = draft.share_group(request.group_id)
     if group is None:
-        classic = draft.group(request.group_id)
-        if request.member_epoch == JOINING_EPOCH and draft.consumer_group(request.group_id) is None and classic is None:
+        is_taken = any(
+            find(request.group_id) is not None for find in (draft.group, draft.consumer_group, draft.streams_group)
+        )
+        if request.member_epoch == JOINING_EPOCH and not is_taken:
             group = ShareGroup(group_id=request.group_id)
         else:
             group = known_share_group(draft, request.group_id)
@@ -237,10 +240,8 @@ def _assign(draft: GroupDraft, group: ShareGroup) -> ShareGroup:
 
 
 def _may_assign(draft: GroupDraft, group: ShareGroup) -> bool:
-    """Whether the assignment interval is over. A timestamp in the future means that the clock was set back."""
     interval_ms = draft.share_configs.settings_of(group.group_id).assignment_interval_ms
-    since_ms = draft.wall_ms - group.assignment_timestamp_ms
-    return group.assignment_timestamp_ms == NEVER_ASSIGNED_MS or since_ms >= interval_ms or since_ms < 0
+    return may_assign(group.assignment_timestamp_ms, interval_ms, draft.wall_ms)
 
 
 def _reconcile(draft: GroupDraft, group: ShareGroup, member: ShareMember, *, subscription_changed: bool) -> ShareMember:

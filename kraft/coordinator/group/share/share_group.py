@@ -108,12 +108,17 @@ class Groups(Protocol):
     def share_group(self, group_id: str) -> ShareGroup | None:
         """The share group."""
 
+    def streams_group(self, group_id: str) -> object | None:
+        """The streams group."""
+
 
 def known_share_group(groups: Groups, group_id: str) -> ShareGroup:
     """Return the share group. Raises ApiError(GROUP_ID_NOT_FOUND), also for a group of another type."""
     group = groups.share_group(group_id)
     if group is None:
-        is_other = groups.group(group_id) is not None or groups.consumer_group(group_id) is not None
+        is_other = any(
+            find(group_id) is not None for find in (groups.group, groups.consumer_group, groups.streams_group)
+        )
         what = "is not a share group" if is_other else "not found"
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {what}.")
     return group

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from kraft.common.metrics import Histogram
-from kraft.coordinator.group.activity import CLASSIC, CONSUMER, SHARE, GroupActivity, GroupChange, GroupEvent
+from kraft.coordinator.group.activity import CLASSIC, CONSUMER, SHARE, STREAMS, GroupActivity, GroupChange, GroupEvent
 from kraft.coordinator.group.classic.classic_group import ClassicGroupState
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.server.metrics import group_families as group_families_module
@@ -103,7 +103,7 @@ def test_a_rebalance_interrupted_by_another_is_timed_from_its_first_start() -> N
     activity = GroupActivity()
     for happened, now in ((UNSETTLED, 1.0), (UNSETTLED, 2.0), (SETTLED, 4.0), (SETTLED, 9.0)):
         activity.hear(0, GroupChange(GROUP, CONSUMER, happened), now)
-    assert activity.rebalances == {CLASSIC: 0, CONSUMER: 2, SHARE: 0}
+    assert activity.rebalances == {CLASSIC: 0, CONSUMER: 2, SHARE: 0, STREAMS: 0}
     assert observed(activity.settle_seconds[CONSUMER]) == (1, 3.0)
 
 
@@ -111,7 +111,7 @@ def test_share_groups_are_counted_and_not_timed() -> None:
     activity = GroupActivity()
     for happened in (UNSETTLED, FENCED, UNSETTLED):
         activity.hear(0, GroupChange(GROUP, SHARE, happened, "session"), 1.0)
-    assert activity.rebalances == {CLASSIC: 0, CONSUMER: 0, SHARE: 2}
+    assert activity.rebalances == {CLASSIC: 0, CONSUMER: 0, SHARE: 2, STREAMS: 0}
     assert activity.fenced == {(SHARE, "session"): 1}
     assert not activity._since[0]
 

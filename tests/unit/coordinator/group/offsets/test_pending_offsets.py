@@ -29,7 +29,7 @@ from kraft.protocol.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from tests.unit.coordinator.fakes import PlainConsumerConfigs, PlainShareConfigs, Topics
+from tests.unit.coordinator.fakes import PlainConsumerConfigs, PlainShareConfigs, PlainStreamsConfigs, Topics
 from tests.unit.coordinator.group_host import commit_request
 
 DAY_MS = 86_400_000
@@ -39,7 +39,9 @@ class Shard:
     """A shard as its driver would run it, without the waiting; and what reading its log back gives."""
 
     def __init__(self) -> None:
-        self.shard = GroupShard(GroupCoordinatorConfig(), Topics(), PlainConsumerConfigs(), PlainShareConfigs())
+        self.shard = GroupShard(
+            GroupCoordinatorConfig(), Topics(), PlainConsumerConfigs(), PlainShareConfigs(), PlainStreamsConfigs()
+        )
         self.state = self.shard.empty()
         self.read_back = self.shard.empty()
         self.wall_ms = 0
