@@ -24,12 +24,16 @@ SHARE_VERSION: Final = "share.version"
 """1: share groups are served (KIP-932). 2: letters of the records that a group gives up are written to its dead letter
 topic (KIP-1191)."""
 
+STREAMS_VERSION: Final = "streams.version"
+"""1: streams groups are served (KIP-1071)."""
+
 
 LEVELS_OF_NEW_CLUSTERS: Final[Mapping[str, tuple[tuple[int, int], ...]]] = {
     ELIGIBLE_LEADER_REPLICAS_VERSION: ((26, 1),),
     TRANSACTION_VERSION: ((24, 2),),
     GROUP_VERSION: ((22, 1),),
     SHARE_VERSION: ((28, 1), (31, 2)),
+    STREAMS_VERSION: ((29, 1),),
 }
 """For each feature, ascending: from this metadata.version on a new cluster has this level (the bootstrap
 metadata.version of Kafka's FeatureVersion)."""
@@ -41,6 +45,7 @@ SUPPORTED_FEATURES: Final[dict[str, tuple[int, int]]] = {
     TRANSACTION_VERSION: (0, 2),
     GROUP_VERSION: (0, 1),
     SHARE_VERSION: (0, 2),
+    STREAMS_VERSION: (0, 1),
 }
 """Name to the lowest and highest level that a node of this release can run."""
 
@@ -55,6 +60,11 @@ class FeatureLevels(Protocol):
 def serves_share_groups(levels: FeatureLevels) -> bool:
     """Whether share groups are on in the cluster with these finalized levels."""
     return levels.level(SHARE_VERSION) >= 1
+
+
+def serves_streams_groups(levels: FeatureLevels) -> bool:
+    """Whether streams groups are on in the cluster with these finalized levels."""
+    return levels.level(STREAMS_VERSION) >= 1
 
 
 def writes_dead_letters(levels: FeatureLevels) -> bool:

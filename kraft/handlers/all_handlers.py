@@ -16,6 +16,7 @@ from kraft.handlers import (
     list_offsets,
     offset_for_leader_epoch,
     produce,
+    streams_groups,
     unserved_groups,
 )
 from kraft.handlers.configs import alter_configs, describe_configs, list_config_resources
@@ -59,10 +60,10 @@ _HANDLERS: tuple[Handler, ...] = (
     txn_offset_commit.API,
     *consumer_groups.APIS,
     *share_groups.APIS,
+    *streams_groups.APIS,
     *share_state.APIS,
     share_acknowledge.API,
     share_fetch.API,
-    unserved_groups.STREAMS,
     unserved_groups.TOPOLOGY,
     *transactions.APIS,
     write_txn_markers.API,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kraft.common.features import serves_share_groups
+from kraft.common.features import serves_share_groups, serves_streams_groups
 
 if TYPE_CHECKING:
     from kraft.common.config.node.node_config import NodeConfig
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kraft.coordinator.transaction.transaction_coordinator import TransactionCoordinator
     from kraft.coordinator.transaction.transaction_partitions import TransactionPartitions
     from kraft.handlers.metadata.missing_internal_topics import MissingInternalTopics
+    from kraft.handlers.metadata.streams_internal_topics import StreamsInternalTopics
     from kraft.handlers.registry import Registry, RequestContext
     from kraft.handlers.security.audited_changes import ChangeListener
     from kraft.metadata.metadata_cache import MetadataCache
@@ -96,10 +97,19 @@ class BrokerServices(NodeServices):
     shares: SharePartitions
     share_coordinator: ShareCoordinator
     unmade_topics: MissingInternalTopics
+    streams_topics: StreamsInternalTopics
     fetch_bytes_max: int = field(init=False)
     """`fetch.max.bytes`, as configured at the start."""
     serves_consumer_groups: bool = field(init=False)
     """Whether `group.coordinator.rebalance.protocols`, as configured at the start, includes KIP-848's."""
+
+    _lets_streams_join: bool = field(init=False)
+
+    @property
+    def serves_streams_groups(self) -> bool:
+        """Whether streams groups are on: the feature `streams.version` is at least 1, and
+        `group.coordinator.rebalance.protocols`, as configured at the start, includes theirs."""
+        return self._lets_streams_join and serves_streams_groups(self.metadata.image.features)
 
     @property
     def serves_share_groups(self) -> bool:
@@ -109,6 +119,7 @@ class BrokerServices(NodeServices):
     def __post_init__(self) -> None:
         config = self.configs.static
         self.fetch_bytes_max = config.integer("fetch.max.bytes")
+        self._lets_streams_join = "streams" in config.texts("group.coordinator.rebalance.protocols")
         self.serves_consumer_groups = "consumer" in config.texts("group.coordinator.rebalance.protocols")
 
 

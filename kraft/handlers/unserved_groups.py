@@ -1,7 +1,6 @@
-"""The heartbeat and the topology description of streams groups (KIP-1071), which are not served.
+"""The topology description of streams groups (KIP-1071), which is not served.
 
-They are advertised and answered with UNSUPPORTED_VERSION, as Apache Kafka does while streams.version is 0. Clients then
-fail immediately; if a heartbeat is not advertised, some clients wait for ever.
+It is advertised and answered with UNSUPPORTED_VERSION, as Apache Kafka does without a plugin that stores descriptions.
 """
 
 from __future__ import annotations
@@ -11,8 +10,6 @@ from kraft.handlers.security.permissions import ANYBODY
 from kraft.handlers.services import BrokerServices
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
-from kraft.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
 from kraft.protocol.messages.streams_group_topology_description_update_request import (
     StreamsGroupTopologyDescriptionUpdateRequest,
 )
@@ -20,17 +17,7 @@ from kraft.protocol.messages.streams_group_topology_description_update_response 
     StreamsGroupTopologyDescriptionUpdateResponse,
 )
 
-STREAMS = Handler(ApiKey.STREAMS_GROUP_HEARTBEAT, between(0, 1), permission=ANYBODY)
 TOPOLOGY = Handler(ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE, between(0, 0), permission=ANYBODY)
-
-
-@STREAMS.serve
-async def streams_group_heartbeat(
-    request: StreamsGroupHeartbeatRequest, context: RequestContext, broker: BrokerServices
-) -> StreamsGroupHeartbeatResponse:
-    return StreamsGroupHeartbeatResponse(
-        error_code=ErrorCode.UNSUPPORTED_VERSION, error_message="Streams groups are not served."
-    )
 
 
 @TOPOLOGY.serve
@@ -38,5 +25,5 @@ async def update_topology_description(
     request: StreamsGroupTopologyDescriptionUpdateRequest, context: RequestContext, broker: BrokerServices
 ) -> StreamsGroupTopologyDescriptionUpdateResponse:
     return StreamsGroupTopologyDescriptionUpdateResponse(
-        error_code=ErrorCode.UNSUPPORTED_VERSION, error_message="Streams groups are not served."
+        error_code=ErrorCode.UNSUPPORTED_VERSION, error_message="Descriptions of topologies are not served."
     )

@@ -23,6 +23,7 @@ from kraft.coordinator.group.topic_directory import TopicNames
 from kraft.handlers.all_handlers import broker_registry
 from kraft.handlers.dispatcher import RequestDispatcher
 from kraft.handlers.metadata.missing_internal_topics import MissingInternalTopics
+from kraft.handlers.metadata.streams_internal_topics import StreamsInternalTopics
 from kraft.handlers.services import BrokerServices, StatusReports
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.loader import MetadataLoader
@@ -45,7 +46,12 @@ from kraft.server.broker_replication import BrokerReplication
 from kraft.server.connection_limits import DynamicConnectionLimits, socket_servers
 from kraft.server.events.audit import AuditLog, follow_metadata, make_authorizer
 from kraft.server.events.event_journal import EventJournal
-from kraft.server.group_configs import DynamicGroupConfigs, consumer_settings, share_membership_settings
+from kraft.server.group_configs import (
+    DynamicGroupConfigs,
+    consumer_settings,
+    share_membership_settings,
+    streams_settings,
+)
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.server.partition_log import PartitionLog
 from kraft.server.security.live_plain_users import LivePlainUsers
@@ -209,6 +215,7 @@ class BrokerServer(ReplicaListener):
             shares=self.shares.partitions,
             share_coordinator=self.shares.coordinator,
             unmade_topics=MissingInternalTopics(self._world.clock),
+            streams_topics=StreamsInternalTopics(),
             authorizer=self.authorizer,
         )
 
@@ -265,6 +272,7 @@ class BrokerServer(ReplicaListener):
             transactions=self.transactions.partitions,
             consumer_configs=DynamicGroupConfigs(self.metadata, self.configs, consumer_settings),
             share_configs=DynamicGroupConfigs(self.metadata, self.configs, share_membership_settings),
+            streams_configs=DynamicGroupConfigs(self.metadata, self.configs, streams_settings),
             partition_count=self._offsets_partitions,
             share_states=self.shares.states,
             end_offsets=self.shares.end_offsets,
@@ -458,6 +466,7 @@ def _group_config(config: NodeConfig) -> GroupCoordinatorConfig:
         offsets_retention_check_interval_ms=config.integer("offsets.retention.check.interval.ms"),
         offsets_commit_timeout_ms=config.integer("offsets.commit.timeout.ms"),
         group_share_max_size=config.integer("group.share.max.size"),
+        group_streams_max_size=config.integer("group.streams.max.size"),
     )
 
 

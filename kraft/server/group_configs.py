@@ -1,4 +1,4 @@
-"""The configuration of consumer groups and share groups, from the metadata image that handlers see."""
+"""The configuration of consumer, share and streams groups, from the metadata image that handlers see."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from kraft.common.config.resource_type import ResourceType
 from kraft.common.config.types import Value
 from kraft.coordinator.group.consumer.settings import ConsumerGroupSettings
 from kraft.coordinator.group.share.settings import ShareMembershipSettings
+from kraft.coordinator.group.streams.settings import StreamsGroupSettings
 from kraft.metadata.image.configs_image import ConfigResource, ConfigsImage
 from kraft.metadata.metadata_cache import MetadataCache
 from kraft.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
@@ -34,9 +35,27 @@ class GroupValues:
 
     def bounded(self, name: str, low: str, high: str) -> int:
         """The value, limited to the broker's bounds, which may have changed since it was set."""
+        value = self.integer(name)
+        return max(self._broker.integer(low), min(self._broker.integer(high), value))
+
+    def at_most(self, name: str, high: str) -> int:
+        """The value, limited to the broker's upper bound, which may have changed since it was set."""
+        return min(self._broker.integer(high), self.integer(name))
+
+    def one_of(self, name: str, offered: str) -> str:
+        """The value if the broker offers it, else the first that it offers."""
+        value, names = self._values[name], self._broker.texts(offered)
+        return value if isinstance(value, str) and value in names else names[0]
+
+    def integer(self, name: str) -> int:
         value = self._values[name]
         assert isinstance(value, int), name
-        return max(self._broker.integer(low), min(self._broker.integer(high), value))
+        return value
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        value = self._values[name]
+        assert isinstance(value, tuple), name
+        return value
 
 
 class DynamicGroupConfigs(Generic[T]):
@@ -107,6 +126,31 @@ def share_membership_settings(values: GroupValues) -> ShareMembershipSettings:
             "group.share.min.assignment.interval.ms",
             "group.share.max.assignment.interval.ms",
         ),
+    )
+
+
+def streams_settings(values: GroupValues) -> StreamsGroupSettings:
+    """The settings of a streams group (KIP-1071)."""
+    return StreamsGroupSettings(
+        session_timeout_ms=values.bounded(
+            "streams.session.timeout.ms",
+            "group.streams.min.session.timeout.ms",
+            "group.streams.max.session.timeout.ms",
+        ),
+        heartbeat_interval_ms=values.bounded(
+            "streams.heartbeat.interval.ms",
+            "group.streams.min.heartbeat.interval.ms",
+            "group.streams.max.heartbeat.interval.ms",
+        ),
+        assignment_interval_ms=values.bounded(
+            "streams.assignment.interval.ms",
+            "group.streams.min.assignment.interval.ms",
+            "group.streams.max.assignment.interval.ms",
+        ),
+        initial_rebalance_delay_ms=values.integer("streams.initial.rebalance.delay.ms"),
+        standby_count=values.at_most("streams.num.standby.replicas", "group.streams.max.standby.replicas"),
+        rack_aware_tags=values.texts("streams.rack.aware.assignment.tags"),
+        assignor=values.one_of("streams.assignor.name", "group.streams.assignors"),
     )
 
 

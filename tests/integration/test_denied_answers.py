@@ -26,7 +26,6 @@ REFUSED_TO_ALL = {
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
     ApiKey.ALTER_SHARE_GROUP_OFFSETS,
     ApiKey.DELETE_SHARE_GROUP_OFFSETS,
-    ApiKey.STREAMS_GROUP_HEARTBEAT,
     ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE,
 }
 """While their features are off, as in the recorded clusters. Rights for share groups are tested in test_share_rights.py

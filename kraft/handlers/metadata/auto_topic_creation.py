@@ -92,6 +92,22 @@ async def create_missing(names: list[str], context: RequestContext, broker: Brok
     if not wanted:
         return refusals
     request = CreateTopicsRequest(topics=wanted, timeout_ms=int(VISIBLE_SECONDS_MAX * 1000))
+    try:
+        response: CreateTopicsResponse
+        if broker.authorizer is not None and names in COORDINATORS_TOPICS:
+            response = await broker.controller.send(request)  # Whoever asks for a coordinator needs no right to create.
+        else:
+            response = await create_for_client(wanted, context, broker)
+    except ApiError as problem:
+        return refusals | {topic.name: ApiError(ErrorCode.LEADER_NOT_AVAILABLE, problem.message) for topic in wanted}
+    return refusals | await _refusals(response, broker)
+
+
+async def create_for_client(
+    wanted: list[CreatableTopic], context: RequestContext, broker: BrokerServices
+) -> CreateTopicsResponse:
+    """Create topics with the permissions of the client. Raises ApiError as `ControllerChannel.forward` does."""
+    request = CreateTopicsRequest(topics=wanted, timeout_ms=int(VISIBLE_SECONDS_MAX * 1000))
     forwarded = RequestContext(
         context.peer,
         CreateTopicsRequest.API_KEY,
@@ -100,15 +116,8 @@ async def create_missing(names: list[str], context: RequestContext, broker: Brok
         context.client_id,
         context.principal,
     )
-    try:
-        response: CreateTopicsResponse
-        if broker.authorizer is not None and names in COORDINATORS_TOPICS:
-            response = await broker.controller.send(request)  # Whoever asks for a coordinator needs no right to create.
-        else:
-            response = await broker.controller.forward(request, forwarded)
-    except ApiError as problem:
-        return refusals | {topic.name: ApiError(ErrorCode.LEADER_NOT_AVAILABLE, problem.message) for topic in wanted}
-    return refusals | await _refusals(response, broker)
+    response: CreateTopicsResponse = await broker.controller.forward(request, forwarded)
+    return response
 
 
 async def create_internal_topic(name: str, broker: BrokerServices) -> ApiError | None:

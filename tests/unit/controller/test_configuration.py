@@ -163,7 +163,6 @@ def test_invalid_config_changes_are_refused(
 
 
 WITHOUT_EFFECT = [
-    (GROUP, "streams.num.standby.replicas", "1"),
     (CLIENT_METRICS, "interval.ms", "1000"),
     (CLIENT_METRICS, "metrics", "*"),
     (CLIENT_METRICS, "match", "client_id=a"),

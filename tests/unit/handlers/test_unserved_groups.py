@@ -11,13 +11,11 @@ import trio
 from kraft.handlers.all_handlers import broker_registry, controller_registry
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
 from kraft.protocol.messages.streams_group_topology_description_update_request import (
     StreamsGroupTopologyDescriptionUpdateRequest,
 )
 
 REQUESTS = [
-    (ApiKey.STREAMS_GROUP_HEARTBEAT, StreamsGroupHeartbeatRequest(group_id="g", member_id="m")),
     (
         ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE,
         StreamsGroupTopologyDescriptionUpdateRequest(group_id="g", member_id="m"),

@@ -39,7 +39,7 @@ OTHER = "MvDxzVmcRsaTz33bUuRU6A"
 
 
 ELR = "eligible.leader.replicas.version"
-NEWEST = {ELR: 1, "group.version": 1, "share.version": 2, "transaction.version": 2}
+NEWEST = {ELR: 1, "group.version": 1, "share.version": 2, "streams.version": 1, "transaction.version": 2}
 
 
 def request(tmp_path: Path, **changes: object) -> FormatRequest:
@@ -74,6 +74,7 @@ def test_standalone_formatting_writes_the_voter_the_features_and_meta_properties
         "eligible.leader.replicas.version=1",
         "group.version=1",
         "share.version=2",
+        "streams.version=1",
         "transaction.version=2",
     ]
     assert (bootstrap.voters, bootstrap.last_contained_timestamp_ms) == (None, 0)
@@ -159,7 +160,7 @@ def test_static_voters_and_brokers_are_formatted_without_a_quorum_flag(tmp_path:
             "Cannot set kraft.version to 1",
         ),
         ({"release_version": "4.3", "features": {"metadata.version": 30}}, "Use --release-version instead"),
-        ({"features": {"streams.version": 1}}, "Unsupported feature: streams.version"),
+        ({"features": {"fruit.version": 1}}, "Unsupported feature: fruit.version"),
         ({"features": {"share.version": 3}}, "No feature:share.version with feature level 3; supported are 0 to 2"),
     ],
 )

@@ -149,7 +149,7 @@ def test_no_registration_attempt_waits_longer_than_a_session_timeout(monkeypatch
 @pytest.mark.parametrize(
     ("levels", "sentence"),
     [
-        ({"metadata.version": 30, "streams.version": 1}, "streams.version is 1, and this release supports no level"),
+        ({"metadata.version": 30, "fruit.version": 1}, "fruit.version is 1, and this release supports no level"),
         ({"metadata.version": 30, "share.version": 3}, "share.version is 3, and this release supports levels 0 to 2"),
         ({"metadata.version": 6}, "metadata.version is 6, and this release supports levels 7 to 33"),
         ({"metadata.version": 30}, "UNSUPPORTED_VERSION"),

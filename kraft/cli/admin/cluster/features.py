@@ -50,6 +50,7 @@ LOST_BELOW: Mapping[str, tuple[tuple[int, str], ...]] = {
         (1, "share groups are not served any more (KIP-932)"),
         (2, "records that share groups give up are not written to their dead letter topics any more (KIP-1191)"),
     ),
+    "streams.version": ((1, "streams groups are not served any more (KIP-1071)"),),
 }
 """What is lost below a level of a feature."""
 

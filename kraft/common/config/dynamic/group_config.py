@@ -11,6 +11,7 @@ from kraft.common.config.types import Value
 from kraft.common.errors import ApiError
 
 INVALID_CONFIG: Final = 40
+STREAMS_ASSIGNOR: Final = "streams.assignor.name"
 LETTER_TOPIC: Final = "errors.deadletterqueue.topic.name"
 
 
@@ -41,6 +42,13 @@ def check_group(texts: Mapping[str, str], broker: NodeConfig) -> None:
                 raise ApiError(INVALID_CONFIG, f"{name} must be {direction} than or equal to {limit_name}")
     if texts.get(LETTER_TOPIC, "").startswith("__"):
         raise ApiError(INVALID_CONFIG, f"{LETTER_TOPIC}: DLQ topic name must not start with '__'")
+    assignor, assignors = texts.get(STREAMS_ASSIGNOR), broker.texts("group.streams.assignors")
+    if assignor is not None and assignor not in assignors:
+        raise ApiError(
+            INVALID_CONFIG,
+            f"{STREAMS_ASSIGNOR} '{assignor}' is not a registered task assignor. Registered assignors are: "
+            f"[{', '.join(assignors)}].",
+        )
     values = effective_group_config(texts, broker)
     for protocol in ("consumer", "share", "streams"):
         session, heartbeat = f"{protocol}.session.timeout.ms", f"{protocol}.heartbeat.interval.ms"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kraft.common.config.definition import ConfigKey, key
-from kraft.common.config.keys.words import ACCEPTED, BOOLEAN, CLUSTER_WIDE, ENFORCED, INT, LIST, LOW, MEDIUM, STRING
+from kraft.common.config.keys.words import BOOLEAN, CLUSTER_WIDE, ENFORCED, INT, LIST, LOW, MEDIUM, STRING
 from kraft.common.config.validators import ANYTHING, DISTINCT, OFFSET_RESET, at_least, one_of
 
 KEYS: Final[tuple[ConfigKey, ...]] = (
@@ -135,7 +135,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "1000",
         MEDIUM,
         CLUSTER_WIDE,
-        ACCEPTED,
+        ENFORCED,
         at_least(0),
         "The shortest time between two computed assignments of this streams group.",
     ),
@@ -145,7 +145,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "5000",
         MEDIUM,
         CLUSTER_WIDE,
-        ACCEPTED,
+        ENFORCED,
         at_least(1),
         "How often the members of the streams group shall send heartbeats.",
     ),
@@ -155,7 +155,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "3000",
         MEDIUM,
         CLUSTER_WIDE,
-        ACCEPTED,
+        ENFORCED,
         at_least(0),
         "How long the first assignment of an empty streams group waits for more members.",
     ),
@@ -165,7 +165,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "0",
         MEDIUM,
         CLUSTER_WIDE,
-        ACCEPTED,
+        ENFORCED,
         at_least(0),
         "How many standby copies of each task are kept.",
     ),
@@ -175,7 +175,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "45000",
         MEDIUM,
         CLUSTER_WIDE,
-        ACCEPTED,
+        ENFORCED,
         at_least(1),
         "After so long without a heartbeat a member of the streams group is removed.",
     ),
@@ -205,9 +205,9 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         None,
         MEDIUM,
         CLUSTER_WIDE,
-        ACCEPTED,
+        ENFORCED,
         ANYTHING,
-        "The assignor of this streams group.",
+        "The assignor of this streams group: sticky.",
     ),
     key(
         "streams.rack.aware.assignment.tags",
@@ -215,8 +215,8 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "",
         LOW,
         CLUSTER_WIDE,
-        ACCEPTED,
+        ENFORCED,
         DISTINCT,
-        "The client tags by which standby tasks of this streams group are spread.",
+        "Client tags that members of this streams group must have. The sticky assignor does not use them, as in Kafka.",
     ),
 )

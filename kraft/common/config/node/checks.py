@@ -63,7 +63,7 @@ _REPLICA_SELECTORS: Final = (
 )
 AUTHENTICATION: Final = "kraft.admin.authentication"
 _SECURED: Final = ("SSL", "SASL_SSL", "SASL_PLAINTEXT")
-_ASSIGNORS: Final = ("uniform", "range")
+_ASSIGNORS: Final = {"group.consumer.assignors": ("uniform", "range"), "group.streams.assignors": ("sticky",)}
 _CODECS: Final = range(5)
 _CLEANER_BUFFER_MIN: Final = 1024 * 1024
 
@@ -239,11 +239,11 @@ def _check_choices(config: NodeConfig) -> list[str]:
             f"{' and '.join(_REPLICA_SELECTORS)}"
         )
     problems += _check_authorizer(config)
-    name = "group.consumer.assignors"
     problems += [
-        f"{_origin(config, name)}: {name}: {assignor} cannot be loaded; built in are {' and '.join(_ASSIGNORS)}"
+        f"{_origin(config, name)}: {name}: {assignor} cannot be loaded; built in are {' and '.join(built_in)}"
+        for name, built_in in _ASSIGNORS.items()
         for assignor in config.texts(name)
-        if assignor not in _ASSIGNORS
+        if assignor not in built_in
     ]
     name = "group.coordinator.rebalance.protocols"
     if "classic" not in config.texts(name):

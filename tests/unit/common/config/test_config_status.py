@@ -74,12 +74,9 @@ def test_no_accepted_key_is_read_anywhere() -> None:
     assert [key.name for key in BROKER_KEYS if key.status == Status.ACCEPTED and key.name in read] == []
 
 
-def test_group_configurations_are_accepted_until_their_protocol_is_served() -> None:
-    served = {key.name for key in GROUP_KEYS if key.status == Status.ENFORCED}
-    unserved = ("streams.",)
-    assert served == {key.name for key in GROUP_KEYS if not key.name.startswith(unserved)}
-    assert served <= read_by_code()
-    assert {key.status for key in GROUP_KEYS if key.name not in served} == {Status.ACCEPTED}
+def test_every_group_configuration_is_enforced() -> None:
+    assert {key.status for key in GROUP_KEYS} == {Status.ENFORCED}
+    assert {key.name for key in GROUP_KEYS} <= read_by_code()
 
 
 def test_the_documentation_is_generated_from_the_table() -> None:

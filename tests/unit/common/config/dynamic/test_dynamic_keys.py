@@ -21,7 +21,6 @@ REFUSED = {
     "background.threads": ("11", NO_EFFECT),
     "config.providers": ("file", READ_AT_START),
     "group.coordinator.cached.buffer.max.bytes": ("2000000", NO_EFFECT),
-    "group.streams.assignment.interval.ms": ("7", NO_EFFECT),
     "listener.security.protocol.map": ("A:PLAINTEXT", READ_AT_START),
     "listeners": ("PLAINTEXT://127.0.0.1:1", READ_AT_START),
     "log.preallocate": ("true", NO_EFFECT),
@@ -67,6 +66,7 @@ TAKEN = {
     "follower.replication.throttled.rate": "1000",
     "group.consumer.assignment.interval.ms": "7",
     "group.share.assignment.interval.ms": "7",
+    "group.streams.assignment.interval.ms": "7",
     "kraft.broker.desired.state": "maintenance",
     "kraft.internal.topics.growth.enable": "true",
     "kraft.unclean.recovery.strategy": "aggressive",
@@ -147,6 +147,9 @@ EFFECTS = {
     ),
     "group.share.assignment.interval.ms": (
         "tests/unit/server/test_group_configs.py::test_the_next_assignment_of_a_share_group_is_computed_after_its_interval"
+    ),
+    "group.streams.assignment.interval.ms": (
+        "tests/unit/server/test_group_configs.py::test_the_next_assignment_of_a_streams_group_is_computed_after_its_interval"
     ),
     "kraft.broker.desired.state": (
         "tests/unit/controller/test_broker_states.py"
