@@ -333,8 +333,8 @@ class GroupDraft:
             if self.pending(group_id):
                 for partition, _ in commits:
                     self._pending = self._pending.supersede(group_id, partition)
-        known = (self._groups, self._consumer_groups, self._streams_groups)
-        if commits and not any(group_id in groups for groups in known):
+        has_group = group_id in self._groups or group_id in self._consumer_groups or group_id in self._streams_groups
+        if commits and not has_group:
             self._groups = self._groups.set(group_id, ClassicGroup(group_id))
 
     def delete_offset(self, group_id: str, partition: TopicPartition) -> None:

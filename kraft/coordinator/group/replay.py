@@ -51,7 +51,7 @@ def replay_bytes(
         group_id, partition = decode_offset_commit_key(key)
         committed = None if value is None else decode_offset_commit_value(value, kind)
         groups = state.groups
-        has_group = any(group_id in each for each in (groups, state.consumer_groups, state.streams_groups))
+        has_group = group_id in groups or group_id in state.consumer_groups or group_id in state.streams_groups
         if committed is not None and not has_group:
             groups = groups.set(group_id, ClassicGroup(group_id))
         if committed is not None and producer is not None:

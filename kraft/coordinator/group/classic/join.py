@@ -224,3 +224,9 @@ def _replace_static(
     else:
         rebalance.rebalance_or_complete_join(draft, group, reason)
     return PARKED
+
+
+def member_id_suffix(raw: bytes) -> str:
+    """The random part of a member id: 8-4-4-4-12 hexadecimal digits, as in Kafka."""
+    digits = raw.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

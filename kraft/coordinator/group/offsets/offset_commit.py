@@ -16,6 +16,7 @@ from kraft.coordinator.group.classic.classic_group import (
     PREPARING_REBALANCE,
     STABLE,
     UNKNOWN_MEMBER_ID,
+    ClassicGroup,
 )
 from kraft.coordinator.group.consumer.offsets import PartitionCheck, check_commit
 from kraft.coordinator.group.draft import GroupDraft
@@ -81,17 +82,18 @@ def _validate(draft: GroupDraft, request: OffsetCommitRequest, api_version: int)
     consumer_group = draft.consumer_group(request.group_id)
     if consumer_group is not None:
         return check_commit(consumer_group, request.member_id, generation, api_version)
-    streams_group = draft.streams_group(request.group_id)
-    if streams_group is not None:
+    group = draft.group(request.group_id)
+    if group is None and (streams_group := draft.streams_group(request.group_id)) is not None:
         return check_streams_commit(streams_group, request.member_id, generation, api_version, draft.topics.topic_name)
-    _validate_classic(draft, request, api_version)
+    _validate_classic(draft, group, request, api_version)
     return None
 
 
-def _validate_classic(draft: GroupDraft, request: OffsetCommitRequest, api_version: int) -> None:
+def _validate_classic(
+    draft: GroupDraft, group: ClassicGroup | None, request: OffsetCommitRequest, api_version: int
+) -> None:
     if draft.share_group(request.group_id) is not None:
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} is not a consumer group.")
-    group = draft.group(request.group_id)
     generation = request.generation_id_or_member_epoch
     if group is None:
         if generation < 0:

@@ -22,7 +22,7 @@ from kraft.coordinator.errors import append_error
 from kraft.coordinator.group.activity import GroupActivity, GroupChange
 from kraft.coordinator.group.caller import Caller
 from kraft.coordinator.group.classic.heartbeat import heartbeat
-from kraft.coordinator.group.classic.join import join
+from kraft.coordinator.group.classic.join import join, member_id_suffix
 from kraft.coordinator.group.classic.leave import BATCH_VERSION as LEAVE_BATCH_VERSION
 from kraft.coordinator.group.classic.leave import leave, leaving_members
 from kraft.coordinator.group.classic.rebalance import join_error
@@ -204,7 +204,7 @@ class GroupCoordinator:
             <= self._config.group_max_session_timeout_ms
         ):
             return join_error(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
-        suffix = "" if request.member_id else _uuid_text(self._world.random.uuid("group-member"))
+        suffix = "" if request.member_id else member_id_suffix(self._world.random.uuid("group-member"))
         try:
             response: JoinGroupResponse = await self._write(
                 request.group_id, lambda draft: join(draft, request, caller, suffix)
@@ -495,9 +495,3 @@ def _view(draft: GroupDraft) -> GroupShardState:
 def _whole_state(state: GroupShardState) -> GroupShardState:
     """The state itself: an immutable value that is safe to iterate during changes."""
     return state
-
-
-def _uuid_text(raw: bytes) -> str:
-    """8-4-4-4-12 hexadecimal digits, the suffix of Kafka's member ids."""
-    digits = raw.hex()
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

@@ -210,7 +210,7 @@ def _same_count(counts: Counts, shown: Counts) -> int:
             Status.INCORRECTLY_PARTITIONED_TOPICS,
             f"Following topics do not have the same number of partitions: [{{{listed}}}]",
         )
-    return found.pop()
+    return max(found)
 
 
 def _subtopology(each: Subtopology, topics: TopicDirectory, counts: Counts) -> ConfiguredSubtopology:
