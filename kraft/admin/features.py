@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from kraft.admin.errors import check
 from kraft.admin.transport import AdminTransport
-from kraft.common.features import KRAFT_VERSION, METADATA_VERSION, METADATA_VERSIONS, level_at_format
+from kraft.common.features import KRAFT_VERSION, METADATA_VERSION, level_at_format
+from kraft.common.metadata_versions import METADATA_VERSIONS
 from kraft.common.version import VERSION
 from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
 from kraft.protocol.messages.api_versions_response import ApiVersionsResponse

@@ -24,7 +24,8 @@ from kraft.cli.admin.options import (
 )
 from kraft.cli.admin.output import Table, say, show
 from kraft.cli.admin.running import NotFound, ask
-from kraft.common.features import METADATA_VERSION, METADATA_VERSIONS, TRANSACTION_VERSION, level_at_format
+from kraft.common.features import METADATA_VERSION, TRANSACTION_VERSION, level_at_format
+from kraft.common.metadata_versions import METADATA_VERSIONS
 from kraft.rpc_client.cluster import Cluster
 
 app = typer.Typer(
