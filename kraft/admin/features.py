@@ -60,7 +60,7 @@ async def describe_features(port: AdminTransport) -> list[Feature]:
     ]
 
 
-def metadata_version_of(release: str) -> int | None:
+def level_of_release(release: str) -> int | None:
     """Return the metadata.version that a release of Kafka has in a new cluster: `4.3` or `4.3.1` name the last one of
     the release, `4.4-IV1` names itself. None if this release does not know it."""
     wanted = ".".join(release.split(".")[:2]) if "-" not in release else release

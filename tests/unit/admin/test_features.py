@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kraft.admin.features import Feature, levels_of_release, metadata_version_of
-from kraft.common.features import METADATA_VERSIONS
+from kraft.admin.features import Feature, level_of_release, levels_of_release
+from kraft.common.metadata_versions import METADATA_VERSIONS
 
 LAST = METADATA_VERSIONS[-1]
 
@@ -14,11 +14,11 @@ LAST = METADATA_VERSIONS[-1]
     ("release", "level"), [("4.3", 30), ("4.3.1", 30), ("4.4-IV1", 32), ("9.9", None), ("4", None)]
 )
 def test_a_release_names_its_last_metadata_version(release: str, level: int | None) -> None:
-    assert metadata_version_of(release) == level
+    assert level_of_release(release) == level
 
 
 def test_the_newest_release_is_the_last_level() -> None:
-    assert metadata_version_of(LAST.name.partition("-")[0]) == LAST.level
+    assert level_of_release(LAST.name.partition("-")[0]) == LAST.level
 
 
 def test_features_below_the_levels_of_a_release_are_raised_and_no_other() -> None:

@@ -103,7 +103,7 @@ def upgrade(
     asked = _levels(pairs or [])
     if pairs and release is not None:
         raise typer.BadParameter("name features, or give --release-version")
-    level = None if release is None else features.metadata_version_of(release)
+    level = None if release is None else features.level_of_release(release)
     if release is not None and level is None:
         known = ", ".join(each.name for each in METADATA_VERSIONS)
         raise typer.BadParameter(f"--release-version {release}: this release knows {known}")
