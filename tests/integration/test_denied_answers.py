@@ -26,10 +26,12 @@ REFUSED_TO_ALL = {
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
     ApiKey.ALTER_SHARE_GROUP_OFFSETS,
     ApiKey.DELETE_SHARE_GROUP_OFFSETS,
+    ApiKey.STREAMS_GROUP_HEARTBEAT,
+    ApiKey.STREAMS_GROUP_DESCRIBE,
     ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE,
 }
-"""While their features are off, as in the recorded clusters. Rights for share groups are tested in test_share_rights.py
-and test_share_group_states.py of tests/unit/handlers."""
+"""While their features are off, as in the recorded clusters. Rights for share and streams groups are tested in
+test_share_rights.py, test_share_group_states.py and test_streams_groups.py of tests/unit/handlers."""
 NEEDS_NO_RIGHT = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, *REFUSED_TO_ALL}
 
 

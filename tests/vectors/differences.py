@@ -96,10 +96,7 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         "no default for the assignor of streams groups",
         r"configs/group-all/.*/results\.0\.configs\.15\..*",
-        (
-            "streams.assignor.name shows no value and no synonym: streams groups are not served. Kafka shows the "
-            "first of group.streams.assignors."
-        ),
+        ("streams.assignor.name shows no value and no synonym. Kafka shows the first of group.streams.assignors."),
     ),
     Difference(
         "a resource replaced twice is answered",
@@ -137,8 +134,8 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     Difference(
         "groups that are not served say so",
-        r"unserved_groups/.*/error_message",
-        "ShareGroupHeartbeat and StreamsGroupHeartbeat are answered with a message beside UNSUPPORTED_VERSION.",
+        r"unserved_groups/.*error_message",
+        "Requests of share groups and streams groups are answered with a message beside UNSUPPORTED_VERSION.",
     ),
     Difference(
         "refused members of share groups are told why",

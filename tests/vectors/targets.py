@@ -34,9 +34,9 @@ def apache_kafka(directory: Path) -> Iterator[Target]:
 
 @contextmanager
 def our_node(directory: Path) -> Iterator[Target]:
-    """An empty node of ours, in a cluster with the metadata.version of the recordings."""
-    metadata_version = {name: level for name, level in FEATURES.items() if name == "metadata.version"}
-    system = KraftSystem(directory / "kraft", settings=SETTINGS, features=metadata_version)
+    """An empty node of ours, in a cluster with the metadata.version and streams.version of the recordings."""
+    features = {name: FEATURES[name] for name in ("metadata.version", "streams.version")}
+    system = KraftSystem(directory / "kraft", settings=SETTINGS, features=features)
     system.prepare()
     system.launch()
     try:

@@ -23,6 +23,7 @@ STREAMS = Ask(
 CASES = (
     case("share-group-unserved", "ShareGroupHeartbeat", SHARE),
     case("streams-group-unserved", "StreamsGroupHeartbeat", STREAMS),
+    case("streams-describe-unserved", "StreamsGroupDescribe", Ask({"group_ids": ["$group"]})),
     case(
         "streams-topology-unserved",
         "StreamsGroupTopologyDescriptionUpdate",
