@@ -110,6 +110,9 @@ class Life:
         self.bootstrap = bootstrap
         self.admin = AdminClient({"bootstrap.servers": bootstrap})
 
+    def kraft(self, *arguments: str) -> None:
+        assert main([*arguments, "--bootstrap-server", self.bootstrap]) == 0, arguments
+
     def partition(self, topic: str) -> tuple[int, list[int], list[int]]:
         """Leader, replicas and in-sync replicas of partition 0."""
         found = self.admin.list_topics(topic, timeout=SECONDS_MAX).topics[topic].partitions
@@ -148,12 +151,9 @@ class Life:
             f'{{"version":1,"partitions":[{{"topic":"{topic}","partition":0,"replicas":{replicas}}}]}}',
             encoding="utf-8",
         )
-        address = ("--bootstrap-server", self.bootstrap)
-        tool("reassign", *address, "--reassignment-json-file", str(plan), "--execute")
+        self.kraft("reassignments", "start", str(plan))
         until(lambda: self.partition(topic)[1:] == (replicas, sorted(replicas)), f"{replicas} for {topic}")
-        elected = ("--election-type", "preferred", "--topic", topic, "--partition", "0")
-        if self.partition(topic)[0] != replicas[0]:
-            tool("leader-election", *address, *elected)
+        self.kraft("elections", "preferred", f"{topic}-0")
         until(lambda: self.partition(topic)[0] == replicas[0], f"leader {replicas[0]} of {topic}")
 
     def create_token(self, directory: Path, external: str) -> None:
@@ -194,9 +194,7 @@ class Life:
         )
         for future in self.admin.create_acls([rule]).values():
             future.result(SECONDS_MAX)
-        address = ("--bootstrap-server", self.bootstrap)
-        quota = ("--alter", "--add-config", "producer_byte_rate=1000000", "--entity-type", "users")
-        tool("configs", *address, *quota, "--entity-name", "alice")
+        self.kraft("quotas", "set", "producer_byte_rate=1000000", "--user", "alice")
         if metadata_version_of(level).serves_scram:
             user = UserScramCredentialUpsertion(
                 "alice", ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096), b"password"

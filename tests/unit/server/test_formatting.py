@@ -91,7 +91,7 @@ def test_a_member_of_a_static_quorum_is_formatted_with_the_configured_credential
         (FormatOptions(standalone=True), "You cannot specify controller.quorum.voters and format the node with"),
         (FormatOptions(add_scram=("SCRAM-SHA-1=[name=a,password=secret]",)), "SCRAM-SHA-1 is not supported"),
         (FormatOptions(features=("nonsense",)), "is not name=level"),
-        (FormatOptions(release_version="3.9"), "Unknown metadata.version '3.9'"),
+        (FormatOptions(release_version="3.2"), "Unknown metadata.version '3.2'"),
         (FormatOptions(initial_controllers="nonsense"), "is not id@host:port:directory-id"),
     ],
 )
