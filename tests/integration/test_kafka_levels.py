@@ -70,8 +70,8 @@ def until(is_so: Callable[[], bool], what: str) -> None:
 
 @contextmanager
 def kafka_of(release: str, directory: Path) -> Iterator[ApacheKafka]:
-    """A combined node of Apache Kafka 4.4.0 that is formatted as that release is, with share and streams groups off, and
-    writes a snapshot of each batch."""
+    """A combined node of Apache Kafka 4.4.0 that is formatted as that release is, with share and streams groups off.
+    It writes a snapshot of each batch."""
     external = free_ports(1)[0]
     settings = {
         "metadata.log.max.record.bytes.between.snapshots": "1",
