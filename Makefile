@@ -17,7 +17,7 @@ MINUTES ?= 5
 TARGET ?= kraft
 WORKLOAD ?= queue
 .DEFAULT_GOAL := help
-.PHONY: help setup check-python check-machine check-maven packages demo-packages system demo test lint lint-static lint-tidy flakes fresh-machine bench soak simulate mutants jepsen docs spark-harness record-vectors constraints drift release site pythons clean
+.PHONY: help setup check-python check-machine check-maven packages demo-packages system demo test lint lint-static lint-tidy flakes fresh-machine bench soak simulate mutants jepsen docs spark-harness record-vectors constraints drift release site image chart pythons clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -128,6 +128,12 @@ docs: setup ## Regenerate the generated pages of docs/
 
 site: setup ## Write the documentation as a web site to build/site
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build -f config/site/mkdocs.yml
+
+image: ## Build the container image with buildah and run it read-only, as root (PYTHON=NAME: the image to build on)
+	@$(if $(PYTHON),PYTHON=$(PYTHON) )bash tests/image.sh
+
+chart: setup ## Check the Helm chart with helm, and write what it makes: config/deployment/kubernetes.yml
+	@$(PY) -m tests.rendered_chart
 
 clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis kraft/protocol/records/_usual_records_*.so

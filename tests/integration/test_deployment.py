@@ -8,20 +8,24 @@ import os
 import shlex
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import httpx
 import kubernetes_validate
 import pytest
+import trustme
 import yaml
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from jepsen.three_nodes import until
+from tests import rendered_chart
 from tests.capabilities import require_capability
 
 ROOT: Final = Path(__file__).parents[2]
@@ -76,22 +80,23 @@ class Machines:
         assert process.stdout is not None
         process.stdout.close()
 
-    def probe(self, name: str, path: str) -> int:
+    def probe(self, name: str, path: str, trusted: ssl.SSLContext | None = None) -> int:
         """The status of a request to the node's HTTP admin; 0 while nobody listens."""
+        scheme, address = "http" if trusted is None else "https", f"{self.addresses[name]}:{self.ports['9644']}"
         try:
-            return httpx.get(f"http://{self.addresses[name]}:{self.ports['9644']}{path}", timeout=10).status_code
+            return httpx.get(f"{scheme}://{address}{path}", timeout=10, verify=trusted or True).status_code
         except httpx.TransportError:
             return 0
 
-    def check_serving(self, port: str) -> None:
-        """All are ready; a topic of three replicas takes a record with acks=all."""
+    def check_serving(self, port: str, security: Mapping[str, str] = MappingProxyType({})) -> None:
+        """All are ready; a topic of three replicas takes a record with acks=all. `security` has keys of librdkafka."""
         for name, process in self.processes.items():
             assert process.stdout is not None
             assert process.stdout.readline().startswith("ready "), (self.folder / f"{name}.log").read_text()
         bootstrap = ",".join(f"{address}:{self.ports[port]}" for address in self.addresses.values())
-        admin = AdminClient({"bootstrap.servers": bootstrap})
+        admin = AdminClient({"bootstrap.servers": bootstrap, **security})
         admin.create_topics([NewTopic("deployed", 3)])["deployed"].result(30)
-        producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
+        producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", **security})
         producer.produce("deployed", b"x")
         assert producer.flush(30) == 0
         found = admin.list_topics("deployed", timeout=30).topics["deployed"]
@@ -153,32 +158,76 @@ def manifest() -> dict[str, dict[str, Any]]:
     return {document["kind"]: document for document in reversed(documents)}
 
 
+def probes(nodes: Mapping[str, Any]) -> list[str]:
+    """The paths of the startup, readiness and liveness probes."""
+    [container] = nodes["spec"]["template"]["spec"]["containers"]
+    return [container[f"{kind}Probe"]["httpGet"]["path"] for kind in ("startup", "readiness", "liveness")]
+
+
+def run_pods(
+    cluster: Machines, nodes: Mapping[str, Any], mounted: Mapping[str, str]
+) -> dict[str, tuple[list[str], dict[str, str]]]:
+    """Start the pods of a StatefulSet as processes. Returns the command and environment of each. `mounted` has
+    directories of the pods and where they are here."""
+    [container] = nodes["spec"]["template"]["spec"]["containers"]
+    [script] = container["args"]
+    service = nodes["spec"]["serviceName"]
+    assert script.count(f"${{POD_NAME}}.{service}:") == 1
+    started = {}
+    for name in cluster.names:
+        environment = {each["name"]: each.get("value", name.partition(".")[0]) for each in container["env"]}
+        for path, here in mounted.items():
+            environment = {key: value.replace(path, here) for key, value in environment.items()}
+        own = script.replace(f"${{POD_NAME}}.{service}:", f"{cluster.addresses[name]}:")
+        started[name] = [*container["command"], own], environment
+        cluster.start(name, *started[name])
+    return started
+
+
 def test_kubernetes_accepts_the_manifest() -> None:
     documents = list(yaml.safe_load_all((FOLDER / "kubernetes.yml").read_text()))
-    assert [document["kind"] for document in documents] == ["Service", "Service", "PodDisruptionBudget", "StatefulSet"]
+    assert [document["kind"] for document in documents] == ["PodDisruptionBudget", "Service", "Service", "StatefulSet"]
     for document in documents:
         kubernetes_validate.validate(document, "1.30", strict=True)
 
 
+@pytest.mark.parametrize("file", rendered_chart.FILES)
+def test_the_rendered_chart_is_of_the_present_chart(file: Path) -> None:
+    assert rendered_chart.digest() in file.read_text(), "helm has to render it again: make chart"
+
+
+def test_the_pods_of_a_release_with_tls_form_a_cluster_and_pass_their_probes(tmp_path: Path) -> None:
+    documents = list(yaml.safe_load_all(rendered_chart.TLS.read_text()))
+    for document in documents:
+        kubernetes_validate.validate(document, "1.30", strict=True)
+    pods = [f"kraft-{ordinal}.kraft-nodes" for ordinal in range(3)]
+    with machines(tmp_path, *pods) as cluster:
+        authority = trustme.CA()
+        authority.cert_pem.write_to_path(tmp_path / "truststore.pem")
+        authority.issue_cert(*cluster.addresses.values()).private_key_and_cert_chain_pem.write_to_path(
+            tmp_path / "keystore.pem"
+        )
+        run_pods(cluster, documents[-1], {"/etc/kraft/tls": str(tmp_path)})
+        cluster.check_serving("9092", {"security.protocol": "SSL", "ssl.ca.location": str(tmp_path / "truststore.pem")})
+        context = ssl.create_default_context(cafile=str(tmp_path / "truststore.pem"))
+        for name in cluster.names:
+            for path in probes(documents[-1]):
+                until(
+                    lambda name=name, path=path: cluster.probe(name, path, context) == 200,
+                    f"{name} does not answer {path}",
+                )
+
+
 def test_the_pods_of_the_manifest_form_a_cluster_and_pass_their_probes(tmp_path: Path) -> None:
     found = manifest()
-    [container] = found["StatefulSet"]["spec"]["template"]["spec"]["containers"]
-    service = found["Service"]["metadata"]["name"]
-    assert service == found["StatefulSet"]["spec"]["serviceName"]
-    pods = [f"kraft-{ordinal}" for ordinal in range(found["StatefulSet"]["spec"]["replicas"])]
-    started: dict[str, tuple[list[str], dict[str, str]]] = {}
-    with machines(tmp_path, *(f"{pod}.{service}" for pod in pods)) as cluster:
-        for pod, name in zip(pods, cluster.names, strict=True):
-            environment = {each["name"]: each.get("value", pod) for each in container["env"]}
-            [script] = container["args"]
-            assert script.count(f"${{POD_NAME}}.{service}:") == 1
-            script = script.replace(f"${{POD_NAME}}.{service}:", f"{cluster.addresses[name]}:")
-            started[name] = [*container["command"], script], environment
-            cluster.start(name, *started[name])
+    nodes, service = found["StatefulSet"], found["Service"]["metadata"]["name"]
+    assert service == nodes["spec"]["serviceName"]
+    pods = [f"kraft-{ordinal}.{service}" for ordinal in range(nodes["spec"]["replicas"])]
+    with machines(tmp_path, *pods) as cluster:
+        started = run_pods(cluster, nodes, {})
         cluster.check_serving("9092")
-        probes = [container[f"{kind}Probe"]["httpGet"]["path"] for kind in ("startup", "readiness", "liveness")]
         for name in cluster.names:
-            for path in probes:
+            for path in probes(nodes):
                 until(lambda name=name, path=path: cluster.probe(name, path) == 200, f"{name} does not answer {path}")
         *others, lost = cluster.names
         for name in cluster.names:
@@ -186,7 +235,9 @@ def test_the_pods_of_the_manifest_form_a_cluster_and_pass_their_probes(tmp_path:
         for name in others:
             cluster.start(name, *started[name])
         for name in others:
-            until(lambda name=name: cluster.probe(name, probes[0]) == 200, f"{name} does not start without {lost}")
+            until(
+                lambda name=name: cluster.probe(name, probes(nodes)[0]) == 200, f"{name} does not start without {lost}"
+            )
 
 
 def test_systemd_accepts_the_unit_and_rates_its_sandboxing_well(tmp_path: Path) -> None:
