@@ -17,7 +17,6 @@ from kraft.handlers import (
     offset_for_leader_epoch,
     produce,
     streams_groups,
-    unserved_groups,
 )
 from kraft.handlers.configs import alter_configs, describe_configs, list_config_resources
 from kraft.handlers.fetch import fetch
@@ -64,7 +63,6 @@ _HANDLERS: tuple[Handler, ...] = (
     *share_state.APIS,
     share_acknowledge.API,
     share_fetch.API,
-    unserved_groups.TOPOLOGY,
     *transactions.APIS,
     write_txn_markers.API,
     api_versions.API,

@@ -1,4 +1,4 @@
-"""StreamsGroupHeartbeat and StreamsGroupDescribe (KIP-1071)."""
+"""StreamsGroupHeartbeat, StreamsGroupDescribe and StreamsGroupTopologyDescriptionUpdate (KIP-1071)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from kraft.common.internal_topics import INTERNAL_TOPICS
 from kraft.coordinator.group.streams.configured_topology import NAMED_TOPICS_MAX, Status
 from kraft.handlers.groups.request_size import request_bytes_max
 from kraft.handlers.registry import Handler, RequestContext, between
-from kraft.handlers.security.authorized_operations import access_of, operations_on
-from kraft.handlers.security.permissions import ANYBODY, on_groups
+from kraft.handlers.security.authorized_operations import access_of
+from kraft.handlers.security.described_groups import authorize_described
+from kraft.handlers.security.permissions import ANYBODY, OnGroup, WhenServed, on_groups
 from kraft.metadata.topic_names import reason_invalid
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
@@ -20,6 +21,12 @@ from kraft.protocol.messages.streams_group_describe_response import DescribedGro
 from kraft.protocol.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
 from kraft.protocol.messages.streams_group_heartbeat_response import Status as StatusMessage
 from kraft.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
+from kraft.protocol.messages.streams_group_topology_description_update_request import (
+    StreamsGroupTopologyDescriptionUpdateRequest,
+)
+from kraft.protocol.messages.streams_group_topology_description_update_response import (
+    StreamsGroupTopologyDescriptionUpdateResponse,
+)
 from kraft.security.acls import Operation, ResourceKind
 from kraft.world.steps import Steps
 from kraft.world.turns import Turn
@@ -31,6 +38,16 @@ if TYPE_CHECKING:
 
 RETRY_INTERVALS: Final = 2
 """Heartbeat intervals after which a failed creation of an internal topic is tried again, as in Kafka."""
+
+HIDDEN: Final = "The described group uses topics that the client is not authorized to describe."
+DESCRIPTION_NOT_STORED: Final = 1
+"""Status of a described group whose topology description was requested, and that has none."""
+
+
+def _require_protocol(broker: BrokerServices) -> None:
+    """Raises ApiError UNSUPPORTED_VERSION if streams groups are off in the cluster or on this broker."""
+    if not broker.serves_streams_groups:
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "Streams groups are off (feature streams.version).")
 
 
 class _OnTopology:
@@ -46,7 +63,6 @@ class _OnTopology:
         handler: Handler,
     ) -> Any:
         """See `PermissionCheck`."""
-        _require_protocol(services)
         if not access.allows(Operation.READ, ResourceKind.GROUP, request.group_id):
             raise ApiError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
         topics = _topics_of(request)
@@ -61,7 +77,10 @@ class _OnTopology:
 
 
 HEARTBEAT = Handler(
-    ApiKey.STREAMS_GROUP_HEARTBEAT, between(0, 1), permission=_OnTopology(), frame_bytes_max=request_bytes_max
+    ApiKey.STREAMS_GROUP_HEARTBEAT,
+    between(0, 1),
+    permission=WhenServed(_require_protocol, _OnTopology()),
+    frame_bytes_max=request_bytes_max,
 )
 
 
@@ -131,7 +150,9 @@ def _add_detail(response: StreamsGroupHeartbeatResponse, detail: str) -> None:
 
 
 DESCRIBE = Handler(
-    ApiKey.STREAMS_GROUP_DESCRIBE, between(0, 1), permission=on_groups(Operation.DESCRIBE, "group_ids", "groups")
+    ApiKey.STREAMS_GROUP_DESCRIBE,
+    between(0, 1),
+    permission=WhenServed(_require_protocol, on_groups(Operation.DESCRIBE, "group_ids", "groups")),
 )
 
 
@@ -140,26 +161,14 @@ async def describe(
     request: StreamsGroupDescribeRequest, context: RequestContext, broker: BrokerServices
 ) -> StreamsGroupDescribeResponse:
     """Describe groups, with authorized operations (KIP-430). A group with a topic that the caller may not describe gets
-    an error instead."""
+    an error instead. No group has a topology description."""
     _require_protocol(broker)
     response = await broker.groups.streams.describe(request)
-    access = access_of(context, broker)
-    turn = Turn()
-    for index, group in enumerate(response.groups):
-        if turn.is_over(1 + len(group.members)):
-            await turn.next()
-        if group.error_code != ErrorCode.NONE:
-            continue
-        if request.include_authorized_operations:
-            group.authorized_operations = operations_on(ResourceKind.GROUP, group.group_id, access)
-        if access is not None and not all(
-            access.allows(Operation.DESCRIBE, ResourceKind.TOPIC, name) for name in _described_topics(group)
-        ):
-            response.groups[index] = DescribedGroup(
-                group_id=group.group_id,
-                error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-                error_message="The described group uses topics that the client is not authorized to describe.",
-            )
+    if request.include_topology_description:
+        for group in response.groups:
+            if group.error_code == ErrorCode.NONE:
+                group.topology_description_status = DESCRIPTION_NOT_STORED
+    await authorize_described(request, response.groups, context, broker, _described_topics, HIDDEN)
     return response
 
 
@@ -183,10 +192,23 @@ def _describe_failed(
     return response
 
 
-def _require_protocol(broker: BrokerServices) -> None:
-    """Raises ApiError UNSUPPORTED_VERSION if streams groups are off in the cluster or on this broker."""
-    if not broker.serves_streams_groups:
-        raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "Streams groups are off (feature streams.version).")
+DESCRIPTION = Handler(
+    ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE,
+    between(0, 0),
+    permission=WhenServed(_require_protocol, OnGroup(Operation.READ)),
+    frame_bytes_max=request_bytes_max,
+)
 
 
-APIS = (HEARTBEAT, DESCRIBE)
+@DESCRIPTION.serve
+async def update_topology_description(
+    request: StreamsGroupTopologyDescriptionUpdateRequest, context: RequestContext, broker: BrokerServices
+) -> StreamsGroupTopologyDescriptionUpdateResponse:
+    """Refuse the description, as a broker of Apache Kafka does without a plugin that stores descriptions."""
+    _require_protocol(broker)
+    raise ApiError(
+        ErrorCode.UNSUPPORTED_VERSION, "The broker has no streams group topology description plugin configured."
+    )
+
+
+APIS = (HEARTBEAT, DESCRIBE, DESCRIPTION)

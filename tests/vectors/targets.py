@@ -34,9 +34,8 @@ def apache_kafka(directory: Path) -> Iterator[Target]:
 
 @contextmanager
 def our_node(directory: Path) -> Iterator[Target]:
-    """An empty node of ours, in a cluster with the metadata.version and streams.version of the recordings."""
-    features = {name: FEATURES[name] for name in ("metadata.version", "streams.version")}
-    system = KraftSystem(directory / "kraft", settings=SETTINGS, features=features)
+    """An empty node of ours, in a cluster with the features of the recordings."""
+    system = KraftSystem(directory / "kraft", settings=SETTINGS, features=FEATURES)
     system.prepare()
     system.launch()
     try:

@@ -1,4 +1,4 @@
-"""The part of ConsumerGroupDescribe and ShareGroupDescribe that is about the caller's permissions."""
+"""The part of ConsumerGroupDescribe, ShareGroupDescribe and StreamsGroupDescribe about the caller's permissions."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ async def authorize_described(
     context: RequestContext,
     broker: BrokerServices,
     topics_of: Callable[[Any], Iterable[str]],
+    hidden: str = HIDDEN,
 ) -> None:
     """Add the authorized operations (KIP-430) to each of the `groups` of a response, if the request wants them. A group
-    with a topic that the caller may not describe gets an error instead. `topics_of` returns a group's topics."""
+    with a topic that the caller may not describe gets an error with the message `hidden` instead. `topics_of` returns
+    a group's topics."""
     access = access_of(context, broker)
     turn = Turn()
     for index, group in enumerate(groups):
@@ -39,5 +41,5 @@ async def authorize_described(
             access.allows(Operation.DESCRIBE, ResourceKind.TOPIC, name) for name in topics_of(group)
         ):
             groups[index] = type(group)(
-                group_id=group.group_id, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message=HIDDEN
+                group_id=group.group_id, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message=hidden
             )

@@ -65,6 +65,22 @@ def check_transactional_id(operation: int, transactional_id: str, access: Access
         raise ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
+class WhenServed:
+    """The permissions of `then`, for APIs that a feature turns on. `require(services)` raises ApiError while the
+    feature is off: callers without rights get this error too, as in Kafka."""
+
+    def __init__(self, require: Callable[[Any], None], then: PermissionCheck) -> None:
+        self._require = require
+        self._then = then
+
+    async def serve(
+        self, request: Any, context: RequestContext, services: Any, access: Access, handler: Handler
+    ) -> Any:
+        """Check, then serve. Raises ApiError."""
+        self._require(services)
+        return await self._then.serve(request, context, services, access, handler)
+
+
 class OnCluster:
     """The whole request needs one operation on the cluster. The operation `or_else` also suffices."""
 

@@ -9,7 +9,7 @@ from kraft.handlers.groups.request_size import request_bytes_max
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.handlers.security.authorized_operations import access_of
 from kraft.handlers.security.described_groups import authorize_described
-from kraft.handlers.security.permissions import ANYBODY, ASKS_INSIDE, on_groups
+from kraft.handlers.security.permissions import ANYBODY, ASKS_INSIDE, WhenServed, on_groups
 from kraft.handlers.share.acknowledging import MEMBER_ID_CHARACTERS_MAX
 from kraft.handlers.share.share_state import require_share_groups
 from kraft.protocol.api_keys import ApiKey
@@ -77,7 +77,9 @@ async def heartbeat(
 
 
 DESCRIBE = Handler(
-    ApiKey.SHARE_GROUP_DESCRIBE, between(1, 1), permission=on_groups(Operation.DESCRIBE, "group_ids", "groups")
+    ApiKey.SHARE_GROUP_DESCRIBE,
+    between(1, 1),
+    permission=WhenServed(require_share_groups, on_groups(Operation.DESCRIBE, "group_ids", "groups")),
 )
 
 

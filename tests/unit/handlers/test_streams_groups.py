@@ -1,4 +1,4 @@
-"""StreamsGroupHeartbeat and StreamsGroupDescribe at a broker: rights, names of topics, and internal topics."""
+"""The APIs of streams groups at a broker: rights, names of topics, internal topics, and topology descriptions."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ from kraft.protocol.messages.streams_group_describe_response import Topology as 
 from kraft.protocol.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
 from kraft.protocol.messages.streams_group_heartbeat_response import Status as StatusMessage
 from kraft.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
+from kraft.protocol.messages.streams_group_topology_description_update_request import (
+    StreamsGroupTopologyDescriptionUpdateRequest,
+)
 from kraft.security.acls import Operation
 from kraft.world.simulated import Universe
 from tests.unit.coordinator.group.streams.applications import reads, topology
@@ -45,6 +48,9 @@ def joining(*topics: str, stores: tuple[str, ...] = ()) -> StreamsGroupHeartbeat
     )
 
 
+DESCRIPTION = StreamsGroupTopologyDescriptionUpdateRequest(group_id="g", member_id="m")
+
+
 def lacking(made: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the coordinator answer that the topic "store" is missing."""
 
@@ -68,6 +74,54 @@ def test_streams_groups_are_refused_while_their_feature_is_off() -> None:
             assert (await made.ask(joining("t"))).error_code == ErrorCode.UNSUPPORTED_VERSION
             described = await made.ask(StreamsGroupDescribeRequest(group_ids=["g"]))
             assert [group.error_code for group in described.groups] == [ErrorCode.UNSUPPORTED_VERSION]
+            assert (await made.ask(DESCRIPTION)).error_code == ErrorCode.UNSUPPORTED_VERSION
+
+    simulate(play)
+
+
+def test_callers_without_rights_are_told_that_streams_groups_are_off() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe, sets=(AUTHORIZER,)) as made:
+            turn_on(made, 0)
+            assert (await made.ask(joining("t"))).error_code == ErrorCode.UNSUPPORTED_VERSION
+            described = await made.ask(StreamsGroupDescribeRequest(group_ids=["g"]))
+            assert [group.error_code for group in described.groups] == [ErrorCode.UNSUPPORTED_VERSION]
+            assert (await made.ask(DESCRIPTION)).error_code == ErrorCode.UNSUPPORTED_VERSION
+
+    simulate(play)
+
+
+def test_a_topology_description_needs_read_on_the_group_and_is_then_refused() -> None:
+    """As by a broker of Apache Kafka without a plugin for descriptions."""
+
+    async def play(universe: Universe) -> None:
+        async with broker(universe, sets=(AUTHORIZER,)) as made:
+            turn_on(made)
+            allow(made)
+            assert (await made.ask(DESCRIPTION)).error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
+            allow(made, (GROUP, Operation.READ))
+            refused = await made.ask(DESCRIPTION)
+            assert refused.error_code == ErrorCode.UNSUPPORTED_VERSION
+            assert refused.error_message == "The broker has no streams group topology description plugin configured."
+
+    simulate(play)
+
+
+def test_a_requested_topology_description_is_marked_as_not_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            turn_on(made)
+
+            async def describe(request: Any) -> StreamsGroupDescribeResponse:
+                groups = [DescribedGroup(group_id="g"), DescribedGroup(group_id="h", error_code=69)]
+                return StreamsGroupDescribeResponse(groups=groups)
+
+            monkeypatch.setattr(made.server.groups.streams, "describe", describe)
+            for wanted, statuses in ((True, [1, 0]), (False, [0, 0])):
+                request = StreamsGroupDescribeRequest(group_ids=["g", "h"], include_topology_description=wanted)
+                groups = (await made.ask(request)).groups
+                assert [group.topology_description_status for group in groups] == statuses
+                assert [group.topology_description for group in groups] == [None, None]
 
     simulate(play)
 
