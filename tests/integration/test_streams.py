@@ -3,7 +3,6 @@ nodes die."""
 
 from __future__ import annotations
 
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,24 +11,21 @@ from pathlib import Path
 import pytest
 from confluent_kafka import TopicPartition
 
-from jepsen.java import short_lived
-from jepsen.java.jars import POMS, jars
-from jepsen.three_nodes import NODES, ThreeNodes, until
+from jepsen.three_nodes import NODES, ThreeNodes
 from kraft.testing.foreign.librdkafka import Consumer, Producer
 from tests.capabilities import require_capability
+from tests.integration.streams_applications import SECONDS_MAX, Instance
 
 SETTINGS = {
     "offsets.topic.num.partitions": 2,
     "transaction.state.log.num.partitions": 2,
     "group.initial.rebalance.delay.ms": 0,
 }
-SECONDS_MAX = 120
 PARTITIONS = 4
 KEYS = 10
 RECORDS_A_SECOND = 100
 APPLICATION = "counting"
 SOURCE, TARGET = "events", "counts"
-RUNNING = "RUNNING"
 
 pytestmark = pytest.mark.java
 
@@ -45,53 +41,8 @@ def cluster(tmp_path: Path) -> Iterator[ThreeNodes]:
         yield cluster
 
 
-class Instance:
-    """One process of the application. Its store lives in memory: whoever takes a partition over reads the changelog."""
-
-    def __init__(self, cluster: ThreeNodes, directory: Path) -> None:
-        directory.mkdir(exist_ok=True)
-        log4j = POMS / "kafka" / "log4j2.xml"
-        command = ["java", "-Xmx160M", *short_lived.COMPILE_ONCE, f"-Dlog4j2.configurationFile={log4j}"]
-        command += ["-Dkafka.log.level=ERROR", "-cp", f"{jars('streams')}/*", str(POMS / "streams" / "Counting.java")]
-        command += [cluster.bootstrap, APPLICATION, SOURCE, TARGET, str(directory)]
-        self._said: list[str] = []
-        with open(directory / "log", "ab") as log:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
-        self._reader = threading.Thread(target=self._listen, name="states", daemon=True)
-        self._reader.start()
-
-    def _listen(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._said.append(line.strip())
-
-    def until_running(self) -> None:
-        until(lambda: RUNNING in self._said[-1:], f"the application says {self._said}", SECONDS_MAX)
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        self._close()
-
-    def stop(self) -> int:
-        """In order; returns the exit code."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        code = self._process.wait(SECONDS_MAX)
-        self._close()
-        return code
-
-    def _close(self) -> None:
-        self._reader.join(SECONDS_MAX)
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None and not pipe.closed:
-                pipe.close()
+def counting(cluster: ThreeNodes, directory: Path) -> Instance:
+    return Instance("Counting.java", directory, cluster.bootstrap, APPLICATION, SOURCE, TARGET)
 
 
 class Writer:
@@ -146,14 +97,14 @@ def assert_each_is_counted_once(cluster: ThreeNodes, written: int) -> None:
 def test_kafka_streams_counts_each_record_once_while_an_instance_and_a_leader_die(
     cluster: ThreeNodes, tmp_path: Path
 ) -> None:
-    instances = [Instance(cluster, tmp_path / f"instance-{number}") for number in range(2)]
+    instances = [counting(cluster, tmp_path / f"instance-{number}") for number in range(2)]
     with Writer(cluster) as writer:
         for instance in instances:
             instance.until_running()
         instances[0].kill()
         victim = cluster.leader(f"{APPLICATION}-counts-changelog")
         cluster.kill([victim])
-        instances[0] = Instance(cluster, tmp_path / "instance-0")
+        instances[0] = counting(cluster, tmp_path / "instance-0")
         cluster.start([victim])
         instances[0].until_running()
     assert_each_is_counted_once(cluster, writer.written)
@@ -164,7 +115,7 @@ def test_kafka_streams_counts_each_record_once_while_an_instance_and_a_leader_di
 def test_kafka_streams_counts_each_record_once_while_all_instances_die_in_turn_and_nodes_restart(
     cluster: ThreeNodes, tmp_path: Path
 ) -> None:
-    instances = [Instance(cluster, tmp_path / f"instance-{number}") for number in range(2)]
+    instances = [counting(cluster, tmp_path / f"instance-{number}") for number in range(2)]
     with Writer(cluster) as writer:
         for instance in instances:
             instance.until_running()
@@ -175,7 +126,7 @@ def test_kafka_streams_counts_each_record_once_while_all_instances_die_in_turn_a
             cluster.start([victim])
             cluster.until_in_sync(topic)
             instances[0].kill()
-            instances[0] = Instance(cluster, tmp_path / "instance-0")
+            instances[0] = counting(cluster, tmp_path / "instance-0")
             instances[0].until_running()
         for node in NODES:  # A rolling restart.
             assert cluster.nodes[node].stop() == 0
