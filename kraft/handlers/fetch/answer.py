@@ -85,6 +85,8 @@ class FetchAnswer:
         cached = session.partitions.get(result.key)
         has_news = bool(result.size) or result.is_urgent
         changed = cached is not None and cached.differs(result.high_watermark, result.log_start_offset, has_news)
+        if cached is not None and result.diverging is not None:
+            cached.send_again()
         if result.size:
             session.moved_to_end(result.key)
         return changed or not self._is_incremental

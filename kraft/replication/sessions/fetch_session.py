@@ -77,6 +77,11 @@ class CachedPartition:
         """Whether these offsets differ from those last sent."""
         return high_watermark != self.high_watermark or log_start_offset != self.told_log_start_offset
 
+    def send_again(self) -> None:
+        """Include the partition in the next response. A fetcher takes no offsets from an answer that its log diverges:
+        it truncates."""
+        self.high_watermark = self.told_log_start_offset = -1
+
     def differs(self, high_watermark: int, log_start_offset: int, has_news: bool) -> bool:
         """Whether an incremental response must include this partition. Records the high watermark and log start offset
         as sent."""
@@ -119,8 +124,10 @@ class FetchSession:
         for partition in wanted:
             known = self.partitions.get(partition.key)
             if known is not None:
-                partition.high_watermark = known.high_watermark
-                partition.told_log_start_offset = known.told_log_start_offset
+                # With another leader epoch the fetcher began anew: it may have dropped what was last sent.
+                if known.current_leader_epoch == partition.current_leader_epoch:
+                    partition.high_watermark = known.high_watermark
+                    partition.told_log_start_offset = known.told_log_start_offset
                 partition.turn = known.turn
             else:
                 partition.turn = self._next_turn()

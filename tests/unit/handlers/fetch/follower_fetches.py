@@ -43,14 +43,21 @@ class Follower:
         state.__class__ = Counted
 
     def request(
-        self, offsets: dict[int, int], wait_ms: int = 0, forget: tuple[int, ...] = (), min_bytes: int = 1
+        self,
+        offsets: dict[int, int],
+        wait_ms: int = 0,
+        forget: tuple[int, ...] = (),
+        min_bytes: int = 1,
+        epoch: int = 0,
+        last_epoch: int = 0,
     ) -> FetchRequest:
+        """`epoch` is the leader epoch, and `last_epoch` that of the record before each offset."""
         partitions = [
             FetchPartition(
                 partition=index,
                 fetch_offset=offset,
-                current_leader_epoch=0,
-                last_fetched_epoch=0 if offset else -1,
+                current_leader_epoch=epoch,
+                last_fetched_epoch=last_epoch if offset else -1,
                 partition_max_bytes=1 << 20,
             )
             for index, offset in offsets.items()
@@ -70,6 +77,10 @@ class Follower:
         """What is answered, by partition."""
         self.looked_at.clear()
         return self.take(await self.made.ask(self.request(offsets, wait_ms, forget), VERSION))
+
+    async def ask(self, offsets: dict[int, int], *, epoch: int, last_epoch: int = 0) -> dict[int, Any]:
+        """What is answered to a fetch in this leader epoch, by partition."""
+        return self.take(await self.made.ask(self.request(offsets, epoch=epoch, last_epoch=last_epoch), VERSION))
 
     def take(self, response: Any) -> dict[int, Any]:
         assert not response.error_code

@@ -76,6 +76,39 @@ def test_records_a_follower_did_not_append_are_sent_again() -> None:
     simulate(play)
 
 
+def test_a_follower_that_had_to_truncate_gets_the_high_watermark_though_it_stays_the_same() -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            await it.fetch(everything())
+            it.append(3)
+            await it.fetch({3: 1})
+            for _ in range(2):
+                it.made.change(it.topic_id, 3, leader=NODE)  # The next leader epoch.
+            partition = it.made.partition("t", 3)
+            assert (partition.leader_epoch, partition.log.high_watermark) == (2, 1)
+            [diverging] = (await it.ask({3: 1}, epoch=2, last_epoch=1)).values()
+            assert (diverging.diverging_epoch.epoch, diverging.diverging_epoch.end_offset) == (0, 1)
+            assert (await it.ask({3: 1}, epoch=2))[3].high_watermark == 1
+            assert await it.fetch({}) == {}
+
+    simulate(play)
+
+
+def test_a_follower_that_begins_anew_in_another_leader_epoch_gets_the_high_watermark_again() -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            await it.fetch(everything())
+            it.append(3)
+            await it.fetch({3: 1})
+            partition = it.made.partition("t", 3)
+            it.made.change(it.topic_id, 3, leader=NODE)  # The next leader epoch.
+            assert (partition.leader_epoch, partition.log.high_watermark) == (1, 1)
+            assert (await it.ask({3: 1}, epoch=1))[3].high_watermark == 1
+            assert await it.fetch({}) == {}
+
+    simulate(play)
+
+
 def test_a_parked_follower_fetch_is_completed_by_an_append_but_not_by_a_high_watermark_change() -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
