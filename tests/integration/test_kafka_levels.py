@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,9 @@ RELEASES = {
     "4.3": 30,
     "4.4": 33,
 }
+ALWAYS_JOINED = ("3.3", "4.0")
+ALWAYS_LED = ("3.9",)
+"""The releases of `make test`; the others are run by `make soak`."""
 AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
@@ -244,7 +247,11 @@ def compare_snapshots(directory: Path) -> MetadataImage:
     return image
 
 
-@pytest.mark.parametrize("release", RELEASES)
+def some_always(releases: Iterable[str], always: tuple[str, ...]) -> list[Any]:
+    return [pytest.param(each, marks=() if each in always else pytest.mark.soak) for each in releases]
+
+
+@pytest.mark.parametrize("release", some_always(RELEASES, ALWAYS_JOINED))
 def test_a_broker_joins_kafka_at_the_level_of_a_release_and_writes_equal_snapshots(
     release: str, tmp_path: Path
 ) -> None:
@@ -283,7 +290,7 @@ def test_a_broker_joins_kafka_at_the_level_of_a_release_and_writes_equal_snapsho
     assert sum(type(record) is AccessControlEntryRecord for record in image.write()) == 1
 
 
-@pytest.mark.parametrize("release", ["3.3", "3.6", "3.9", "4.0", "4.4"])
+@pytest.mark.parametrize("release", some_always(("3.3", "3.6", "3.9", "4.0", "4.4"), ALWAYS_LED))
 def test_kafka_reads_what_our_active_controller_writes_at_the_level_of_a_release(release: str, tmp_path: Path) -> None:
     require_capability("java17")
     require_capability("mvn")
