@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from kraft.admin.errors import check
 from kraft.admin.transport import AdminTransport
 from kraft.common.features import KRAFT_VERSION, METADATA_VERSION, level_at_format
-from kraft.common.metadata_versions import METADATA_VERSIONS
 from kraft.common.version import VERSION
 from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
 from kraft.protocol.messages.api_versions_response import ApiVersionsResponse
@@ -58,14 +57,6 @@ async def describe_features(port: AdminTransport) -> list[Feature]:
         )
         for name in sorted({*finalized, *(name for supported in ranges for name in supported)})
     ]
-
-
-def level_of_release(release: str) -> int | None:
-    """Return the metadata.version that a release of Kafka has in a new cluster: `4.3` or `4.3.1` name the last one of
-    the release, `4.4-IV1` names itself. None if this release does not know it."""
-    wanted = ".".join(release.split(".")[:2]) if "-" not in release else release
-    found = [each.level for each in METADATA_VERSIONS if wanted in (each.name, each.name.partition("-")[0])]
-    return max(found, default=None)
 
 
 def levels_of_release(found: Sequence[Feature], metadata_version: int) -> dict[str, int]:

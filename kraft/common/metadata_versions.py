@@ -132,6 +132,14 @@ def metadata_version_of(level: int | None) -> MetadataVersion:
     return METADATA_VERSIONS[index]
 
 
+def level_of_release(release: str) -> int | None:
+    """Return the metadata.version that a release of Kafka has in a new cluster: `4.3` or `4.3.1` name the last one of
+    the release, `4.4-IV1` names itself. None if this release does not know it."""
+    wanted = ".".join(release.split(".")[:2])
+    found = [each.level for each in METADATA_VERSIONS if wanted in (each.name, each.name.partition("-")[0])]
+    return max(found, default=None)
+
+
 def loses_metadata(current: int, level: int) -> bool:
     """Whether the change of metadata.version from `current` to the lower `level` may lose contents of the metadata
     log."""

@@ -29,7 +29,7 @@ from kraft.common.features import (
     missing_requirement,
 )
 from kraft.common.ids import OffsetAndEpoch, Uuid, uuid_from_text, uuid_to_text
-from kraft.common.metadata_versions import METADATA_VERSION_NAMES, METADATA_VERSIONS, metadata_version_of
+from kraft.common.metadata_versions import METADATA_VERSION_NAMES, level_of_release, metadata_version_of
 from kraft.raft.core.voter_set import Endpoint, Endpoints, ReplicaKey, Voter, VoterSet
 from kraft.raft.ports import RecordSerde
 from kraft.raft.quorum_storage import METADATA_DIRECTORY
@@ -39,12 +39,6 @@ from kraft.storage.directories.log_directory import make_name_durable
 from kraft.storage.directories.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from kraft.world.ports import FileSystem, Randomness
 
-RELEASE_VERSIONS: Mapping[str, int] = {
-    name: each.level for each in METADATA_VERSIONS for name in (each.name, each.name.partition("-")[0])
-}
-"""metadata.version by its name and by the release: a release has the last of its levels."""
-OTHER_FEATURES = frozenset(("streams.version",))
-"""Further features of Apache Kafka 4.4. Only level 0 may be requested, which means not finalized."""
 UUID_PURPOSE = "directory-id"
 _LEVEL = re.compile("-?[0-9]+")
 
@@ -190,14 +184,9 @@ def is_dynamic(request: FormatRequest) -> bool:
 def metadata_level(request: FormatRequest) -> int:
     if METADATA_VERSION in request.features:
         return request.features[METADATA_VERSION]
-    if request.release_version is not None:
-        return RELEASE_VERSIONS[_release(request.release_version)]
-    return SUPPORTED_FEATURES[METADATA_VERSION][1]
-
-
-def _release(text: str) -> str:
-    """Return the major and minor version of a release: "4.0" for "4.0.1", as in Kafka."""
-    return ".".join(text.split(".")[:2])
+    release = request.release_version
+    level = None if release is None else level_of_release(release)
+    return SUPPORTED_FEATURES[METADATA_VERSION][1] if level is None else level
 
 
 def initial_voters(request: FormatRequest, ids: Mapping[str, Uuid], listener_name: str) -> VoterSet | None:
@@ -261,7 +250,7 @@ def flag_problems(request: FormatRequest) -> list[str]:
 def feature_problems(request: FormatRequest) -> list[str]:
     problems = []
     release = request.release_version
-    if release is not None and _release(release) not in RELEASE_VERSIONS:
+    if release is not None and level_of_release(release) is None:
         problems.append(
             f"Unknown metadata.version '{release}'. Supported metadata.version are: "
             f"{', '.join(METADATA_VERSION_NAMES.values())}"
@@ -269,8 +258,6 @@ def feature_problems(request: FormatRequest) -> list[str]:
     if release is not None and METADATA_VERSION in request.features:
         problems.append("Use --release-version instead of --feature metadata.version=X to avoid ambiguity.")
     for name, level in request.features.items():
-        if name in OTHER_FEATURES and name not in SUPPORTED_FEATURES and level == 0:
-            continue
         if name not in SUPPORTED_FEATURES:
             problems.append(
                 f"Unsupported feature: {name}. Supported features are: {', '.join(sorted(SUPPORTED_FEATURES))}"

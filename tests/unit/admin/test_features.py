@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kraft.admin.features import Feature, level_of_release, levels_of_release
-from kraft.common.metadata_versions import METADATA_VERSIONS
+from kraft.admin.features import Feature, levels_of_release
+from kraft.common.metadata_versions import METADATA_VERSIONS, level_of_release
 
 LAST = METADATA_VERSIONS[-1]
 

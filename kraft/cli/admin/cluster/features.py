@@ -25,7 +25,7 @@ from kraft.cli.admin.options import (
 from kraft.cli.admin.output import Table, say, show
 from kraft.cli.admin.running import NotFound, ask
 from kraft.common.features import METADATA_VERSION, TRANSACTION_VERSION, level_at_format
-from kraft.common.metadata_versions import METADATA_VERSIONS
+from kraft.common.metadata_versions import METADATA_VERSIONS, level_of_release
 from kraft.rpc_client.cluster import Cluster
 
 app = typer.Typer(
@@ -103,7 +103,7 @@ def upgrade(
     asked = _levels(pairs or [])
     if pairs and release is not None:
         raise typer.BadParameter("name features, or give --release-version")
-    level = None if release is None else features.level_of_release(release)
+    level = None if release is None else level_of_release(release)
     if release is not None and level is None:
         known = ", ".join(each.name for each in METADATA_VERSIONS)
         raise typer.BadParameter(f"--release-version {release}: this release knows {known}")
