@@ -39,6 +39,7 @@ from kraft_http.routers import (
     replicas,
     searches,
     share_groups,
+    streams_groups,
     tokens,
     topics,
     transactions,
@@ -81,6 +82,7 @@ ROUTERS = (
     lags.progress_router,
     groups.router,
     share_groups.router,
+    streams_groups.router,
     pages.router,
 )
 """Ordered: routes with a `-` segment or more segments precede routes with a parameter in that place."""

@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from kraft.admin.assignments import partitions_of, read_assignment
 from kraft.admin.errors import UNKNOWN_TOPIC, Refused, check
+from kraft.admin.streams_groups import (
+    STREAMS,
+    StreamsGroup,
+    describe_streams_groups,
+    not_served_error,
+    partition_counts,
+    partitions_read,
+)
 from kraft.admin.transport import AdminTransport
-from kraft.common.errors import ApiError, ProtocolError
+from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
-from kraft.protocol.messages.consumer_group_describe_response import Assignment as ConsumerGroupAssignment
 from kraft.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
 from kraft.protocol.messages.consumer_group_describe_response import DescribedGroup as DescribedConsumerGroup
 from kraft.protocol.messages.consumer_group_describe_response import Member as ConsumerGroupMember
-from kraft.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from kraft.protocol.messages.delete_groups_response import DeleteGroupsResponse
 from kraft.protocol.messages.describe_groups_request import DescribeGroupsRequest
@@ -90,8 +97,8 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """A group. `assignor` is the one that its members chose, as `range`. `type` is `classic` or `consumer`
-    (KIP-848)."""
+    """A group. `assignor` is the one that its members chose, as `range`. `type` is `classic`, `consumer` (KIP-848) or
+    `streams` (KIP-1071). Members of a streams group have the partitions that their active tasks read."""
 
     group_id: str
     type: str
@@ -105,6 +112,9 @@ class Group:
     """The group epoch that the target was computed for."""
     members: tuple[Member, ...]
     """In order of id."""
+    internal_topics: tuple[str, ...] = ()
+    """Changelogs and repartition topics of a streams group, in order. Their offsets are not reset: the records in them
+    come from the other topics."""
 
     def owner_of(self, partition: TopicPartition) -> Member | None:
         return next((member for member in self.members if partition in member.assignment), None)
@@ -149,8 +159,8 @@ async def _listed(port: AdminTransport, broker: int) -> list[ListedGroup]:
 
 
 async def describe_group(port: AdminTransport, group_id: str) -> Group:
-    """A classic or a consumer group. Raises Refused, GROUP_ID_NOT_FOUND if it does not exist (nodes before Kafka 4
-    describe such a group as Dead) or is a share group."""
+    """A group of any type except a share group. Raises Refused, GROUP_ID_NOT_FOUND if it does not exist (nodes before
+    Kafka 4 describe such a group as Dead) or is a share group."""
 
     async def attempt() -> Group:
         coordinator = await port.coordinator(group_id)
@@ -165,6 +175,10 @@ async def describe_group(port: AdminTransport, group_id: str) -> Group:
                     "group.coordinator.rebalance.protocols has no consumer",
                 )
         if not found:
+            found, not_served = await _streams_groups(port, [group_id], coordinator)
+            if not_served and await _lists_group_of(STREAMS, port, group_id, coordinator):
+                raise not_served_error(group_id)
+        if not found:
             raise await _missing(port, group_id, coordinator)
         return found[group_id]
 
@@ -172,13 +186,17 @@ async def describe_group(port: AdminTransport, group_id: str) -> Group:
 
 
 async def describe_groups(port: AdminTransport, group_ids: Sequence[str], coordinator: int) -> list[Group]:
-    """Groups of one coordinator, in the order of `group_ids`, in at most two requests, without retries. Groups that do
-    not exist are left out. Raises Refused."""
+    """Groups of one coordinator, in the order of `group_ids`, in one request for each type, without retries. Groups
+    that do not exist are left out. Raises Refused."""
     found = await _classic_groups(port, group_ids, coordinator)
     rest = [group_id for group_id in group_ids if group_id not in found]
     if rest:
         consumer_groups, _ = await _consumer_groups(port, rest, coordinator)
         found |= consumer_groups
+        rest = [group_id for group_id in rest if group_id not in found]
+    if rest:
+        streams_groups, _ = await _streams_groups(port, rest, coordinator)
+        found |= streams_groups
     return [found[group_id] for group_id in group_ids if group_id in found]
 
 
@@ -275,13 +293,50 @@ def _consumer_member(member: ConsumerGroupMember) -> Member:
         epoch=member.member_epoch,
         subscribed_topics=tuple(member.subscribed_topic_names),
         subscribed_pattern=member.subscribed_topic_regex or None,
-        assignment=_partitions(member.assignment),
-        target=_partitions(member.target_assignment),
+        assignment=partitions_of(member.assignment),
+        target=partitions_of(member.target_assignment),
+    )
+
+
+async def _streams_groups(
+    port: AdminTransport, group_ids: Sequence[str], coordinator: int
+) -> tuple[dict[str, Group], bool]:
+    """Those of the groups that are streams groups, by id. The second value is True if the node does not serve streams
+    groups. No retries. Raises Refused."""
+    found, not_served = await describe_streams_groups(port, group_ids, coordinator)
+    counts = await partition_counts(port, found.values())
+    return {group_id: _streams_group(group, counts) for group_id, group in found.items()}, not_served
+
+
+def _streams_group(group: StreamsGroup, counts: Mapping[str, int]) -> Group:
+    return Group(
+        group_id=group.group_id,
+        type=STREAMS,
+        state=group.state,
+        protocol_type=STREAMS,
+        assignor=group.assignor,
+        coordinator=group.coordinator,
+        epoch=group.epoch,
+        assignment_epoch=group.assignment_epoch,
+        members=tuple(
+            Member(
+                member_id=member.member_id,
+                instance_id=member.instance_id,
+                client_id=member.client_id,
+                host=member.host,
+                is_classic=False,
+                epoch=member.epoch,
+                assignment=partitions_read(group, member.tasks, counts),
+                target=partitions_read(group, member.target, counts),
+            )
+            for member in group.members
+        ),
+        internal_topics=tuple(topic.name for topic in group.internal_topics),
     )
 
 
 async def _missing(port: AdminTransport, group_id: str, coordinator: int) -> Refused:
-    """The error for a group that is neither classic nor a consumer group. Raises Refused if groups are not listed."""
+    """The error for a group that no request describes. Raises Refused if groups are not listed."""
     is_share = await _lists_group_of(SHARE, port, group_id, coordinator)
     message = f"it is a share group, which `kraft share describe {group_id}` shows" if is_share else None
     return Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id}", message)
@@ -296,32 +351,6 @@ async def _lists_group_of(type_: str, port: AdminTransport, group_id: str, coord
 def is_share_group(group: ListedGroup) -> bool:
     """Whether it is a share group (KIP-932), which has start offsets in place of committed ones."""
     return group.type.lower() == SHARE
-
-
-def _partitions(assignment: ConsumerGroupAssignment) -> tuple[TopicPartition, ...]:
-    return tuple(
-        sorted(
-            TopicPartition(topic.topic_name, index)
-            for topic in assignment.topic_partitions
-            for index in topic.partitions
-        )
-    )
-
-
-def read_assignment(data: bytes | memoryview) -> tuple[TopicPartition, ...]:
-    """The partitions of a consumer's assignment, in order; none for invalid bytes."""
-    if len(data) < 2:
-        return ()
-    version = min(int.from_bytes(data[:2], "big"), ConsumerProtocolAssignment.VALID_VERSIONS[1])
-    try:
-        assignment, _ = ConsumerProtocolAssignment.decode_from(data, 2, version)
-    except ProtocolError:  # Whatever a client put there is its own affair.
-        return ()
-    return tuple(
-        sorted(
-            TopicPartition(topic.topic, index) for topic in assignment.assigned_partitions for index in topic.partitions
-        )
-    )
 
 
 async def committed_offsets(

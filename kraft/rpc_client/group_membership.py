@@ -12,8 +12,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from kraft.admin.assignments import read_assignment
 from kraft.admin.errors import UNKNOWN_TOPIC, Refused, check
-from kraft.admin.groups import read_assignment
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode, is_retriable

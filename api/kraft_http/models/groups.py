@@ -34,7 +34,7 @@ class ConsumerGroupData(Resource):
     is_simple: bool = Field(description="Whether the group only has committed offsets, and no members.")
     partition_assignor: str
     state: str = Field(examples=["STABLE", "EMPTY", "PREPARING_REBALANCE"])
-    type: str = Field(examples=["CLASSIC", "CONSUMER"])
+    type: str = Field(examples=["CLASSIC", "CONSUMER", "STREAMS"])
     is_mixed_consumer_group: bool = Field(description="Whether the group has members of both protocols.")
     group_epoch: int | None = Field(description="null for a classic group.")
     assignment_epoch: int | None = Field(description="Group epoch of the target assignment.")
@@ -55,7 +55,7 @@ class ConsumerData(Resource):
     instance_id: str | None
     client_id: str
     host: str
-    protocol: str = Field(examples=["CLASSIC", "CONSUMER"])
+    protocol: str = Field(examples=["CLASSIC", "CONSUMER", "STREAMS"])
     member_epoch: int | None = Field(
         description="null in a classic group. Below group_epoch, the member is still reconciling."
     )

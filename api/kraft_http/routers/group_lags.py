@@ -10,8 +10,8 @@ from fastapi import APIRouter, Query, Request, Response
 from kraft.admin.errors import Refused
 from kraft.admin.group_lags import GroupLag, group_lags, groups_of_topic, share_group_lags
 from kraft.admin.groups import (
+    Group,
     ListedGroup,
-    Member,
     commit_offsets,
     committed_offsets,
     describe_group,
@@ -242,8 +242,10 @@ async def _topic_groups(port: AdminPort, cluster: ClusterContext, topic_name: st
 )
 async def reset_offsets(cluster: Cluster, group_id: GroupIdPath, body: ResetOffsetsBody) -> OffsetResetList:
     """Set a group's offsets. They are limited to each partition's first and next offset. With `validate_only`, the
-    default, nothing is written. For a group with members the status is 409."""
-    members = await _members(cluster.kafka, group_id, may_be_new=body.topics is not None)
+    default, nothing is written. For a group with members the status is 409. Without `topics` the repartition topics of
+    a streams group are left out."""
+    group = await _group(cluster.kafka, group_id, may_be_new=body.topics is not None)
+    members = () if group is None else group.members
     if members and not body.validate_only:
         names = ", ".join(member.member_id for member in members[:10])
         raise ApiProblem(
@@ -252,7 +254,8 @@ async def reset_offsets(cluster: Cluster, group_id: GroupIdPath, body: ResetOffs
             hint="Stop the group's consumers first.",
         )
     committed = await committed_offsets(cluster.kafka, group_id)
-    commits = {partition: at.offset for partition, at in committed.items()}
+    kept = () if group is None or body.topics is not None else group.internal_topics
+    commits = {partition: at.offset for partition, at in committed.items() if partition.topic not in kept}
     moves = await plan_reset(cluster.kafka, body, commits)
     if not moves:
         raise not_found(f"A commit of group {group_id} that could be moved")
@@ -301,14 +304,14 @@ def new_offset(body: ResetOffsetsBody, current: int | None, start: int, end: int
     return max(start, min(end, wanted))
 
 
-async def _members(kafka: Kafka, group_id: str, *, may_be_new: bool) -> tuple[Member, ...]:
-    """The group's members; none for a group that does not exist, if `may_be_new`. Raises Refused."""
+async def _group(kafka: Kafka, group_id: str, *, may_be_new: bool) -> Group | None:
+    """The group; None if it does not exist and `may_be_new`. Raises Refused."""
     try:
-        return (await describe_group(kafka, group_id)).members
+        return await describe_group(kafka, group_id)
     except Refused as problem:
         if problem.code != ErrorCode.GROUP_ID_NOT_FOUND or not may_be_new:
             raise
-        return ()
+        return None
 
 
 async def _commit(kafka: Kafka, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:

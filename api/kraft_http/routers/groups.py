@@ -20,6 +20,7 @@ from kraft.admin.groups import (
     describe_groups,
     list_groups,
 )
+from kraft.admin.streams_groups import STREAMS
 from kraft.common.ids import TopicPartition
 from kraft_http.asking import Kafka
 from kraft_http.models.common import Relationship, ResourceMetadata
@@ -53,6 +54,7 @@ ConsumerIdPath = Annotated[str, Path(description="Id of the member.")]
 STATES = {
     "PreparingRebalance": "PREPARING_REBALANCE",
     "CompletingRebalance": "COMPLETING_REBALANCE",
+    "NotReady": "NOT_READY",
     "Assigning": "ASSIGNING",
     "Reconciling": "RECONCILING",
     "Stable": "STABLE",
@@ -92,8 +94,9 @@ async def list_consumers_groups(kafka: Kafka) -> list[ListedGroup]:
 
 
 def is_of_consumers(group: ListedGroup) -> bool:
-    """Whether it is a classic or a consumer group of consumers, and not of Connect's workers, for example."""
-    return group.protocol_type in ("consumer", "")
+    """Whether it has consumers that commit offsets, as classic groups of consumers, consumer groups and streams groups
+    have, and not Connect's workers, for example."""
+    return group.protocol_type in ("consumer", STREAMS, "")
 
 
 @router.get("/{consumer_group_id}", summary="Describe a consumer group", responses=documented(404))
@@ -140,13 +143,14 @@ async def remove_consumer_group(cluster: Cluster, group_id: GroupIdPath) -> Resp
 @router.get("/{consumer_group_id}/consumers", summary="List a group's members", responses=documented(404))
 async def list_consumers(cluster: Cluster, group_id: GroupIdPath) -> ConsumerDataList:
     group = await describe_group(cluster.kafka, group_id)
-    data = [_consumer_data(cluster, group_id, member) for member in group.members]
+    data = [_consumer_data(cluster, group, member) for member in group.members]
     return ConsumerDataList(kind="KafkaConsumerList", metadata=whole(cluster.url), data=data)
 
 
 @router.get("/{consumer_group_id}/consumers/{consumer_id}", summary="Describe a member", responses=documented(404))
 async def get_consumer(cluster: Cluster, group_id: GroupIdPath, consumer_id: ConsumerIdPath) -> ConsumerData:
-    return _consumer_data(cluster, group_id, await _member(cluster, group_id, consumer_id))
+    group = await describe_group(cluster.kafka, group_id)
+    return _consumer_data(cluster, group, member_of(group.members, consumer_id, f"group {group_id}"))
 
 
 @router.get(
@@ -209,7 +213,8 @@ def group_data(cluster: ClusterContext, group: Group) -> ConsumerGroupData:
     )
 
 
-def _consumer_data(cluster: ClusterContext, group_id: str, member: Member) -> ConsumerData:
+def _consumer_data(cluster: ClusterContext, group: Group, member: Member) -> ConsumerData:
+    group_id = group.group_id
     here = ("consumer-groups", group_id, "consumers", member.member_id)
     return ConsumerData(
         kind="KafkaConsumer",
@@ -223,7 +228,7 @@ def _consumer_data(cluster: ClusterContext, group_id: str, member: Member) -> Co
         instance_id=member.instance_id,
         client_id=member.client_id,
         host=member.host,
-        protocol="CLASSIC" if member.is_classic else "CONSUMER",
+        protocol=(CLASSIC if member.is_classic else group.type).upper(),
         member_epoch=member.epoch,
         subscribed_topics=list(member.subscribed_topics),
         subscribed_pattern=member.subscribed_pattern,

@@ -1,4 +1,4 @@
-// Groups with their lag; one consumer group with members, lag by partition, reset of offsets.
+// Groups with their lag; one consumer or streams group with members, lag by partition, tasks, reset of offsets.
 import { charts } from "/assets/charts.js";
 import {
   address,
@@ -159,6 +159,7 @@ export async function group(place, { id }) {
       request("/v1/groups/" + segment(id) + "/progress"),
       behind.refresh(),
     ]);
+    const tasks = described.type === "STREAMS" ? await streamsSections(id) : [];
     const { partitions, most, total } = byLag(progress.partitions);
     const moving = member =>
       [
@@ -234,7 +235,60 @@ export async function group(place, { id }) {
           "No consumer is a member now.",
         ),
       ),
+      ...tasks,
     );
   };
   return refresh;
+}
+// The sections that only streams groups have.
+async function streamsSections(id) {
+  const here = v3("streams-groups", id);
+  const [group, members] = await Promise.all([request(here), request(here + "/members")]);
+  const named = topics => topics.map(each => each.topic_name).join(" ");
+  return [
+    section(
+      "Tasks",
+      table(
+        [
+          ["client", "mono"],
+          ["process", "mono"],
+          ["active", "wide mono"],
+          ["standby", "wide mono"],
+          ["warm-up", "mono"],
+          ["tags", "mono"],
+        ],
+        members.data.map(member => [
+          member.client_id,
+          member.process_id,
+          member.tasks.active.join(" "),
+          member.tasks.standby.join(" "),
+          member.tasks.warmup.join(" "),
+          Object.entries(member.client_tags)
+            .map(([key, value]) => key + "=" + value)
+            .join(" "),
+        ]),
+        "No member has a task now.",
+      ),
+    ),
+    section(
+      "Topology",
+      table(
+        [
+          ["subtopology", "mono"],
+          ["reads", "mono"],
+          ["reads internal", "mono"],
+          ["writes internal", "mono"],
+          ["changelogs", "mono"],
+        ],
+        group.subtopologies.map(each => [
+          each.subtopology_id,
+          each.source_topics.join(" "),
+          named(each.repartition_source_topics),
+          each.repartition_sink_topics.join(" "),
+          named(each.changelog_topics),
+        ]),
+        "No member has told a topology yet.",
+      ),
+    ),
+  ];
 }

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.partitioner.default import murmur2 as murmur2_of_kafka_python
 
+from kraft.admin.assignments import read_assignment
 from kraft.admin.errors import check
-from kraft.admin.groups import read_assignment
 from kraft.admin.metadata import read_metadata
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition

@@ -17,15 +17,16 @@ import typer
 from kraft.admin import cluster as admin
 from kraft.admin import features, share_groups, topics
 from kraft.admin.group_lags import GroupLag, share_group_lags
-from kraft.admin.groups import ListedGroup
+from kraft.admin.groups import ListedGroup, list_groups
 from kraft.admin.metadata import Topic
+from kraft.admin.streams_groups import STREAMS
 from kraft.cli.admin.command_config import security_of_command
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, Bootstrap, Output, parse_bootstrap
 from kraft.cli.admin.output import Table, show
 from kraft.cli.admin.running import FAILED, complain
 from kraft.cli.admin.unreached import NAME, OTHER_NAME, REFUSED, SILENT, cause_of, remedy_of
 from kraft.common.errors import ConfigurationError, KraftError
-from kraft.common.features import METADATA_VERSION, SHARE_VERSION, level_at_format
+from kraft.common.features import METADATA_VERSION, SHARE_VERSION, STREAMS_VERSION, level_at_format
 from kraft.common.internal_topics import SHARE_GROUP_STATE_TOPIC
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.rpc_client.cluster import Cluster
@@ -39,6 +40,8 @@ OK: Final = "ok"
 NOTE: Final = "note"
 """A finding that is no fault yet."""
 FAULT: Final = "fault"
+NOT_READY: Final = "NotReady"
+"""State of a streams group without the topics of its topology."""
 NAMED_MAX: Final = 5
 """Limit of topics named in a finding. Further ones are counted."""
 SHARE_GROUPS_MAX: Final = 200
@@ -74,7 +77,8 @@ def doctor(
     """Find out why clients cannot connect, or what will cause trouble later. Exits with 1 if something is wrong.
 
     Checks, from this machine, every given address and every address that the cluster advertises to clients, the verdict
-    of `kraft cluster health`, and releases, features, replication factors and share groups.
+    of `kraft cluster health`, and releases, features, replication factors, share groups and streams
+    groups.
     """
     addresses = parse_bootstrap(bootstrap)
     try:
@@ -103,7 +107,7 @@ async def examine(world: World, addresses: list[Address], timeout: float) -> lis
     if not tried.reached:
         return findings
     async with Cluster(world, tried.reached, connect_seconds=timeout, operation_seconds=timeout * 2) as cluster:
-        for look in (_addresses_told, _health, _releases, _copies, _share_groups):
+        for look in (_addresses_told, _health, _releases, _copies, _share_groups, _streams_groups):
             try:
                 findings += await look(cluster, tried, timeout)
             except (KraftError, TimeoutError) as problem:
@@ -296,6 +300,30 @@ async def _share_groups(cluster: Cluster, tried: Tried, timeout: float) -> list[
     held = [topic for topic in await topics.list_topics(cluster) if topic.name == SHARE_GROUP_STATE_TOPIC]
     lags = await share_group_lags(cluster, coordinators)
     return judge_share_groups(listed, lags, held[0] if held else None, are_on=True)
+
+
+async def _streams_groups(cluster: Cluster, tried: Tried, timeout: float) -> list[Finding]:
+    """Check streams groups, if there are any."""
+    listed = [each for each in await list_groups(cluster) if each.type.lower() == STREAMS]
+    if not listed:
+        return []
+    levels = {each.name: each.level for each in await features.describe_features(cluster)}
+    return judge_streams_groups(listed, are_on=bool(levels.get(STREAMS_VERSION, 0)))
+
+
+def judge_streams_groups(listed: Sequence[ListedGroup], *, are_on: bool) -> list[Finding]:
+    """The findings on streams groups. `are_on` says whether the feature is on."""
+    check = "streams groups"
+    if not are_on:
+        names = _named(each.group_id for each in listed)
+        summary = f"streams.version is 0: members of the streams groups {names} get UNSUPPORTED_VERSION"
+        return [Finding(check, FAULT, summary, "kraft features upgrade streams.version=1")]
+    waiting = [each.group_id for each in listed if each.state == NOT_READY]
+    if not waiting:
+        return [Finding(check, OK, f"all {len(listed)} streams groups are served")]
+    summary = f"streams groups cannot run their topology: {_named(waiting)}"
+    remedy = "the application's log names the topics that are missing or have the wrong number of partitions"
+    return [Finding(check, FAULT, summary, remedy)]
 
 
 def judge_share_groups(

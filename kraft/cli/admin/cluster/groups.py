@@ -11,11 +11,13 @@ from typing import Annotated, Any
 
 import typer
 
-from kraft.admin import groups, status
+from kraft.admin import groups, status, streams_groups
 from kraft.admin.groups import Group, Member
 from kraft.admin.offsets import EARLIEST, LATEST, offsets_at
+from kraft.admin.streams_groups import STREAMS
 from kraft.cli.admin import offset_reset
 from kraft.cli.admin.cluster.offset_files import exported, plan_import, read_exported
+from kraft.cli.admin.cluster.streams import add_streams, streams_tables
 from kraft.cli.admin.offset_reset import Move
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
 from kraft.cli.admin.output import Table, say, show, warn, write
@@ -26,7 +28,9 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.rpc_client.cluster import Cluster
 
 app = typer.Typer(
-    help="Consumer groups: show members, offsets and lag; reset offsets.", no_args_is_help=True, add_completion=False
+    help="Consumer and streams groups: show members, offsets and lag; reset offsets.",
+    no_args_is_help=True,
+    add_completion=False,
 )
 
 Name = Annotated[str, typer.Argument(metavar="GROUP", show_default=False)]
@@ -71,7 +75,7 @@ def describe(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Show members, their partitions, committed offsets and lag."""
+    """Show members, their partitions, committed offsets and lag; of streams groups the tasks and the topology, too."""
     _expect_names_or_all(names, every)
 
     async def question(cluster: Cluster) -> list[dict[str, Any]]:
@@ -115,6 +119,8 @@ def _tables(group: dict[str, Any]) -> list[Table]:
             frozenset(("HOST", "MEMBER")),
         )
     )
+    if group["type"] == STREAMS:
+        tables += streams_tables(group)
     if group["late_members"]:
         tables.append(
             Table(
@@ -181,7 +187,7 @@ async def _describe(cluster: Cluster, group: Group) -> dict[str, Any]:
                 "host": None if owner is None else owner.host,
             }
         )
-    return {
+    document = {
         "group_id": group.group_id,
         "type": group.type,
         "state": group.state,
@@ -194,6 +200,9 @@ async def _describe(cluster: Cluster, group: Group) -> dict[str, Any]:
         "total_lag": sum(row["lag"] or 0 for row in rows),
         "late_members": told.get("members", []),
     }
+    if group.type == STREAMS:
+        add_streams(document, await streams_groups.describe_streams_group(cluster, group.group_id))
+    return document
 
 
 def _time(ms: int | None) -> str | None:
@@ -304,8 +313,8 @@ def reset_offsets(
 ) -> None:
     """Set a group's offsets. Shows the change, and makes it with --execute.
 
-    Without --topic it changes every partition for which the group has a committed offset. Offsets outside the log
-    become its first or end offset.
+    Without --topic it changes every partition for which the group has a committed offset, except those of a streams
+    group's repartition topics. Offsets outside the log become its first or end offset.
     """
     target = offset_reset.choose_target(
         to_earliest=to_earliest,
@@ -323,9 +332,10 @@ def reset_offsets(
 
     async def question(cluster: Cluster) -> list[Move]:
         committed = await groups.committed_offsets(cluster, name)
-        if not wanted:
-            await groups.describe_group(cluster, name)
-        present: dict[TopicPartition, int | None] = {place: each.offset for place, each in committed.items()}
+        kept = () if wanted else (await groups.describe_group(cluster, name)).internal_topics
+        present: dict[TopicPartition, int | None] = {
+            place: each.offset for place, each in committed.items() if place.topic not in kept
+        }
         partitions = await offset_reset.choose_partitions(cluster, wanted, present)
         moves = await offset_reset.plan_moves(cluster, partitions, present, target)
         if execute:

@@ -163,3 +163,21 @@ def test_doctor_reports_share_groups_while_share_groups_are_off() -> None:
     [found] = doctor.judge_share_groups([listed_share_group("g")], [], None, are_on=False)
     assert (found.result, found.remedy) == (doctor.FAULT, "kraft features upgrade share.version=1")
     assert "clients of the share groups g get UNSUPPORTED_VERSION" in found.summary
+
+
+def streams_group(group_id: str, state: str) -> ListedGroup:
+    return ListedGroup(group_id=group_id, protocol_type="streams", state=state, type="streams", coordinator=1)
+
+
+def test_doctor_names_streams_groups_that_wait_for_topics() -> None:
+    listed = [streams_group("words", "NotReady"), streams_group("other", "Stable")]
+    [found] = doctor.judge_streams_groups(listed, are_on=True)
+    assert (found.result, "cannot run their topology: words" in found.summary) == (doctor.FAULT, True)
+    [found] = doctor.judge_streams_groups(listed[1:], are_on=True)
+    assert (found.result, found.summary) == (doctor.OK, "all 1 streams groups are served")
+
+
+def test_doctor_reports_streams_groups_while_streams_groups_are_off() -> None:
+    [found] = doctor.judge_streams_groups([streams_group("words", "Empty")], are_on=False)
+    assert (found.result, found.remedy) == (doctor.FAULT, "kraft features upgrade streams.version=1")
+    assert "members of the streams groups words get UNSUPPORTED_VERSION" in found.summary
