@@ -12,12 +12,14 @@ from kraft.coordinator.group.classic.classic_group import CONSUMER_PROTOCOL_TYPE
 from kraft.coordinator.group.consumer.member import LEAVING_STATIC_EPOCH
 from kraft.coordinator.group.consumer_protocol import decode_assignment
 from kraft.coordinator.group.progress import Laggard, Look, Owner, Watch, laggards, pace_of, watch
+from kraft.coordinator.group.streams.endpoints import partitions_read
 from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
     from kraft.coordinator.group.classic.classic_group import ClassicGroup
     from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
     from kraft.coordinator.group.shard_state import GroupShardState
+    from kraft.coordinator.group.streams.streams_group import StreamsGroup
     from kraft.coordinator.group.topic_directory import TopicDirectory
     from kraft.server.metrics.group_lags import GroupLags
     from kraft.server.node import Node
@@ -151,6 +153,11 @@ class Ownership:
                 if turn.is_over(1 + len(consumers.owners)):
                     await turn.next()
                 kept[group_id] = (None, consumer_owners(consumers, topics))
+            for group_id, streams in shard.streams_groups.items():  # unordered: they are sorted at the end
+                owned = streams_owners(streams, topics)
+                kept[group_id] = (None, owned)
+                if turn.is_over(1 + len(owned)):
+                    await turn.next()
         self._kept = kept
         return {group_id: kept[group_id][1] for group_id in sorted(kept) if kept[group_id][1]}
 
@@ -183,6 +190,19 @@ def consumer_owners(group: ConsumerGroup, topics: TopicDirectory) -> Owned:
             name = topics.topic_name(topic_id)
             if name is not None:
                 found.update((TopicPartition(name, index), owner) for index in sorted(member.assigned[topic_id]))
+    return found
+
+
+def streams_owners(group: StreamsGroup, topics: TopicDirectory) -> Owned:
+    """The owner of each partition that an active task of a streams group reads. Partitions of static members that are
+    away are left out."""
+    found: dict[TopicPartition, Owner] = {}
+    for member in group.members_in_order():
+        if member.is_away:
+            continue
+        owner = Owner(member.member_id, member.client_id, member.client_host, member.instance_id)
+        for topic, partitions in partitions_read(group, member.assigned.active, topics):
+            found.update((TopicPartition(topic, index), owner) for index in partitions)
     return found
 
 

@@ -45,7 +45,7 @@ async def groups_of_topic(shards: Sequence[GroupShardState], topic: str) -> list
                 if place.topic == topic:
                     found[group_id] = None
                     break
-        for groups in (state.groups, state.consumer_groups):
+        for groups in (state.groups, state.consumer_groups, state.streams_groups):
             for group_id, group in groups.items():
                 if turn.is_over():
                     await turn.next()

@@ -9,11 +9,12 @@ from typing import Final
 import trio
 
 from kraft.common.metrics import Family, LabelValues, MetricsRegistry
-from kraft.coordinator.group.activity import CLASSIC, CONSUMER, SETTLE_BOUNDS, SHARE, GroupActivity
+from kraft.coordinator.group.activity import CLASSIC, CONSUMER, SETTLE_BOUNDS, SHARE, STREAMS, GroupActivity
 from kraft.coordinator.group.classic.classic_group import ClassicGroupState
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroupState
 from kraft.coordinator.group.shard_state import GroupShardState
 from kraft.coordinator.group.share.share_group import EMPTY, STABLE
+from kraft.coordinator.group.streams.streams_group import StreamsGroupState
 from kraft.server.metrics.group_lag_families import Largest
 from kraft.world.turns import Turn, sorted_in_turns
 
@@ -21,7 +22,7 @@ GROUPS_A_SLICE: Final = 500
 DEAD: Final = "Dead"
 """Kafka's third state of a share group. No group is in it."""
 MEMBERS_A_GROUP: Final = 10
-"""Members of a consumer group, whose states determine that of the group, that cost as much as a group."""
+"""Members of a consumer or streams group, whose states determine that of the group, that cost as much as a group."""
 MEMBERS_MAX: Final = 1000
 """The number of groups whose member counts are exported, unless the counts of all groups are requested."""
 LEFT_OUT: Final = "Groups whose members are not counted in series of their own. /metrics?by=partition has all."
@@ -41,6 +42,12 @@ def register_group_activity(registry: MetricsRegistry, activity: GroupActivity) 
         "Times that the epoch of a share group (KIP-932) rose.",
         (),
         lambda: [((), activity.rebalances[SHARE])],
+    )
+    registry.counters(
+        f"{PREFIX}streams_group_rebalance_count",
+        "Times that the epoch of a streams group (KIP-1071) rose.",
+        (),
+        lambda: [((), activity.rebalances[STREAMS])],
     )
     registry.counters(
         "kraft_classic_group_rebalance_count",
@@ -70,6 +77,7 @@ async def group_families(shards: Sequence[GroupShardState], shown: Collection[st
     classic = dict.fromkeys(ClassicGroupState, 0)
     consumer = dict.fromkeys(ConsumerGroupState, 0)
     share = dict.fromkeys((EMPTY, STABLE, DEAD), 0)
+    streams = dict.fromkeys(StreamsGroupState, 0)
     seen = 0
     members: dict[str, int] = {}
     share_members: dict[str, int] = {}
@@ -85,6 +93,12 @@ async def group_families(shards: Sequence[GroupShardState], shown: Collection[st
             before, seen = seen, seen + 1 + len(consumers.members) // MEMBERS_A_GROUP
             if before // GROUPS_A_SLICE != seen // GROUPS_A_SLICE:
                 await trio.lowlevel.checkpoint()
+        for application in shard.streams_groups.values():  # unordered: they are counted
+            streams[application.state] += 1
+            members[application.group_id] = len(application.members)
+            before, seen = seen, seen + 1 + len(application.members) // MEMBERS_A_GROUP
+            if before // GROUPS_A_SLICE != seen // GROUPS_A_SLICE:
+                await trio.lowlevel.checkpoint()
         for shares in shard.share_groups.values():  # unordered: they are counted
             share[shares.state] += 1
             share_members[shares.group_id] = len(shares.members)
@@ -96,13 +110,16 @@ async def group_families(shards: Sequence[GroupShardState], shown: Collection[st
         ((CLASSIC,), sum(classic.values())),
         ((CONSUMER,), sum(consumer.values())),
         ((SHARE,), sum(share.values())),
+        ((STREAMS,), sum(streams.values())),
     ]
+    streams_states = [((state.value.lower(),), count) for state, count in streams.items()]
     share_states = [((state.lower(),), count) for state, count in share.items()]
     states = [((state.value.lower(),), count) for state, count in consumer.items()]
     found = [
         _gauge(f"{PREFIX}group_count", "Groups that are coordinated here, by protocol.", ("protocol",), protocols),
         _gauge(f"{PREFIX}consumer_group_count", "Consumer groups (KIP-848) by state.", ("state",), states),
         _gauge(f"{PREFIX}share_group_count", "Share groups (KIP-932) by state.", ("state",), share_states),
+        _gauge(f"{PREFIX}streams_group_count", "Streams groups (KIP-1071) by state.", ("state",), streams_states),
         _gauge("kraft_sharegroup_members", "Members of a share group.", ("sharegroup",), told_shares),
         _gauge("kraft_sharegroup_members_left_out", LEFT_OUT, (), [((), len(share_members) - len(told_shares))]),
         _gauge("kafka_consumergroup_members", "Members of a group.", ("consumergroup",), told),

@@ -1,4 +1,5 @@
-"""The endpoints of a group's members with the partitions whose state each has, for interactive queries."""
+"""The partitions that tasks read, and the endpoints of a group's members with the partitions whose state each has, for
+interactive queries."""
 
 from __future__ import annotations
 
@@ -33,7 +34,14 @@ def _entry(group: StreamsGroup, member: StreamsMember, topics: TopicDirectory) -
 def _partitions(
     group: StreamsGroup, tasks: Mapping[str, Iterable[int]], topics: TopicDirectory
 ) -> list[TopicPartition]:
-    """The partitions that the tasks read, by topic. Topics that are missing are left out."""
+    read = partitions_read(group, tasks, topics)
+    return [TopicPartition(topic=topic, partitions=partitions) for topic, partitions in read]
+
+
+def partitions_read(
+    group: StreamsGroup, tasks: Mapping[str, Iterable[int]], topics: TopicDirectory
+) -> list[tuple[str, list[int]]]:
+    """The topics that the tasks read, with their partitions. Topics that are missing are left out."""
     subtopologies = {} if group.configured is None else group.configured.subtopologies or {}
     found = []
     for subtopology_id in sorted(tasks):
@@ -42,5 +50,5 @@ def _partitions(
             count = topics.partition_count(topic)
             partitions = sorted(partition for partition in tasks[subtopology_id] if partition < count)
             if partitions:
-                found.append(TopicPartition(topic=topic, partitions=partitions))
+                found.append((topic, partitions))
     return found

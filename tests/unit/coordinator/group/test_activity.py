@@ -134,7 +134,7 @@ def test_member_counts_are_shown_for_selected_groups_and_for_the_largest(monkeyp
         name: SimpleNamespace(group_id=name, state=ClassicGroupState.EMPTY, members=range(count))
         for name, count in members.items()
     }
-    shard: Any = SimpleNamespace(groups=groups, consumer_groups={}, share_groups={})
+    shard: Any = SimpleNamespace(groups=groups, consumer_groups={}, share_groups={}, streams_groups={})
 
     def told(shown: list[str] | None) -> tuple[dict[str, float], float]:
         families = {each.name: dict(each.read()) for each in trio.run(group_families, [shard], shown)}

@@ -75,6 +75,7 @@ def shard(*groups: ClassicGroup, consumers: tuple[ConsumerGroup, ...] = ()) -> A
     return SimpleNamespace(
         groups={group.group_id: group for group in groups},
         consumer_groups={group.group_id: group for group in consumers},
+        streams_groups={},
     )
 
 
