@@ -33,6 +33,7 @@ TOOLS = {
     "share-groups": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
     "streams-groups": "org.apache.kafka.tools.streams.StreamsGroupCommand",
     "console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "client-metrics": "org.apache.kafka.tools.ClientMetricsCommand",
     "console-producer": "org.apache.kafka.tools.ConsoleProducer",
     "metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
     "features": "org.apache.kafka.tools.FeatureCommand",

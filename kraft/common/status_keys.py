@@ -38,10 +38,18 @@ SHARE_RECORDS: Final = "kraft.status.group.share"
 LOG_DIRS: Final = "kraft.status.log.dirs"
 """Of one broker, answered by it: the bytes of all replicas in each log directory, by path."""
 
+CLIENTS: Final = "kraft.status.clients"
+"""Of one broker, answered by it: the clients that push their metrics to it, each with a summary."""
+
+CLIENT: Final = "kraft.status.client"
+"""Of one client (a client-metrics resource, named by its instance id), answered by each broker to which it pushes: its
+numbers."""
+
 STATUS_KEYS: Final = frozenset(
     (
         *(CLUSTER_HEALTH, NODE_STATUS, WAITING_ELECTIONS, HISTORY, LOG_DIRS),
         *(TOPIC_FACTS, TOPIC_GROUPS, GROUP_PROGRESS, SHARE_RECORDS),
+        *(CLIENTS, CLIENT),
     )
 )
 

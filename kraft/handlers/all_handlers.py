@@ -17,6 +17,7 @@ from kraft.handlers import (
     offset_for_leader_epoch,
     produce,
     streams_groups,
+    telemetry,
 )
 from kraft.handlers.configs import alter_configs, describe_configs, list_config_resources
 from kraft.handlers.fetch import fetch
@@ -94,13 +95,16 @@ _HANDLERS: tuple[Handler, ...] = (
     sasl.HANDSHAKE,
     sasl.AUTHENTICATE,
     envelope.API,
+    *telemetry.APIS,
     *forwarded.BROKER_APIS,
     *controller_apis.APIS,
 )
 
 
-def broker_registry(authorizer: Authorizer | None = None) -> Registry:
-    return Registry(BROKER, _HANDLERS, authorizer)
+def broker_registry(authorizer: Authorizer | None = None, *, serves_telemetry: bool = True) -> Registry:
+    """Without `serves_telemetry` those of client metrics are left out, so that clients do not ask."""
+    served = [each for each in _HANDLERS if serves_telemetry or each not in telemetry.APIS]
+    return Registry(BROKER, served, authorizer)
 
 
 def controller_registry(authorizer: Authorizer | None = None) -> Registry:

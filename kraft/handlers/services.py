@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kraft.handlers.metadata.streams_internal_topics import StreamsInternalTopics
     from kraft.handlers.registry import Registry, RequestContext
     from kraft.handlers.security.audited_changes import ChangeListener
+    from kraft.handlers.telemetry import Telemetry
     from kraft.metadata.metadata_cache import MetadataCache
     from kraft.quota.client_quotas import ClientQuotas, MutationQuotas
     from kraft.raft.driver import RaftDriver
@@ -55,9 +56,9 @@ class ProducerIds(Protocol):
 class StatusReports(Protocol):
     """The answers of DescribeConfigs to status keys (`kraft.common.status_keys`)."""
 
-    async def report(self, key: str, topic: str | None, group: str | None) -> Any | None:
-        """The JSON document of a status key: of one topic or group, or of the node or cluster. None if this node does
-        not serve the key. Raises ApiError."""
+    async def report(self, key: str, topic: str | None, group: str | None, client: str | None = None) -> Any | None:
+        """The JSON document of a status key: of one topic, group or client (by its instance id), or of the node or
+        cluster. None if this node does not serve the key. Raises ApiError."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -98,6 +99,7 @@ class BrokerServices(NodeServices):
     share_coordinator: ShareCoordinator
     unmade_topics: MissingInternalTopics
     streams_topics: StreamsInternalTopics
+    telemetry: Telemetry
     fetch_bytes_max: int = field(init=False)
     """`fetch.max.bytes`, as configured at the start."""
     serves_consumer_groups: bool = field(init=False)

@@ -59,6 +59,7 @@ class Connection:
         self._stream = stream
         self.peer = Peer(stream.peer, server.name, stream.local, principal)
         self.peer.proven = server.logins is None
+        self.peer.read_port = lambda: stream.peer_port
         self._assembler = FrameAssembler(
             server.limits.request_bytes_max,
             server.pool.acquire,

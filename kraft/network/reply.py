@@ -132,6 +132,7 @@ class Peer:
         "local_port",
         "principal",
         "proven",
+        "read_port",
         "sasl",
         "state",
     )
@@ -158,6 +159,13 @@ class Peer:
         """Cached decisions of the authorizer for the principal."""
         self.state: dict[str, object] | None = None
         self.left: Callable[[], None] | None = None
+        self.read_port: Callable[[], int] | None = None
+        """Reads the port of the other side; None if there is no connection."""
+
+    @property
+    def port(self) -> int:
+        """The port of the other side; 0 if it is not known."""
+        return 0 if self.read_port is None else self.read_port()
 
 
 class Dispatcher(Protocol):

@@ -25,6 +25,7 @@ from kraft.handlers.dispatcher import RequestDispatcher
 from kraft.handlers.metadata.missing_internal_topics import MissingInternalTopics
 from kraft.handlers.metadata.streams_internal_topics import StreamsInternalTopics
 from kraft.handlers.services import BrokerServices, StatusReports
+from kraft.handlers.telemetry import Telemetry
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.loader import MetadataLoader
 from kraft.metadata.metadata_cache import MetadataCache
@@ -201,7 +202,7 @@ class BrokerServer(ReplicaListener):
             finalized_features=finalized_features,
             log=loggers.get("requests"),
             loggers=loggers,
-            registry=broker_registry(self.authorizer),
+            registry=broker_registry(self.authorizer, serves_telemetry=self._config.flag("kraft.telemetry.enable")),
             metadata=self.metadata,
             status=status,
             replicas=self.replicas,
@@ -216,6 +217,9 @@ class BrokerServer(ReplicaListener):
             share_coordinator=self.shares.coordinator,
             unmade_topics=MissingInternalTopics(self._world.clock),
             streams_topics=StreamsInternalTopics(),
+            telemetry=Telemetry(
+                self._config.integer("telemetry.max.bytes"), self.metadata, self._world.clock, loggers.get("telemetry")
+            ),
             authorizer=self.authorizer,
         )
 

@@ -188,11 +188,8 @@ class Login:
 
 
 class Stream(Protocol):
-    """A connected TCP stream, encrypted or not.
-
-    One task receives; sends are serialised by their caller. A broken or closed stream raises ConnectionError
-    (OSError's subclass).
-    """
+    """A connected TCP stream, encrypted or not. One task receives; sends are serialised by their caller. A broken or
+    closed stream raises ConnectionError (OSError's subclass)."""
 
     @property
     def is_encrypted(self) -> bool: ...
@@ -206,8 +203,10 @@ class Stream(Protocol):
 
     @property
     def peer(self) -> str:
-        """Host of the other side, as text, for logs and per-IP limits."""
+        """Host of the other side, as text, for logs and per-IP limits. `peer_port` is 0 if it is not known."""
 
+    @property
+    def peer_port(self) -> int: ...
     @property
     def local(self) -> tuple[str, int]: ...
 

@@ -369,6 +369,25 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
         ),
     ),
     Documented(
+        "clients push totals",
+        (
+            "GetTelemetrySubscriptions asks clients for sums as totals, so that a lost push loses nothing. Kafka asks "
+            "for differences."
+        ),
+        tests=("tests/unit/handlers/test_telemetry.py::test_a_client_asks_pushes_and_is_seen",),
+    ),
+    Documented(
+        "patterns of client-metrics subscriptions are RE2's",
+        (
+            "A subscription whose `match` has a look-around or a back reference is refused: clients choose the text, "
+            "and RE2 matches in linear time. Kafka takes any pattern of Java."
+        ),
+        tests=(
+            "tests/unit/common/config/dynamic/test_client_metrics.py"
+            "::test_an_illegal_client_pattern_is_refused_in_kafkas_words",
+        ),
+    ),
+    Documented(
         "elections by hand take the best log",
         (
             "An unclean ElectLeaders takes the best of the logs that the controller knows, of all live replicas. Kafka "

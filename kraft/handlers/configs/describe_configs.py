@@ -94,18 +94,20 @@ async def describe_configs(
 
 
 async def _add_statuses(result: DescribeConfigsResult, keys: frozenset[str], room: int, node: NodeServices) -> int:
-    """Add this node's values of the requested status keys to a broker's, topic's or group's result. Returns the number
-    of keys requested."""
+    """Add this node's values of the requested status keys to the result of a broker, topic, group or client. Returns
+    the number of keys requested."""
     kind, name = result.resource_type, result.resource_name
-    if not keys or kind not in (ResourceType.BROKER, ResourceType.TOPIC, ResourceType.GROUP):
+    if not keys or kind == ResourceType.BROKER_LOGGER:
         return 0
-    topic, group = name if kind == ResourceType.TOPIC else None, name if kind == ResourceType.GROUP else None
+    topic, group, client = (
+        name if kind == each else None for each in (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLIENT_METRICS)
+    )
     result.configs = list(result.configs)  # The resources without values of their own share one list.
     try:
         if len(keys) > room:
             raise ApiError(ErrorCode.POLICY_VIOLATION, f"one request is told at most {STATUSES_MAX} status keys")
         for key in sorted(keys):
-            document = await node.status.report(key, topic, group)
+            document = await node.status.report(key, topic, group, client)
             for name, value in () if document is None else pages_of(key, document):
                 entry = DescribeConfigsResourceResult(name=name, value=value, read_only=True)
                 entry.config_source, entry.config_type = ConfigSource.UNKNOWN, ConfigType.STRING

@@ -19,6 +19,8 @@ from kraft.common.disk_times import SlowDisk
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import METADATA_TOPIC
 from kraft.common.status_keys import (
+    CLIENT,
+    CLIENTS,
     CLUSTER_HEALTH,
     GROUP_PROGRESS,
     HISTORY,
@@ -31,6 +33,7 @@ from kraft.common.status_keys import (
 )
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
+from kraft.server.facts.client_facts import own_client, own_clients
 from kraft.server.facts.cluster_facts import disk_room, gather_facts, offline_log_dirs
 from kraft.server.facts.late_transactions import late_partitions
 from kraft.server.facts.log_dir_sizes import own_log_dir_sizes
@@ -74,8 +77,10 @@ class NodeStatus:
         self._channel = channel
         self._gathering: _Gathering | None = None
 
-    async def report(self, key: str, topic: str | None, group: str | None) -> Any | None:
+    async def report(self, key: str, topic: str | None, group: str | None, client: str | None = None) -> Any | None:
         """See `kraft.handlers.services.StatusReports`."""
+        if client is not None:
+            return own_client(self._node, client) if key == CLIENT else None
         if key == HISTORY:
             kind = TOPIC if topic is not None else GROUP if group is not None else BROKER
             return own_history(self._node, kind, topic or group or "")
@@ -90,6 +95,8 @@ class NodeStatus:
             return None if topic is None else await own_topic_groups(self._node, topic)
         if key == WAITING_ELECTIONS:
             return await self.waiting_elections(topic)
+        if key == CLIENTS and topic is None:
+            return own_clients(self._node)
         if key == LOG_DIRS and topic is None:
             return await own_log_dir_sizes(self._node)
         if key == NODE_STATUS and topic is None:
@@ -289,11 +296,11 @@ class ControllerStatus:
         self._node = node
         self._status = status
 
-    async def report(self, key: str, topic: str | None, group: str | None) -> Any | None:
+    async def report(self, key: str, topic: str | None, group: str | None, client: str | None = None) -> Any | None:
         """See `kraft.handlers.services.StatusReports`."""
-        if key == WAITING_ELECTIONS and group is None:
+        if key == WAITING_ELECTIONS and group is client is None:
             return await self._waiting_elections(topic)
-        return self._status.own() if key == NODE_STATUS and topic is group is None else None
+        return self._status.own() if key == NODE_STATUS and topic is group is client is None else None
 
     async def _waiting_elections(self, topic: str | None) -> dict[str, Any]:
         """The document of `kraft.status.elections`. Raises ApiError NOT_CONTROLLER."""

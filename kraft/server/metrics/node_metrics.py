@@ -21,6 +21,7 @@ from kraft.server.events.event_journal import EventKind
 from kraft.server.facts.cluster_facts import offline_log_dirs
 from kraft.server.facts.late_transactions import late_ms
 from kraft.server.facts.node_status import failed_work, slow_disks
+from kraft.server.metrics.client_families import client_families, register_clients
 from kraft.server.metrics.dead_letter_families import register_dead_letters
 from kraft.server.metrics.group_families import group_families, register_group_activity
 from kraft.server.metrics.group_lags import GroupLags
@@ -73,6 +74,8 @@ class NodeMetrics:
         if self._node.broker is not None:
             gathered += await group_families(self._node.broker.groups.snapshots(), shown)
             gathered += await self._share_families(by)
+            telemetry = self._node.broker.services.telemetry
+            gathered += await client_families(telemetry.instances.live(telemetry.now_ms()))
             gathered += [] if self._node.group_progress is None else self._node.group_progress.families()
             gathered += [
                 *request_durations(self._node.broker.dispatcher.counters),
@@ -339,6 +342,7 @@ class NodeMetrics:
         )
         register_group_activity(self._registry, broker.groups.activity)
         register_shares(self._registry, broker.shares)
+        register_clients(self._registry, broker.services.telemetry.instances)
         register_transaction_activity(self._registry, broker.transactions.coordinator.activity)
         register_dead_letters(self._registry, broker.shares.letters.counts)
         self._registry.counters(

@@ -50,6 +50,10 @@ class FaultyStream:
         return self._stream.peer
 
     @property
+    def peer_port(self) -> int:
+        return self._peer_port
+
+    @property
     def local(self) -> tuple[str, int]:
         return self._stream.local
 

@@ -152,6 +152,11 @@ class SimulatedStream:
 
     # What the node calls.
 
+    @property
+    def peer_port(self) -> int:
+        """Not known: a simulated connection has a port on the side that listens only."""
+        return 0
+
     def _check(self) -> None:
         if self._closed:
             raise ConnectionAbortedError(errno.ECONNABORTED, "closed on this side")

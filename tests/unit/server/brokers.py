@@ -59,7 +59,7 @@ class ScriptedController:
 class NothingToTell:
     """Status keys are not answered."""
 
-    async def report(self, key: str, topic: str | None, group: str | None) -> Any | None:
+    async def report(self, key: str, topic: str | None, group: str | None, client: str | None = None) -> Any | None:
         return None
 
 

@@ -49,7 +49,8 @@ CHANGES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
 }
 """By API and request: who has the right, and would change what others are asked about."""
 DOORS: Final[dict[str, tuple[Callable[[], Registry], Callable[[dict[str, bytes]], list[tuple[str, str, Body]]]]]] = {
-    "broker": (broker_registry, requests),
+    # Apache Kafka serves the requests of client metrics only with a plugin. They need no permission.
+    "broker": (lambda: broker_registry(serves_telemetry=False), requests),
     "controller": (controller_registry, controller_requests),
 }
 """Each listener, what it serves, and what is asked there."""

@@ -289,7 +289,6 @@ def check_has_effect(resource_type: int, changes: Mapping[str, str | None]) -> N
     have no effect. Existing texts stay. Raises ApiError."""
     what = {
         ResourceType.GROUP: "this release does not use the key",
-        ResourceType.CLIENT_METRICS: "metrics of clients are not collected",
         ResourceType.TOPIC: "segments always grow as they are written",
     }.get(resource_type)
     if what is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kraft.common.config.definition import ConfigKey, key
-from kraft.common.config.keys.words import ACCEPTED, CLUSTER_WIDE, INT, LIST, MEDIUM
+from kraft.common.config.keys.words import CLUSTER_WIDE, ENFORCED, INT, LIST, MEDIUM
 from kraft.common.config.validators import ANYTHING, between
 
 KEYS: Final[tuple[ConfigKey, ...]] = (
@@ -15,7 +15,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "",
         MEDIUM,
         CLUSTER_WIDE,
-        ACCEPTED,
+        ENFORCED,
         ANYTHING,
         "Prefixes of the metrics that clients shall push; * is all, an empty list none.",
     ),
@@ -25,7 +25,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "300000",
         MEDIUM,
         CLUSTER_WIDE,
-        ACCEPTED,
+        ENFORCED,
         between(100, 3_600_000),
         "How often clients shall push them.",
     ),
@@ -35,7 +35,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "",
         MEDIUM,
         CLUSTER_WIDE,
-        ACCEPTED,
+        ENFORCED,
         ANYTHING,
         "Which clients shall push, as selector=pattern pairs; empty is all of them.",
     ),

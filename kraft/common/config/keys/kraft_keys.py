@@ -247,4 +247,17 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         at_least(0),
         "How long a stopping node may take to hand over and flush before it exits anyway.",
     ),
+    key(
+        "kraft.telemetry.enable",
+        BOOLEAN,
+        "true",
+        MEDIUM,
+        READ_ONLY,
+        ENFORCED,
+        ANYTHING,
+        (
+            "Whether clients may push their own metrics to this broker (KIP-714). They do so once a client-metrics "
+            "subscription covers them. If false, the broker does not serve those requests, and clients do not ask."
+        ),
+    ),
 )

@@ -164,8 +164,8 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "1048576",
         LOW,
         READ_ONLY,
-        ACCEPTED,
+        ENFORCED,
         at_least(1),
-        "The largest push of client metrics that is taken.",
+        "The largest push of client metrics that is taken, in bytes as it arrives.",
     ),
 )

@@ -59,7 +59,7 @@ class Told:
         self.asked: list[tuple[str, str | None]] = []
         self.groups: list[str | None] = []
 
-    async def report(self, key: str, topic: str | None, group: str | None) -> Any | None:
+    async def report(self, key: str, topic: str | None, group: str | None, client: str | None = None) -> Any | None:
         self.asked.append((key, topic))
         self.groups.append(group)
         if topic == "silent":

@@ -1,0 +1,161 @@
+"""GetTelemetrySubscriptions and PushTelemetry (KIP-714): clients ask which of their metrics are wanted, and push them.
+As in Kafka, no permission is needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kraft.common.config.dynamic.client_metrics import subscription_of
+from kraft.common.config.resource_type import ResourceType
+from kraft.common.errors import ApiError
+from kraft.common.ids import uuid_to_text
+from kraft.handlers.registry import Handler, RequestContext, between
+from kraft.handlers.security.permissions import ANYBODY
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.get_telemetry_subscriptions_request import GetTelemetrySubscriptionsRequest
+from kraft.protocol.messages.get_telemetry_subscriptions_response import GetTelemetrySubscriptionsResponse
+from kraft.protocol.messages.push_telemetry_request import PushTelemetryRequest
+from kraft.protocol.messages.push_telemetry_response import PushTelemetryResponse
+from kraft.protocol.records.compression import CompressionError, decompress
+from kraft.telemetry.instances import COMPRESSIONS, Client, ClientInstances
+from kraft.telemetry.otlp import InvalidTelemetry, Push, read_push
+from kraft.world.turns import in_turns
+
+if TYPE_CHECKING:
+    from kraft.common.config.dynamic.client_metrics import Subscription
+    from kraft.common.logging import Logger
+    from kraft.handlers.services import BrokerServices
+    from kraft.metadata.image.configs_image import ConfigsImage
+    from kraft.metadata.metadata_cache import MetadataCache
+    from kraft.world.ports import Clock
+
+HEADER_BYTES_MAX: Final = 64 << 10
+"""What a frame of PushTelemetry has besides the metrics, at most."""
+DECOMPRESSED_BYTES_MAX: Final = 4 << 20
+"""Limit of a push after decompression; `telemetry.max.bytes` if that is larger."""
+STEPS_A_TURN: Final = 20
+
+
+class Telemetry:
+    """The clients of this broker, matched with the subscriptions in the metadata."""
+
+    def __init__(self, telemetry_bytes_max: int, metadata: MetadataCache, clock: Clock, log: Logger) -> None:
+        self.instances = ClientInstances(telemetry_bytes_max)
+        self._metadata, self._clock, self._log = metadata, clock, log
+        self._seen: ConfigsImage | None = None
+        self._texts: dict[str, dict[str, str]] = {}
+
+    def now_ms(self) -> int:
+        return int(self._clock.now() * 1000)
+
+    def follow(self) -> None:
+        """Take the subscriptions of the metadata, if they have changed."""
+        configs = self._metadata.image.configs
+        if configs is self._seen:
+            return
+        self._seen = configs
+        texts = {
+            resource.name: dict(found.items())
+            for resource, found in configs.resources.items()
+            if resource.type == ResourceType.CLIENT_METRICS
+        }
+        if texts != self._texts:
+            self._texts = texts
+            self.instances.subscribe_to(self._subscriptions())
+
+    def _subscriptions(self) -> dict[str, Subscription]:
+        """Those that can be read. One with a pattern of Java that RE2 does not have came with a cluster of Apache
+        Kafka: it covers nobody."""
+        found = {}
+        for name, texts in self._texts.items():
+            try:
+                found[name] = subscription_of(texts)
+            except ApiError as problem:
+                self._log.warning(
+                    "a client-metrics subscription covers no client", subscription=name, reason=problem.message
+                )
+        return found
+
+
+def _frame_bytes_max(broker: BrokerServices) -> int:
+    return broker.telemetry.instances.telemetry_bytes_max + HEADER_BYTES_MAX
+
+
+GET: Final = Handler(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, between(0, 0), permission=ANYBODY)
+PUSH: Final = Handler(
+    ApiKey.PUSH_TELEMETRY,
+    between(0, 0),
+    permission=ANYBODY,
+    frame_bytes_max=_frame_bytes_max,
+    too_large_code=ErrorCode.TELEMETRY_TOO_LARGE,
+)
+APIS: Final = (GET, PUSH)
+
+
+@GET.serve
+async def get_telemetry_subscriptions(
+    request: GetTelemetrySubscriptionsRequest, context: RequestContext, broker: BrokerServices
+) -> GetTelemetrySubscriptionsResponse:
+    """Return what the client shall push, and how often. Sums are asked for as totals, so that a lost push loses
+    nothing; Kafka asks for differences."""
+    telemetry = broker.telemetry
+    telemetry.follow()
+    asked = request.client_instance_id
+    instance = telemetry.instances.ask(
+        asked, client_of(asked, context), telemetry.now_ms(), lambda: broker.world.random.uuid("telemetry")
+    )
+    return GetTelemetrySubscriptionsResponse(
+        client_instance_id=instance.instance_id,
+        subscription_id=instance.subscription_id,
+        accepted_compression_types=COMPRESSIONS,
+        push_interval_ms=instance.interval_ms,
+        telemetry_max_bytes=telemetry.instances.telemetry_bytes_max,
+        delta_temporality=False,
+        requested_metrics=instance.metrics,
+    )
+
+
+@PUSH.serve
+async def push_telemetry(
+    request: PushTelemetryRequest, context: RequestContext, broker: BrokerServices
+) -> PushTelemetryResponse:
+    """Take a client's numbers. A push that cannot be read gets INVALID_RECORD, as from Kafka when its receiver
+    fails."""
+    telemetry, instances = broker.telemetry, broker.telemetry.instances
+    telemetry.follow()
+    instance = instances.check_push(
+        request.client_instance_id,
+        client_of(request.client_instance_id, context),
+        telemetry.now_ms(),
+        subscription_id=request.subscription_id,
+        is_terminating=request.terminating,
+        codec=request.compression_type,
+        size=len(request.metrics),
+    )
+    push: Push | None = None
+    if len(request.metrics):
+        room = max(DECOMPRESSED_BYTES_MAX, instances.telemetry_bytes_max)
+        try:
+            data = memoryview(decompress(request.compression_type, request.metrics, room))
+            push = await in_turns(read_push(data), STEPS_A_TURN)
+        except (CompressionError, InvalidTelemetry) as problem:
+            instances.fail(instance, ErrorCode.INVALID_RECORD)
+            raise ApiError(ErrorCode.INVALID_RECORD, f"the push cannot be read: {problem}") from problem
+    instances.take(instance, push)
+    return PushTelemetryResponse()
+
+
+def client_of(instance_id: bytes, context: RequestContext) -> Client:
+    """The client that asks, as far as its connection tells."""
+    name, version = context.peer.client_software
+    port = context.peer.port
+    texts = {
+        "client_instance_id": uuid_to_text(instance_id),
+        "client_id": context.client_id,
+        "client_software_name": name or None,
+        "client_software_version": version or None,
+        "client_source_address": context.peer.host,
+        "client_source_port": str(port) if port else None,
+    }
+    return Client({selector: text for selector, text in texts.items() if text is not None})

@@ -1,0 +1,209 @@
+"""Reads a client's push: the numbers in OTLP `MetricsData`, as far as clients of Kafka send them.
+
+The bytes come from anybody. So everything has a bound, and the work is done in steps: each looks at a few fields of a
+small message. Only gauges and sums are read; other kinds, and points beyond a bound, are counted as left out.
+https://github.com/open-telemetry/opentelemetry-proto/blob/v1.0.0/opentelemetry/proto/metrics/v1/metrics.proto
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from kraft.common.errors import KraftError
+from kraft.world.steps import Steps
+
+POINTS_MAX: Final = 1_000
+"""Limit of points that are kept of one push."""
+NAME_CHARS_MAX: Final = 200
+ATTRIBUTES_MAX: Final = 16
+ATTRIBUTE_CHARS_MAX: Final = 256
+"""Limit of a key, and of a value. A point with more or longer attributes is left out."""
+POINT_FIELDS_MAX: Final = 64
+PART_FIELDS_MAX: Final = 8
+"""Limits of fields in messages that are read in one step: a point; an attribute, and its value."""
+
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+VARINT_BYTES_MAX: Final = 10
+DELTA: Final = 1
+"""OTLP's AGGREGATION_TEMPORALITY_DELTA."""
+
+
+class InvalidTelemetry(KraftError):
+    """Raised for bytes that are not `MetricsData`, or that are over a bound."""
+
+
+Attributes = tuple[tuple[str, str], ...]
+
+
+class Point(NamedTuple):
+    """One number of a client. `attributes` are sorted by key. A monotonic one is a sum that only rises; with `is_delta`
+    it is what was added since the last push."""
+
+    name: str
+    attributes: Attributes
+    value: float
+    is_monotonic: bool
+    is_delta: bool
+
+
+@dataclass(slots=True)
+class Push:
+    """What was read. `labels` are the attributes of the client itself, such as its group."""
+
+    points: list[Point] = field(default_factory=list)
+    labels: dict[str, str] = field(default_factory=dict)
+    left_out: int = 0
+
+
+Field = tuple[int, int, int, memoryview]
+"""Number, wire type, value of a number, content of a message or text."""
+NOTHING: Final = memoryview(b"")
+
+
+def read_push(data: memoryview) -> Steps[Push]:
+    """Read `MetricsData`. Raises InvalidTelemetry."""
+    push = Push()
+    for number, kind, _, resource_metrics in _fields(data):
+        yield None
+        if (number, kind) == (1, BYTES):
+            yield from _read_resource(resource_metrics, push)
+    return push
+
+
+def _read_resource(data: memoryview, push: Push) -> Steps[None]:
+    for number, kind, _, content in _fields(data):
+        yield None
+        if (number, kind) == (1, BYTES):
+            attributes = _attributes(content, 1)
+            if attributes is not None and len(push.labels) + len(attributes) <= ATTRIBUTES_MAX:
+                push.labels.update(attributes)
+        elif (number, kind) == (2, BYTES):
+            for scope_number, scope_kind, _, metric in _fields(content):
+                yield None
+                if (scope_number, scope_kind) == (2, BYTES):
+                    yield from _read_metric(metric, push)
+
+
+def _read_metric(data: memoryview, push: Push) -> Steps[None]:
+    """Read a gauge or a sum. Its name may come after its points."""
+    name, points, is_sum = "", NOTHING, False
+    for number, kind, _, content in _fields(data):
+        yield None
+        if kind != BYTES:
+            continue
+        if number == 1:
+            name = _text(content, NAME_CHARS_MAX) or ""
+        elif number in (5, 7):
+            points, is_sum = content, number == 7
+        elif number in (9, 10, 11):
+            push.left_out += 1
+    is_monotonic, is_delta = False, False
+    for number, kind, value, _ in _fields(points):
+        yield None
+        if is_sum and kind == VARINT and number in (2, 3):
+            is_delta = value == DELTA if number == 2 else is_delta
+            is_monotonic = value != 0 if number == 3 else is_monotonic
+    for number, kind, _, content in _fields(points):
+        yield None
+        if (number, kind) == (1, BYTES):
+            found = _number(content)
+            attributes = _attributes(content, 7)
+            if found is None or attributes is None or not name or len(push.points) == POINTS_MAX:
+                push.left_out += 1
+            else:
+                push.points.append(Point(name, attributes, found, is_monotonic, is_delta))
+
+
+def _number(data: memoryview) -> float | None:
+    """The value of a point; None without a finite one. Java clients send NaN for an average of nothing."""
+    found: float | None = None
+    for number, kind, value, _ in _few_fields(data, POINT_FIELDS_MAX):
+        if kind == FIXED64 and number in (4, 6):
+            raw = value.to_bytes(8, "little")
+            found = float(struct.unpack("<d" if number == 4 else "<q", raw)[0])
+    return found if found is not None and math.isfinite(found) else None
+
+
+def _attributes(data: memoryview, number: int) -> Attributes | None:
+    """The attributes in fields with this number; None if they are over a bound. One without a text, a truth value or a
+    whole number is skipped."""
+    found: dict[str, str] = {}
+    for each, kind, _, content in _few_fields(data, POINT_FIELDS_MAX):
+        if (each, kind) != (number, BYTES):
+            continue
+        key: str | None = ""
+        value: str | None = None
+        is_over = False
+        for part, part_kind, _, text in _few_fields(content, PART_FIELDS_MAX):
+            if (part, part_kind) == (1, BYTES):
+                key = _text(text, ATTRIBUTE_CHARS_MAX)
+            elif (part, part_kind) == (2, BYTES):
+                value, is_over = _value(text)
+        if key is None or is_over or len(found) == ATTRIBUTES_MAX:
+            return None
+        if key and value is not None:
+            found[key] = value
+    return tuple(sorted(found.items()))
+
+
+def _value(data: memoryview) -> tuple[str | None, bool]:
+    """The text of an attribute's value, and whether it is too long."""
+    for number, kind, value, content in _few_fields(data, PART_FIELDS_MAX):
+        if (number, kind) == (1, BYTES):
+            text = _text(content, ATTRIBUTE_CHARS_MAX)
+            return text, text is None
+        if (number, kind) == (2, VARINT):
+            return ("true" if value else "false"), False
+        if (number, kind) == (3, VARINT):
+            return str(value - (1 << 64) if value >> 63 else value), False
+    return None, False
+
+
+def _text(data: memoryview, chars_max: int) -> str | None:
+    """None if it is longer."""
+    return None if len(data) > chars_max else str(data, "utf-8", "replace")
+
+
+def _few_fields(data: memoryview, fields_max: int) -> Iterator[Field]:
+    for count, each in enumerate(_fields(data)):
+        if count == fields_max:
+            raise InvalidTelemetry(f"a point or attribute has over {fields_max} fields")
+        yield each
+
+
+def _fields(data: memoryview) -> Iterator[Field]:
+    at, end = 0, len(data)
+    while at < end:
+        tag, at = _varint(data, at)
+        number, kind = tag >> 3, tag & 7
+        value, content = 0, NOTHING
+        if kind == VARINT:
+            value, at = _varint(data, at)
+        elif kind == BYTES:
+            size, at = _varint(data, at)
+            content, at = _cut(data, at, size), at + size
+        elif kind in (FIXED64, FIXED32):
+            size = 8 if kind == FIXED64 else 4
+            value, at = int.from_bytes(_cut(data, at, size), "little"), at + size
+        else:
+            raise InvalidTelemetry(f"a field has wire type {kind}")
+        yield number, kind, value, content
+
+
+def _cut(data: memoryview, at: int, size: int) -> memoryview:
+    if size > len(data) - at:
+        raise InvalidTelemetry(f"a field of {size} bytes begins {len(data) - at} bytes before the end")
+    return data[at : at + size]
+
+
+def _varint(data: memoryview, at: int) -> tuple[int, int]:
+    value = 0
+    for index, byte in enumerate(data[at : at + VARINT_BYTES_MAX]):
+        value |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            return value & 0xFFFF_FFFF_FFFF_FFFF, at + index + 1
+    raise InvalidTelemetry("a number does not end")
