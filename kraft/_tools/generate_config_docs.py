@@ -31,7 +31,7 @@ properties as Kafka reads them. In the environment `KAFKA_NUM_PARTITIONS` is `nu
 underscore `__`, a dash `___`), and `CLUSTER_ID` is `kraft.cluster.id`, as in Kafka's image.
 
 A node that cannot work with its configuration says everything that is wrong in one report, with file and line, and
-exits with 2. An unknown key is an error.
+exits with 2. An unknown key is an error, and one that Kafka 4 removed a warning.
 
 ## What the status of a key means
 

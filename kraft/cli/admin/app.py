@@ -64,6 +64,7 @@ NOUNS: Mapping[str, CommandGroup] = {
     "elections": CommandGroup(CLUSTER, "Elect leaders: preferred or unclean."),
     "cluster": CommandGroup(CLUSTER, "Describe the cluster and its health; start one on this machine."),
     "quorum": CommandGroup(CLUSTER, "The controller quorum: show it, add and remove voters."),
+    "migrate": CommandGroup(CLUSTER, "From Apache Kafka: check a cluster before its nodes are replaced."),
     "doctor": CommandGroup(CLUSTER, "Find out why clients cannot connect, and what will fail later."),
     "bundle": CommandGroup(CLUSTER, "Collect all that a support engineer needs in one file."),
     "top": CommandGroup(CLUSTER, "Live view of the busiest topics and partitions, and of lagging groups."),

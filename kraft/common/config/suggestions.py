@@ -19,23 +19,43 @@ _REMOVED: Final = {
     "control.plane.listener.name": "controllers have listeners of their own, see controller.listener.names",
     "broker.id.generation.enable": "every node is given its node.id",
     "reserved.broker.max.id": "every node is given its node.id",
+    "leader.imbalance.per.broker.percentage": "leadership is given back partition by partition",
+    "controlled.shutdown.max.retries": "a broker waits for its controlled shutdown",
+    "controlled.shutdown.retry.backoff.ms": "a broker waits for its controlled shutdown",
+    "auto.include.jmx.reporter": "metric.reporters names the reporters",
+    "group.share.max.groups": "the number of share groups has no limit of its own",
     "delegation.token.master.key": "it is called delegation.token.secret.key",
+    "zookeeper.connect": (
+        "a node of ZooKeeper's cluster cannot be replaced. Migrate the cluster to KRaft with Kafka 3.9, the bridge "
+        "release, and remove the key"
+    ),
+    "zookeeper.metadata.migration.enable": "finish the migration to KRaft with Kafka 3.9, and remove the key",
     "offsets.commit.required.acks": "commits always wait for all in-sync replicas",
     "group.coordinator.new.enable": "there is one group coordinator",
     "eligible.leader.replicas.enable": "it is a feature of the cluster now",
 }
 
 
+_NEEDED: Final = ("delegation.token.master.key", "zookeeper.connect", "zookeeper.metadata.migration.enable")
+"""Removed keys without which a node does not do what the file asks for."""
+_REMOVED_PREFIXES: Final = ("zookeeper.", "password.encoder.")
+
+
 def is_plugin_key(name: str) -> bool:
     return name.startswith(PLUGIN_PREFIXES)
 
 
+def is_removed_without_effect(name: str) -> bool:
+    """Whether Kafka 3 knew the key, Kafka 4 does not, and a node does without it what the file asks for."""
+    return name not in _NEEDED and (name in _REMOVED or name.startswith(_REMOVED_PREFIXES))
+
+
 def explain_unknown(name: str) -> str:
     """A sentence to follow "unknown key NAME": the probably intended key, if it can be guessed."""
-    if name.startswith(("zookeeper.", "password.encoder.")):
-        return "Kafka 4 removed it together with ZooKeeper"
     if name in _REMOVED:
         return f"Kafka 4 removed it: {_REMOVED[name]}"
+    if name.startswith(_REMOVED_PREFIXES):
+        return "Kafka 4 removed it together with ZooKeeper"
     if name in TOPIC_KEYS:
         synonyms = TOPIC_SYNONYMS.get(name)
         return (

@@ -22,7 +22,7 @@ from kraft.common.config.node.listeners import Listening, derive_listeners
 from kraft.common.config.node.node_config import BROKER, CONTROLLER, NodeConfig
 from kraft.common.config.providers import PROVIDERS, Providers, SecretPlaces, is_provider_key
 from kraft.common.config.resources import BROKER_KEYS, LISTENER_KEYS
-from kraft.common.config.suggestions import explain_unknown, is_plugin_key
+from kraft.common.config.suggestions import explain_unknown, is_plugin_key, is_removed_without_effect
 from kraft.common.config.types import Value
 from kraft.common.errors import ConfigurationError
 from kraft.common.ids import uuid_from_text
@@ -64,6 +64,18 @@ def load_node_config(
     """Load the configuration. Raises ConfigurationError with every problem. Arguments as for `layers.gather`."""
     gathered = gather(options, sets, files, environment or {})
     return _Loader(gathered, surroundings or Surroundings(), format_options).load()
+
+
+def messages_of_files(
+    files: Sequence[ConfigFile], surroundings: Surroundings | None = None
+) -> tuple[list[str], list[str]]:
+    """The problems and the warnings of a node that would start with these files."""
+    loader = _Loader(gather((), (), files, {}), surroundings or Surroundings(), NOTHING_ASKED)
+    try:
+        loader.load()
+    except ConfigurationError as error:
+        return error.problems, [loader.without_provided(warning) for warning in loader.warnings]
+    return [], [loader.without_provided(warning) for warning in loader.warnings]
 
 
 class _Loader:
@@ -155,6 +167,8 @@ class _Loader:
     def note_unknown(self, name: str, setting: Setting) -> None:
         if is_plugin_key(name):
             self.warnings.append(f"{setting.origin}: {name} belongs to a plugin and has no effect")
+        elif is_removed_without_effect(name):
+            self.warnings.append(f"{setting.origin}: {name} has no effect: {explain_unknown(name)}")
         elif setting.origin.startswith("environment "):
             self.warnings.append(f"{setting.origin} would set {name}, which is no key: passed over")
         else:

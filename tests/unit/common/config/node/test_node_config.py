@@ -157,7 +157,8 @@ def test_every_problem_is_in_one_report_with_its_place() -> None:
         "1.properties:2: unknown key num.partition - did you mean num.partitions?",
         "1.properties:7: unknown key nonsense - `kraft docs configuration` lists every key",
         "--set: unknown key retention.ms - it is a topic's key; the broker's default for it is log.retention.ms",
-        "--set: unknown key zookeeper.connect - Kafka 4 removed it together with ZooKeeper",
+        "--set: unknown key zookeeper.connect - Kafka 4 removed it: a node of ZooKeeper's cluster cannot be replaced. "
+        "Migrate the cluster to KRaft with Kafka 3.9, the bridge release, and remove the key",
         "1.properties:3: Invalid value 0 for configuration num.partitions: Value must be at least 1 (valid: [1,...])",
         (
             "1.properties:5: ssl.provider is not served yet. The Java provider of TLS. Remove "
@@ -185,6 +186,34 @@ def test_keys_without_effect_are_reported_and_plugin_keys_are_ignored() -> None:
     assert "confluent.telemetry.enabled belongs to a plugin" in said
     assert "environment KAFKA_BROKERS would set brokers, which is no key: passed over" in said
     assert "KAFKA_HOME" not in said
+
+
+def test_keys_that_kafka_4_removed_are_warned_of_unless_the_node_would_do_something_else_without_them() -> None:
+    removed = {
+        "inter.broker.protocol.version": "3.9",
+        "log.message.format.version": "3.0",
+        "offsets.commit.required.acks": "-1",
+        "group.coordinator.new.enable": "true",
+        "log.message.downconversion.enable": "true",
+        "log.message.timestamp.difference.max.ms": "9223372036854775807",
+        "leader.imbalance.per.broker.percentage": "10",
+        "controlled.shutdown.max.retries": "3",
+        "controlled.shutdown.retry.backoff.ms": "5000",
+        "auto.include.jmx.reporter": "true",
+        "control.plane.listener.name": "CONTROLLER",
+        "broker.id.generation.enable": "true",
+        "reserved.broker.max.id": "1000",
+        "eligible.leader.replicas.enable": "false",
+        "group.share.max.groups": "10",
+        "zookeeper.connection.timeout.ms": "18000",
+        "password.encoder.iterations": "4096",
+    }
+    config = load(files=["".join(f"{key}={text}\n" for key, text in removed.items())])
+    assert [
+        warning.partition(":")[2].split(" has no effect: Kafka 4 removed it")[0] for warning in config.warnings
+    ] == [f"{number}: {key}" for number, key in enumerate(removed, 1)]
+    for needed in ("zookeeper.connect", "zookeeper.metadata.migration.enable", "delegation.token.master.key"):
+        assert f"unknown key {needed} - Kafka 4 removed it" in problems(files=[f"{needed}=x\n"])[0]
 
 
 def test_the_environment_is_read_as_by_kafkas_image() -> None:
