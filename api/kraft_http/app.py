@@ -21,6 +21,7 @@ from kraft_http.requests.response_cache import ResponseCache, loop_seconds
 from kraft_http.routers import (
     acls,
     broker_states,
+    clients,
     clusters,
     decommissions,
     elections,
@@ -60,6 +61,7 @@ ROUTERS = (
     clusters.router,
     broker_states.router,
     decommissions.router,
+    clients.router,
     quorum.router,
     reassignments.router,
     replicas.router,

@@ -56,7 +56,7 @@ async def topic_tiers(port: AdminTransport, topic: str, leaders: Sequence[int]) 
     nothing are left out. Raises Refused."""
     found: dict[int, dict[str, Any]] = {}
     for leader in leaders:
-        for document in await _ask(port, TOPIC_FACTS, [Resource(TOPIC, topic)], leader) or ():
+        for document in await ask_status(port, TOPIC_FACTS, [Resource(TOPIC, topic)], leader) or ():
             found.update((tier["partition"], tier) for tier in document.get("tiers", ()))
     return found
 
@@ -66,7 +66,7 @@ async def group_progress(port: AdminTransport, group_id: str, coordinator: int) 
     (`kraft.server.facts.group_progress`). None if the coordinator does not return it: Apache Kafka's, a node without an
     HTTP admin, or a caller who may not describe the group's configuration."""
     try:
-        found = await _ask(port, GROUP_PROGRESS, [Resource(GROUP, group_id)], coordinator)
+        found = await ask_status(port, GROUP_PROGRESS, [Resource(GROUP, group_id)], coordinator)
     except Refused as problem:
         if problem.code in (ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.INVALID_REQUEST):
             return None
@@ -105,7 +105,7 @@ async def share_group_records(port: AdminTransport, group_id: str) -> ShareGroup
     caller who may not describe the group's configuration. Raises Refused."""
 
     async def ask(broker: int) -> list[Any]:
-        return await _ask(port, SHARE_RECORDS, [Resource(GROUP, group_id)], broker) or []
+        return await ask_status(port, SHARE_RECORDS, [Resource(GROUP, group_id)], broker) or []
 
     try:
         told = await port.ask_brokers(ask, await port.broker_ids())
@@ -128,18 +128,21 @@ async def share_group_records(port: AdminTransport, group_id: str) -> ShareGroup
 
 async def _statuses(port: AdminTransport, key: str, resources: Sequence[Resource]) -> list[Any] | None:
     """The document of each resource, from any broker, else from the first broker that returns them."""
-    found = await _ask(port, key, resources, None)
+    found = await ask_status(port, key, resources, None)
     if found is not None:
         return found
     for broker in (await describe_cluster(port)).brokers:
         if not broker.is_fenced:
-            found = await _ask(port, key, resources, broker.node_id)
+            found = await ask_status(port, key, resources, broker.node_id)
             if found is not None:
                 return found
     return None
 
 
-async def _ask(port: AdminTransport, key: str, resources: Sequence[Resource], node_id: int | None) -> list[Any] | None:
+async def ask_status(
+    port: AdminTransport, key: str, resources: Sequence[Resource], node_id: int | None
+) -> list[Any] | None:
+    """The document of each resource from one node, None if it does not serve the key. Raises Refused."""
     asked = [
         DescribeConfigsResource(resource_type=each.kind, resource_name=each.name, configuration_keys=[key])
         for each in resources

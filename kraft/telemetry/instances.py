@@ -121,11 +121,12 @@ class ClientInstances:
         self._version += 1
 
     def ask(self, instance_id: bytes, client: Client, now_ms: int, new_id: Callable[[], bytes]) -> Instance:
-        """A client asks for its subscription. An id of zeros asks for a new one. Raises THROTTLING_QUOTA_EXCEEDED if it
-        asks before its push interval is over, unless an error made it ask."""
+        """A client asks for its subscription. An id of zeros asks for a new one, whose text does not look like an
+        option of a command. Raises THROTTLING_QUOTA_EXCEEDED if it asks before its push interval is over, unless an
+        error made it ask."""
         if instance_id == ZERO_UUID:
             instance_id = new_id()
-            while instance_id in RESERVED or instance_id in self._by_id:
+            while instance_id in RESERVED or instance_id in self._by_id or uuid_to_text(instance_id)[0] == "-":
                 instance_id = new_id()
         instance = self._instance(instance_id, client, now_ms)
         may_ask = instance.may_ask(now_ms)

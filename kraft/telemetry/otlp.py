@@ -26,6 +26,9 @@ POINT_FIELDS_MAX: Final = 64
 PART_FIELDS_MAX: Final = 8
 """Limits of fields in messages that are read in one step: a point; an attribute, and its value."""
 
+STEPS_MAX: Final = 100_000
+"""Limit of fields outside of points: a small push may decompress to millions of fields that mean nothing."""
+
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 VARINT_BYTES_MAX: Final = 10
 DELTA: Final = 1
@@ -67,11 +70,18 @@ NOTHING: Final = memoryview(b"")
 def read_push(data: memoryview) -> Steps[Push]:
     """Read `MetricsData`. Raises InvalidTelemetry."""
     push = Push()
+    for step, _ in enumerate(_read_all(data, push)):
+        if step == STEPS_MAX:
+            raise InvalidTelemetry(f"the push has over {STEPS_MAX} fields outside of points")
+        yield None
+    return push
+
+
+def _read_all(data: memoryview, push: Push) -> Steps[None]:
     for number, kind, _, resource_metrics in _fields(data):
         yield None
         if (number, kind) == (1, BYTES):
             yield from _read_resource(resource_metrics, push)
-    return push
 
 
 def _read_resource(data: memoryview, push: Push) -> Steps[None]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 
@@ -34,6 +36,12 @@ def series(node: RunningNode, client_id: str) -> dict[str, float]:
             if sample.name.startswith("kraft_client_") and sample.labels.get("client_id") == client_id:
                 found[sample.name] = max(sample.value, found.get(sample.name, 0.0))
     return found
+
+
+def kraft(node: RunningNode, *words: str) -> str:
+    """What the command line prints."""
+    command = [sys.executable, "-m", "kraft.cli.admin.app", *words, "--bootstrap-server", node.kafka]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
 
 
 def until(wanted: Callable[[], bool]) -> None:
@@ -68,6 +76,20 @@ def test_librdkafka_pushes_and_is_seen(node: RunningNode) -> None:
         return "kraft_client_producer_node_request_latency_avg" in series(node, "rd")
 
     until(pushes)
+    listed = httpx.get(f"{node.admin}/v1/clients", timeout=30).json()
+    [client] = [each for each in listed["data"] if each["client_id"] == "rd"]
+    assert (client["software_name"], client["address"], client["subscriptions"]) == (
+        "confluent-kafka-python",
+        "127.0.0.1",
+        ["all"],
+    )
+    assert client["latency_ms"] > 0
+    assert int(client["port"]) > 0
+    described = kraft(node, "clients", "describe", client["instance_id"], "-o", "json")
+    names = {each["name"] for each in json.loads(described)["metrics"]}
+    assert "org.apache.kafka.producer.node.request.latency.avg" in names
+    assert client["instance_id"] in kraft(node, "clients", "list", "-o", "wide")
+    assert httpx.get(f"{node.admin}/v1/clients/{'A' * 22}", timeout=30).status_code == 404
 
 
 def test_javas_console_producer_pushes_and_is_seen(node: RunningNode) -> None:

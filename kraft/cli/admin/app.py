@@ -53,6 +53,7 @@ NOUNS: Mapping[str, CommandGroup] = {
     "share": CommandGroup(CLUSTER, "Share groups (queues): show members, start offsets and lag; reset start offsets."),
     "transactions": CommandGroup(CLUSTER, "Transactions: show open ones, and end a hanging one."),
     "configs": CommandGroup(CLUSTER, "Show and change configuration of topics, brokers, the cluster and groups."),
+    "clients": CommandGroup(CLUSTER, "Clients that push their own metrics: list and describe them."),
     "quotas": CommandGroup(CLUSTER, "Quotas of users, client ids and IP addresses."),
     "acls": CommandGroup(CLUSTER, "Access control lists: add, list and remove permissions."),
     "users": CommandGroup(CLUSTER, "Users with a password (SCRAM): add, list and remove them."),

@@ -19,7 +19,7 @@ from kraft.protocol.records.compression import GZIP, LZ4, SNAPPY, ZSTD, compress
 from kraft.server.metrics.client_families import client_families
 from kraft.world.simulated import Universe
 from tests.unit.server.brokers import Broker, broker, simulate
-from tests.unit.telemetry.pushes import gauge, point, push, total
+from tests.unit.telemetry.pushes import gauge, part, point, push, total
 
 METRICS = push(
     gauge("org.apache.kafka.producer.node.request.latency.avg", point(2.5, {"node.id": "1"})),
@@ -102,7 +102,7 @@ def test_a_push_that_cannot_be_read_is_refused_and_counted(metrics: bytes, codec
 def test_a_push_that_decompresses_to_too_much_is_refused(codec: int) -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
-            bomb = compress(codec, bytes(module.DECOMPRESSED_BYTES_MAX + 1))
+            bomb = compress(codec, part(15, bytes(module.DECOMPRESSED_BYTES_MAX)))
             assert await pushed(made, await asked(made), bomb, codec) == ErrorCode.INVALID_RECORD
 
     simulate(play)

@@ -74,10 +74,10 @@ def test_a_client_without_a_subscription_asks_again_after_five_minutes() -> None
     assert ask(made({"s": {"interval.ms": "3600000"}}), NOW).interval_ms == 300_000
 
 
-def test_a_client_without_an_id_gets_a_new_one_that_is_neither_reserved_nor_taken() -> None:
+def test_a_client_without_an_id_gets_a_new_one_that_is_neither_reserved_nor_taken_nor_an_option() -> None:
     clients = made()
     ask(clients, NOW)
-    ids = iter((ZERO_UUID, METADATA_TOPIC_ID, ID, b"n" * 16))
+    ids = iter((ZERO_UUID, METADATA_TOPIC_ID, ID, b"\xf8" * 16, b"n" * 16))
     assert clients.ask(ZERO_UUID, CLIENT, NOW, lambda: next(ids)).instance_id == b"n" * 16
 
 

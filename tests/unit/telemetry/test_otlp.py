@@ -80,6 +80,7 @@ def test_whole_numbers_and_truth_values_are_attributes_too() -> None:
         b"\x80" * 11,
         b"\x0d\x00\x00",
         b"\x80",
+        bytes(2 * otlp.STEPS_MAX + 2),
         push(gauge("n", number(2, 1) * (otlp.POINT_FIELDS_MAX + 1))),
         push(gauge("n", part(7, number(3, 1) * (otlp.PART_FIELDS_MAX + 1)))),
     ],

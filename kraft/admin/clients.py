@@ -1,0 +1,113 @@
+"""The clients that push their own metrics (KIP-714), as the brokers to which they push tell of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from kraft.admin.configs import BROKER, CLIENT_METRICS, Resource
+from kraft.admin.status import ask_status
+from kraft.admin.transport import AdminTransport
+from kraft.common.status_keys import CLIENT, CLIENTS
+
+
+@dataclass(frozen=True, slots=True)
+class MeteredClient:
+    """One client. Latency and throttle are averages in ms, the rate is in records a second, errors are records since
+    its start, the lag is in records: the largest that it told, None if it told none. `idle_ms` is the time since its
+    last request about metrics. `left_out` are numbers beyond a bound in its last push."""
+
+    instance_id: str
+    client_id: str
+    software_name: str
+    software_version: str
+    address: str
+    port: str
+    broker_id: int
+    subscriptions: tuple[str, ...]
+    interval_ms: int
+    idle_ms: int
+    pushes: int
+    terminating: bool
+    error_code: int
+    metrics_count: int
+    left_out: int
+    latency_ms: float | None
+    throttle_ms: float | None
+    record_rate: float | None
+    errors: float | None
+    lag: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClientMetric:
+    """One number of a client. `type` is `counter` for a sum that only rises, else `gauge`."""
+
+    name: str
+    attributes: dict[str, str]
+    value: float
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClientReport:
+    """A client with all its numbers. `labels` are what it says of itself, such as its group."""
+
+    client: MeteredClient
+    labels: dict[str, str]
+    metrics: tuple[ClientMetric, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MeteredClients:
+    """The clients by client id. `count` is that of all; each broker lists its first thousand."""
+
+    clients: tuple[MeteredClient, ...]
+    count: int
+
+
+async def list_clients(port: AdminTransport) -> MeteredClients | None:
+    """The clients of all brokers that answer. None if no broker tells: Apache Kafka's, or with
+    `kraft.telemetry.enable=false`. Raises Refused."""
+    documents = await _tell(port, CLIENTS, Resource(BROKER, ""))
+    if not documents:
+        return None
+    found = [each for document in documents for each in document["clients"]]
+    newest = _newest(_client(each) for each in found)
+    ordered = sorted(newest, key=lambda each: (each.client_id, each.instance_id))
+    repeated = len(found) - len(newest)
+    return MeteredClients(tuple(ordered), sum(document["clients_count"] for document in documents) - repeated)
+
+
+async def describe_client(port: AdminTransport, instance_id: str) -> ClientReport | None:
+    """The client with this instance id, as the broker to which it pushed last tells. None if no broker knows it. Raises
+    Refused."""
+    documents = await _tell(port, CLIENT, Resource(CLIENT_METRICS, instance_id))
+    found = [each for document in documents for each in document["clients"]]
+    if not found:
+        return None
+    last = min(found, key=lambda each: int(each["idle_ms"]))
+    return ClientReport(_client(last), last["labels"], tuple(ClientMetric(**each) for each in last["metrics"]))
+
+
+def _newest(clients: Iterable[MeteredClient]) -> list[MeteredClient]:
+    """One of each client: a broker that it has left remembers it for some time."""
+    newest: dict[str, MeteredClient] = {}
+    for each in clients:
+        other = newest.get(each.instance_id)
+        if other is None or each.idle_ms < other.idle_ms:
+            newest[each.instance_id] = each
+    return list(newest.values())
+
+
+def _client(told: dict[str, Any]) -> MeteredClient:
+    fields = {name: told.get(name) for name in MeteredClient.__slots__}
+    return MeteredClient(**fields | {"subscriptions": tuple(told["subscriptions"])})
+
+
+async def _tell(port: AdminTransport, key: str, resource: Resource) -> list[Any]:
+    async def ask(broker: int) -> list[Any]:
+        return await ask_status(port, key, [resource], broker) or []
+
+    return [document for told in await port.ask_brokers(ask, await port.broker_ids()) for document in told]
