@@ -18,15 +18,21 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from jepsen.java.kafka import tool
 from kraft.testing.node_process import NodeProcess
 from tests.capabilities import require_capability
+from tests.integration.streams_members import StreamsMember
 
 SECONDS_MAX = 60
+STREAMS_GROUP = "words"
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The log directory of a node that still runs."""
     directory = tmp_path_factory.mktemp("dump") / "node"
-    keys = ("offsets.topic.num.partitions=1", "transaction.state.log.num.partitions=1")
+    keys = (
+        "offsets.topic.num.partitions=1",
+        "transaction.state.log.num.partitions=1",
+        "group.streams.initial.rebalance.delay.ms=0",
+    )
     with NodeProcess(directory, *(word for key in keys for word in ("--set", key))) as node:
         bootstrap = node.ready["kafka"]
         topic = NewTopic("flights", 1, 1, config={"index.interval.bytes": "1"})
@@ -48,6 +54,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "readers"})
         consumer.commit(offsets=[Place("flights", 0, 7)], asynchronous=False)
         consumer.close()
+        StreamsMember(bootstrap, STREAMS_GROUP, "flights")
         node.stop()  # The indexes of what is written to come to disk by that.
         node.start()
         yield directory / "data"
@@ -108,6 +115,40 @@ def test_dump_decodes_internal_topics(data: Path) -> None:
     assert all(re.fullmatch(r"[\w-]{22}", topic["topic_id"]) for topic in made)
     for snapshot in (data / "__cluster_metadata-0").glob("*.checkpoint"):
         assert dump("--data", str(snapshot))[1]["control"] == "snapshot header"
+
+
+@pytest.mark.java
+def test_records_of_a_streams_group_are_dumped_as_kafka_decodes_them(data: Path) -> None:
+    require_capability("java17")
+    require_capability("mvn")
+    path = segment(data, "__consumer_offsets-0")
+    shown = tool("dump-log", "--offsets-decoder", "--files", path).stdout
+    theirs = []
+    for line in shown.splitlines():
+        found = re.search(r"key: (\{.*\}) payload: (\{.*\})$", line)
+        if found is not None:
+            key, value = (json.loads(part)["data"] for part in found.groups())
+            if key.get("groupId") == STREAMS_GROUP:
+                theirs.append((key, value))
+    ours = [
+        (camel_case(each["key"]), without_defaults(camel_case(each["value"])))
+        for each in dump("--data", path)
+        if str(each.get("type", "")).startswith("StreamsGroup")
+    ]
+    assert len(ours) > 5
+    assert ours == theirs
+
+
+def without_defaults(value: dict[str, Any]) -> dict[str, Any]:
+    """Kafka leaves out tagged fields that have their default, which is -1 in these records."""
+    return {name: each for name, each in value.items() if each != -1}
+
+
+def camel_case(value: Any) -> Any:
+    """The names of fields as Kafka writes them."""
+    if isinstance(value, dict):
+        return {re.sub(r"_(\w)", lambda found: found[1].upper(), key): camel_case(each) for key, each in value.items()}
+    return [camel_case(each) for each in value] if isinstance(value, list) else value
 
 
 def test_dumped_indexes_point_at_batch_starts(data: Path) -> None:
