@@ -138,6 +138,11 @@ DIFFERENCES: tuple[Difference, ...] = (
         "Requests of share groups and streams groups are answered with a message beside UNSUPPORTED_VERSION.",
     ),
     Difference(
+        "a topology's epoch is not negative",
+        r"streams_groups/streams-invalid/[01]/4/error_(code|message)",
+        "A topology with a negative epoch is INVALID_REQUEST. Kafka says UNKNOWN_SERVER_ERROR.",
+    ),
+    Difference(
         "refused members of share groups are told why",
         r"share_groups/.*error_message",
         "ShareFetch and ShareAcknowledge say which epoch, range or type is wrong. Kafka gives the code alone.",
