@@ -39,7 +39,7 @@ COUNTED = "/metrics"
 HIDING = (
     f"{CLUSTER}/topics", f"{CLUSTER}/topics/-/configs", f"{CLUSTER}/brokers/{{broker_id}}/partition-replicas",
     f"{CLUSTER}/consumer-groups", f"{CLUSTER}/consumer-groups/-/lag-summary", f"{CLUSTER}/share-groups",
-    "/v1/transactions",
+    f"{CLUSTER}/streams-groups", "/v1/transactions",
 )  # fmt: skip
 """Lists without what may not be seen."""
 
