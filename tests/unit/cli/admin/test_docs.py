@@ -75,7 +75,7 @@ def hints() -> Iterator[tuple[str, str]]:
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in unseen:
                 yield place, node.value
-    for path in sorted((ROOT / "config/deployment").iterdir()):
+    for path in sorted(each for each in (ROOT / "config/deployment").rglob("*") if each.is_file()):
         yield path.relative_to(ROOT).as_posix(), path.read_text()
 
 
