@@ -39,11 +39,6 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     Difference("fewer APIs", r"cluster/api-versions.*/api_keys\..*", "Only what is served is advertised."),
     Difference(
-        "fewer features",
-        r"cluster/api-versions.*/(supported|finalized)_features\..*",
-        "Features are finalized when what they stand for is served.",
-    ),
-    Difference(
         "null records are answered",
         r"produce/null-records/.*",
         "Null records are refused like empty ones. Kafka forgets to answer and the client waits for its timeout.",
