@@ -243,6 +243,7 @@ SHAPES: dict[str, Any] = {
             "eligible.leader.replicas.version": "int",
             "group.version": "int",
             "share.version": "int",
+            "streams.version": "int",
             "kraft.version": "int",
             "metadata.version": "int",
             "transaction.version": "int",

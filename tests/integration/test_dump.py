@@ -202,7 +202,13 @@ def metadata(*arguments: str, code: int = 0) -> Any:
 
 def test_the_metadata_of_a_node_are_printed_as_a_tree(data: Path) -> None:
     tree = metadata(str(data))
-    assert set(tree["metadata"]["topics"]) == {"flights", "__consumer_offsets", "__transaction_state"}
+    assert set(tree["metadata"]["topics"]) == {
+        "flights",
+        "__consumer_offsets",
+        "__transaction_state",
+        "words-counts-changelog",
+        "words-counts-repartition",
+    }
     flights = metadata(str(data / "__cluster_metadata-0"), "topics/flights")["metadata"]
     assert flights["0"]["replicas"] == flights["0"]["isr"] == [1]
     assert metadata(str(data), "/topics/flights/0/leader/")["metadata"] == 1
