@@ -15,9 +15,9 @@ import trio
 import typer
 
 from kraft.admin import cluster as admin
-from kraft.admin import features, share_groups, topics
+from kraft.admin import features, topics
 from kraft.admin.group_lags import GroupLag, share_group_lags
-from kraft.admin.groups import ListedGroup, list_groups
+from kraft.admin.groups import ListedGroup, is_share_group, list_groups
 from kraft.admin.metadata import Topic
 from kraft.admin.streams_groups import STREAMS
 from kraft.cli.admin.command_config import security_of_command
@@ -107,7 +107,7 @@ async def examine(world: World, addresses: list[Address], timeout: float) -> lis
     if not tried.reached:
         return findings
     async with Cluster(world, tried.reached, connect_seconds=timeout, operation_seconds=timeout * 2) as cluster:
-        for look in (_addresses_told, _health, _releases, _copies, _share_groups, _streams_groups):
+        for look in (_addresses_told, _health, _releases, _copies, _groups):
             try:
                 findings += await look(cluster, tried, timeout)
             except (KraftError, TimeoutError) as problem:
@@ -288,27 +288,23 @@ async def _copies(cluster: Cluster, tried: Tried, timeout: float) -> list[Findin
     return findings or [Finding("copies", OK, "every topic survives the loss of a broker")]
 
 
-async def _share_groups(cluster: Cluster, tried: Tried, timeout: float) -> list[Finding]:
-    """Check share groups, if there are any."""
-    listed = await share_groups.list_share_groups(cluster)
-    if not listed:
+async def _groups(cluster: Cluster, tried: Tried, timeout: float) -> list[Finding]:
+    """Check share groups and streams groups, if there are any. A broker that hangs holds up one listing, not two."""
+    listed = await list_groups(cluster)
+    shares = [each for each in listed if is_share_group(each)]
+    streams = [each for each in listed if each.type.lower() == STREAMS]
+    if not shares and not streams:
         return []
     levels = {each.name: each.level for each in await features.describe_features(cluster)}
+    findings = judge_streams_groups(streams, are_on=bool(levels.get(STREAMS_VERSION, 0))) if streams else []
+    if not shares:
+        return findings
     if not levels.get(SHARE_VERSION, 0):
-        return judge_share_groups(listed, [], None, are_on=False)
-    coordinators = {each.group_id: each.coordinator for each in listed[:SHARE_GROUPS_MAX]}
+        return judge_share_groups(shares, [], None, are_on=False) + findings
+    coordinators = {each.group_id: each.coordinator for each in shares[:SHARE_GROUPS_MAX]}
     held = [topic for topic in await topics.list_topics(cluster) if topic.name == SHARE_GROUP_STATE_TOPIC]
     lags = await share_group_lags(cluster, coordinators)
-    return judge_share_groups(listed, lags, held[0] if held else None, are_on=True)
-
-
-async def _streams_groups(cluster: Cluster, tried: Tried, timeout: float) -> list[Finding]:
-    """Check streams groups, if there are any."""
-    listed = [each for each in await list_groups(cluster) if each.type.lower() == STREAMS]
-    if not listed:
-        return []
-    levels = {each.name: each.level for each in await features.describe_features(cluster)}
-    return judge_streams_groups(listed, are_on=bool(levels.get(STREAMS_VERSION, 0)))
+    return judge_share_groups(shares, lags, held[0] if held else None, are_on=True) + findings
 
 
 def judge_streams_groups(listed: Sequence[ListedGroup], *, are_on: bool) -> list[Finding]:
