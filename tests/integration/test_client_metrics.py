@@ -14,6 +14,7 @@ from confluent_kafka import Producer
 from prometheus_client.parser import text_string_to_metric_families
 
 from jepsen.java.kafka import TOOLS, java, tool
+from tests.capabilities import require_capability
 from tests.integration.kafka_tools import printed
 from tests.integration.rest_node import RunningNode, running_node
 
@@ -52,6 +53,8 @@ def until(wanted: Callable[[], bool]) -> None:
 
 
 def test_kafkas_tools_show_a_subscription(node: RunningNode) -> None:
+    require_capability("java17")
+    require_capability("mvn")
     described = (
         lambda: tool("client-metrics", "--bootstrap-server", node.kafka, "--describe"),
         lambda: tool("client-metrics", "--bootstrap-server", node.kafka, "--list"),
@@ -93,6 +96,8 @@ def test_librdkafka_pushes_and_is_seen(node: RunningNode) -> None:
 
 
 def test_javas_console_producer_pushes_and_is_seen(node: RunningNode) -> None:
+    require_capability("java17")
+    require_capability("mvn")
     command = [*java("-Xmx256M"), TOOLS["console-producer"], "--bootstrap-server", node.kafka, "--topic", "metered"]
     command += ["--command-property", "client.id=java"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as producer:
