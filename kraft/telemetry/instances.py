@@ -34,7 +34,7 @@ TEXT_CHARS_MAX: Final = 256
 """What is kept of a client id, a software name or a version."""
 ALL: Final = "*"
 COMPRESSIONS: Final = (ZSTD, LZ4, GZIP, SNAPPY)
-"""The codecs that a push may have, the preferred first. No compression is accepted, too."""
+"""The codecs that a push may have, the preferred one first. A push may also be uncompressed."""
 RESERVED: Final = (ZERO_UUID, METADATA_TOPIC_ID)
 _LONG_AGO: Final = -(1 << 62)
 

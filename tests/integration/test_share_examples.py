@@ -118,7 +118,7 @@ def run_until_finished(node: NodeProcess, command: list[str], directory: Path) -
 
 
 def is_finished(node: NodeProcess) -> bool:
-    """Whether the group has a start offset behind all jobs."""
+    """Whether the start offset of the group is after the last job."""
     listed = json.loads(kraft(node, "share", "list", "-o", "json"))["groups"]
     if not listed:
         return False
