@@ -142,6 +142,15 @@ def test_kerberos_stops_it_where_a_listener_asks_for_logins() -> None:
     assert stops("sasl.enabled.mechanisms=GSSAPI\n") == []
 
 
+def test_keys_of_an_authorizer_without_one_do_not_stop_it() -> None:
+    text = "super.users=User:a;b\nallow.everyone.if.no.acl.found=true\n"
+    assert stops(text) == []
+    assert [line.partition(" without")[0] for line in changes(text)] == [
+        "server.properties:9: super.users has no effect",
+        "server.properties:10: allow.everyone.if.no.acl.found has no effect",
+    ]
+
+
 def test_keys_without_effect_change_something_and_the_others_are_counted() -> None:
     text = (
         "metric.reporters=com.example.R\nconfluent.x=1\nnum.io.threads=16\ninter.broker.protocol.version=3.9\n"

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from kraft.common.config.definition import ConfigKey, UpdateMode
 from kraft.common.config.dynamic.topic_config import effective_topic_config
+from kraft.common.config.node.checks import KEYS_OF_AUTHORIZER
 from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.config.resources import (
     BROKER_KEYS,
@@ -100,9 +101,6 @@ _DYNAMIC_ONLY: Final = (
 )
 """Keys that Kafka shows only if they are set dynamically."""
 
-_AUTHORIZERS_OWN: Final = frozenset(("super.users", "allow.everyone.if.no.acl.found"))
-"""Keys of Kafka's authorizer, which Kafka's table lacks. They are shown if they are set or requested."""
-
 OWN_KEYS: Final = "kraft."
 
 
@@ -133,7 +131,7 @@ def _is_hidden(name: str, layers: BrokerLayers, names: Sequence[str] | None) -> 
     """Whether a broker key is left out because it is not set."""
     if name in _DYNAMIC_ONLY:
         return name not in layers.cluster and name not in layers.broker
-    return name in _AUTHORIZERS_OWN and names is None and name not in layers.static.settings
+    return name in KEYS_OF_AUTHORIZER and names is None and name not in layers.static.settings
 
 
 def describe_broker(layers: BrokerLayers, names: Sequence[str] | None = None) -> list[DescribedConfig]:

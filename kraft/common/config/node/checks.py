@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from kraft.common.config.node.node_config import NodeConfig
 
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+KEYS_OF_AUTHORIZER: Final = frozenset(("super.users", "allow.everyone.if.no.acl.found"))
+"""Keys that only an authorizer reads. Kafka's table of keys lacks them, so without one their values are not even
+checked."""
 
 _IN_ORDER: Final = (
     ("replica.fetch.wait.max.ms", "replica.socket.timeout.ms"),
@@ -137,6 +140,7 @@ def super_users(text: str) -> frozenset[str]:
 
 
 def _check_authorizer(config: NodeConfig) -> list[str]:
+    """Check the authorizer, its keys where there is one, and the principal of the HTTP admin."""
     problems = []
     name = "authorizer.class.name"
     authorizer = config.text(name)
@@ -153,13 +157,6 @@ def _check_authorizer(config: NodeConfig) -> list[str]:
     name = "kraft.admin.principal"
     if ":" not in config.text(name):
         problems.append(f"{_origin(config, name)}: {name} must be a principal, as User:http-admin")
-    if not authorizer:
-        problems += [
-            f"{_origin(config, name)}: {name} has no effect without an authorizer; "
-            f"set authorizer.class.name={STANDARD_AUTHORIZER} or remove it"
-            for name in ("super.users", "allow.everyone.if.no.acl.found")
-            if name in config.settings
-        ]
     return problems
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from kraft.common.broker_state import DESIRED_STATE
 from kraft.common.config.definition import ConfigKey, Status
 from kraft.common.config.endpoints import Address, Voter, parse_address, parse_voter
-from kraft.common.config.node.checks import check_together
+from kraft.common.config.node.checks import KEYS_OF_AUTHORIZER, STANDARD_AUTHORIZER, check_together
 from kraft.common.config.node.format_options import NOTHING_ASKED, FormatOptions
 from kraft.common.config.node.internal_topics import QUORUM_OF_ONE, internal_topic_settings
 from kraft.common.config.node.layers import ConfigFile, RawConfig, Setting, gather
@@ -186,7 +186,7 @@ class _Loader:
         self.values = {row.name: row.default for row in BROKER_KEYS}
         for name, setting in sorted(self.settings.items()):
             row = _row_of(name)
-            if row is None:
+            if row is None or self.has_no_reader(name, setting):
                 continue
             try:
                 self.values[name] = row.parse(setting.text)
@@ -195,6 +195,17 @@ class _Loader:
                 self.problems.append(f"{setting.origin}: {told}{_range_of(row)}")
                 continue
             self.judge_status(row, name, setting)
+
+    def has_no_reader(self, name: str, setting: Setting) -> bool:
+        """Whether it is a key of an authorizer and there is none: it is passed over with a warning, as in Kafka."""
+        authorizer = self.settings.get("authorizer.class.name")
+        if name not in KEYS_OF_AUTHORIZER or (authorizer is not None and authorizer.text):
+            return False
+        self.warnings.append(
+            f"{setting.origin}: {name} has no effect without an authorizer: everybody may do everything. "
+            f"Set authorizer.class.name={STANDARD_AUTHORIZER} or remove the key"
+        )
+        return True
 
     def judge_status(self, row: ConfigKey, name: str, setting: Setting) -> None:
         """Reject a setting of an unsupported function: it must not look as if it had an effect."""

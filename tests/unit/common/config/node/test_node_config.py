@@ -268,14 +268,47 @@ def test_the_environment_is_read_as_by_kafkas_image() -> None:
         ("listener.name.plaintext.nonsense=1", "unknown key listener.name.plaintext.nonsense"),
         ("authorizer.class.name=kafka.security.authorizer.AclAuthorizer", "cannot be loaded; built in is org.apache"),
         ("kraft.admin.principal=admin", "kraft.admin.principal must be a principal, as User:http-admin"),
-        ("super.users=User:a;b", "super.users: 'b' is not a principal; write User:b"),
-        ("super.users=User:a", "super.users has no effect without an authorizer"),
-        ("allow.everyone.if.no.acl.found=true", "has no effect without an authorizer"),
     ],
 )
 def test_an_unworkable_configuration_is_rejected(setting: str, complaint: str) -> None:
     sets = [setting] + (["node.id=1"] if setting.startswith("broker.id") else [])
     assert any(complaint in problem for problem in problems(sets=sets))
+
+
+@pytest.mark.parametrize(
+    ("setting", "complaint"),
+    [
+        ("super.users=User:a;b", "super.users: 'b' is not a principal; write User:b"),
+        ("allow.everyone.if.no.acl.found=perhaps", "allow.everyone.if.no.acl.found"),
+    ],
+)
+def test_the_keys_of_an_authorizer_must_be_right_where_there_is_one(setting: str, complaint: str) -> None:
+    authorizer = "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    assert any(complaint in problem for problem in problems(sets=[authorizer, setting]))
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "super.users=User:a;User:b",
+        "super.users=a;b",
+        "allow.everyone.if.no.acl.found=true",
+        "allow.everyone.if.no.acl.found=perhaps",
+    ],
+)
+@pytest.mark.parametrize("authorizer", [[], ["authorizer.class.name="]], ids=["no class", "an empty class"])
+def test_the_keys_of_an_authorizer_are_passed_over_with_one_warning_where_there_is_none(
+    setting: str, authorizer: list[str]
+) -> None:
+    """As in Kafka, whose table of keys lacks them: only its authorizer reads them."""
+    config = load(sets=[*authorizer, setting])
+    name, _, text = setting.partition("=")
+    assert config.warnings == (
+        f"--set: {name} has no effect without an authorizer: everybody may do everything. Set authorizer.class.name="
+        "org.apache.kafka.metadata.authorizer.StandardAuthorizer or remove the key",
+    )
+    assert config.settings[name].text == text
+    assert config[name] in ("", False)
 
 
 @pytest.mark.parametrize("key", ["ssl.key.password", "listener.name.a.plain.sasl.jaas.config", "ssl.key.pasword"])
