@@ -14,9 +14,10 @@ from kraft.common.status_keys import CLIENT, CLIENTS
 
 @dataclass(frozen=True, slots=True)
 class MeteredClient:
-    """One client. Latency and throttle are averages in ms, the rate is in records a second, errors are records since
-    its start, the lag is in records: the largest that it told, None if it told none. `idle_ms` is the time since its
-    last request about metrics. `left_out` are numbers beyond a bound in its last push."""
+    """One client. `broker_id` is the broker to which it pushes, `nodes` are those to which it sends requests. Latencies
+    and throttle are averages in ms, the rate is in records a second, errors are records and rebalances are counted
+    since its start, the lag is in records: the largest that it told, None if it told none. `idle_ms` is the time since
+    its last request about metrics. `left_out` are numbers beyond a bound in its last push."""
 
     instance_id: str
     client_id: str
@@ -25,6 +26,7 @@ class MeteredClient:
     address: str
     port: str
     broker_id: int
+    nodes: tuple[int, ...]
     subscriptions: tuple[str, ...]
     interval_ms: int
     idle_ms: int
@@ -38,6 +40,10 @@ class MeteredClient:
     record_rate: float | None
     errors: float | None
     lag: float | None
+    produce_latency_ms: float | None
+    fetch_latency_ms: float | None
+    rebalances: float | None
+    rebalance_ms: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +67,8 @@ class ClientReport:
 
 @dataclass(frozen=True, slots=True)
 class MeteredClients:
-    """The clients by client id. `count` is that of all; each broker lists its first thousand."""
+    """The clients by client id. `count` is that of all; each broker lists the thousand with the
+    largest latency."""
 
     clients: tuple[MeteredClient, ...]
     count: int
@@ -102,8 +109,10 @@ def _newest(clients: Iterable[MeteredClient]) -> list[MeteredClient]:
 
 
 def _client(told: dict[str, Any]) -> MeteredClient:
-    fields = {name: told.get(name) for name in MeteredClient.__slots__}
-    return MeteredClient(**fields | {"subscriptions": tuple(told["subscriptions"])})
+    """A broker of an earlier release does not tell of all fields."""
+    fields: dict[str, Any] = {name: told.get(name) for name in MeteredClient.__slots__}
+    lists: dict[str, Any] = {"subscriptions": tuple(told["subscriptions"]), "nodes": tuple(told.get("nodes", ()))}
+    return MeteredClient(**fields | lists)
 
 
 async def _tell(port: AdminTransport, key: str, resource: Resource) -> list[Any]:

@@ -17,7 +17,7 @@ from kraft.common.ids import METADATA_TOPIC_ID, ZERO_UUID, uuid_to_text
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.compression import GZIP, LZ4, SNAPPY, ZSTD
 from kraft.telemetry.otlp import Attributes, Push
-from kraft.telemetry.summary import NO_SUMMARY, Summary, summary_of
+from kraft.telemetry.summary import NO_SUMMARY, Summary, nodes_of, summary_of
 
 INSTANCES_MAX: Final = 16_384
 """Clients that are remembered, as in Kafka. The one that was silent for the longest is forgotten first."""
@@ -76,6 +76,8 @@ class Instance:
     monotonic: frozenset[str] = frozenset()
     """Names of metrics that only rise."""
     summary: Summary = NO_SUMMARY
+    nodes: tuple[int, ...] = ()
+    """The brokers to which it sends requests, as far as it tells."""
 
     def may_ask(self, now_ms: int) -> bool:
         """Whether the subscription may be asked for now. If so, that is noted."""
@@ -218,7 +220,7 @@ class ClientInstances:
             values[series] = point.value + (before.get(series, 0.0) if point.is_delta else 0.0)
         self._points += len(values) - len(before)
         instance.values, instance.labels, instance.left_out = values, push.labels, push.left_out
-        instance.summary = summary_of(values)
+        instance.summary, instance.nodes = summary_of(values), nodes_of(values)
         instance.monotonic = frozenset(point.name for point in push.points if point.is_monotonic)
         for oldest in self._by_id.values():
             if self._points <= POINTS_MAX:
@@ -243,7 +245,8 @@ class ClientInstances:
             found = self._matched(instance_id, client)
             if before is not None:  # What it pushed is still true.
                 found.pushes, found.labels, found.left_out = before.pushes, before.labels, before.left_out
-                found.values, found.monotonic, found.summary = before.values, before.monotonic, before.summary
+                found.values, found.monotonic = before.values, before.monotonic
+                found.summary, found.nodes = before.summary, before.nodes
             self._by_id[instance_id] = found
             if len(self._by_id) > INSTANCES_MAX:
                 self._forget(next(iter(self._by_id)))
@@ -288,6 +291,11 @@ def subscription_id(metrics: Sequence[str], interval_ms: int, instance_id: bytes
     return found - (1 << 32) if found >> 31 else found
 
 
-def named(instances: Iterable[Instance]) -> list[Instance]:
-    """The instances in the order of client ids, then of instance ids."""
-    return sorted(instances, key=lambda each: (each.client.text("client_id"), each.instance_id))
+def slowest_first(instances: Iterable[Instance]) -> list[Instance]:
+    """The instances with the largest latency first; equal ones in the order of client ids, then of instance ids."""
+
+    def key(each: Instance) -> tuple[float, str, bytes]:
+        latency_ms = each.summary.latency_ms
+        return (1.0 if latency_ms is None else -latency_ms, each.client.text("client_id"), each.instance_id)
+
+    return sorted(instances, key=key)

@@ -19,6 +19,7 @@ class ClientData(BaseModel):
     address: str
     port: str = Field(description="Empty if it is not known.")
     broker_id: int = Field(description="The broker to which it pushes.")
+    nodes: list[int] = Field(description="The brokers to which it sends requests, as far as it tells.")
     subscriptions: list[str] = Field(description="The client-metrics subscriptions that cover it.")
     interval_ms: int
     idle_ms: int = Field(description="Time since its last request about metrics.")
@@ -32,10 +33,18 @@ class ClientData(BaseModel):
     record_rate: float | None = Field(description="Records a second, sent or consumed.")
     errors: float | None = Field(description="Records that it could not send since its start.")
     lag: float | None = Field(description="Records between a consumer and the end of a partition.")
+    produce_latency_ms: float | None = Field(description="Average latency of its Produce requests.")
+    fetch_latency_ms: float | None = Field(
+        description="Average latency of its Fetch requests, with the time that they wait for records."
+    )
+    rebalances: float | None = Field(description="Rebalances of its group since its start.")
+    rebalance_ms: float | None = Field(description="Time that those took.")
 
 
 class ClientDataList(BaseModel):
-    clients_count: int = Field(description="Number of all clients. Each broker lists its first thousand.")
+    clients_count: int = Field(
+        description="Number of all clients. Each broker lists the thousand with the largest latency."
+    )
     data: list[ClientData]
     unanswered_brokers: UnansweredBrokers
 
@@ -51,3 +60,4 @@ class ClientReportData(BaseModel):
     client: ClientData
     labels: dict[str, str] = Field(description="What the client says of itself, such as its group.")
     metrics: list[ClientMetricData]
+    unanswered_brokers: UnansweredBrokers

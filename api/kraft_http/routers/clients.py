@@ -36,7 +36,8 @@ async def get_client(
     port: Port, instance_id: Annotated[str, Path(description="Instance id of the client.")]
 ) -> ClientReportData:
     """Return all numbers of the client's last push, from the broker to which it pushed."""
-    found = await describe_client(Kafka(port), instance_id)
+    kafka = Kafka(port)
+    found = await describe_client(kafka, instance_id)
     if found is None:
         raise not_found(f"Client {instance_id}")
-    return ClientReportData.model_validate(asdict(found))
+    return ClientReportData.model_validate(asdict(found) | {"unanswered_brokers": unanswered(kafka)})

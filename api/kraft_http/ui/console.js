@@ -4,6 +4,7 @@ import { overview } from "/assets/overview.js";
 import { topic, topics } from "/assets/topics.js";
 import { messages } from "/assets/messages.js";
 import { group, groups } from "/assets/groups.js";
+import { client, clients } from "/assets/clients.js";
 import { shareGroup } from "/assets/shares.js";
 import { moves } from "/assets/moves.js";
 import { broker, brokers, quorum } from "/assets/nodes.js";
@@ -19,6 +20,8 @@ const PAGES = new Map(
     groups,
     group,
     "share-group": shareGroup,
+    clients,
+    client,
     brokers,
     broker,
     quorum,
@@ -34,6 +37,7 @@ const MENU = [
   "overview",
   "topics",
   "groups",
+  "clients",
   "brokers",
   "quorum",
   "moves",
@@ -48,6 +52,7 @@ const PARENT = new Map([
   ["messages", "topics"],
   ["group", "groups"],
   ["share-group", "groups"],
+  ["client", "clients"],
   ["broker", "brokers"],
 ]);
 // The parameter without which a page has nothing to show.
@@ -55,6 +60,7 @@ const NEEDS = new Map([
   ["topic", "name"],
   ["group", "id"],
   ["share-group", "id"],
+  ["client", "id"],
   ["broker", "id"],
   ["messages", "topic"],
 ]);

@@ -58,6 +58,7 @@ export function address(page, parameters = {}) {
   return (page === "overview" ? "/" : "/ui/" + page) + ([...query].length ? "?" + query : "");
 }
 export const cluster = { node: null, base: "" };
+// Throws an Error with what the node says, and with its `status`, if it is one.
 export async function request(path, { method = "GET", body, signal, full = false } = {}) {
   let response;
   try {
@@ -78,7 +79,10 @@ export async function request(path, { method = "GET", body, signal, full = false
   } catch {
     answer = { detail: text.slice(0, 500) };
   }
-  if (!response.ok) throw new Error((answer?.detail || response.statusText) + (answer?.hint ? " " + answer.hint : ""));
+  if (!response.ok) {
+    const text = (answer?.detail || response.statusText) + (answer?.hint ? " " + answer.hint : "");
+    throw Object.assign(new Error(text), { status: response.status });
+  }
   return full ? { answer, headers: response.headers } : answer;
 }
 export const segment = encodeURIComponent;

@@ -28,6 +28,7 @@ _TYPES: Final = {"css": "text/css", "html": "text/html", "js": "text/javascript"
 ASSETS: Final = (
     "access.js",
     "charts.js",
+    "clients.js",
     "console.css",
     "console.js",
     "docs.css",

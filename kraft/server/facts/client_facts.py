@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from kraft.common.ids import uuid_from_text, uuid_to_text
-from kraft.telemetry.instances import named
+from kraft.telemetry.instances import slowest_first
 
 if TYPE_CHECKING:
     from kraft.server.node import Node
     from kraft.telemetry.instances import Instance
 
 LISTED_MAX: Final = 1_000
-"""Limit of clients in a document. The count is complete."""
+"""Limit of clients in a document: those with the largest latency. The count is complete."""
 
 
 def own_clients(node: Node) -> dict[str, Any] | None:
@@ -20,7 +20,7 @@ def own_clients(node: Node) -> dict[str, Any] | None:
     if node.broker is None or not node.config.flag("kraft.telemetry.enable"):
         return None
     telemetry = node.broker.services.telemetry
-    live = named(telemetry.instances.live(telemetry.now_ms()))
+    live = slowest_first(telemetry.instances.live(telemetry.now_ms()))
     return {
         "clients_count": len(live),
         "clients": [_client(each, telemetry.now_ms(), node.config.node_id) for each in live[:LISTED_MAX]],
@@ -63,6 +63,7 @@ def _client(instance: Instance, now_ms: int, node_id: int) -> dict[str, Any]:
         "address": client.text("client_source_address"),
         "port": client.text("client_source_port"),
         "broker_id": node_id,
+        "nodes": list(instance.nodes),
         "subscriptions": list(instance.subscriptions),
         "interval_ms": instance.interval_ms,
         "idle_ms": now_ms - instance.last_ms,
