@@ -135,6 +135,17 @@ def warn(line: str) -> None:
     _put(sys.stderr, line + "\n")
 
 
+def warn_of_unanswered(silent: Mapping[int, str]) -> None:
+    """Write a line for each broker that did not answer. `silent` has the reasons."""
+    for node_id, detail in sorted(silent.items()):
+        warn(f"kraft: broker {node_id} did not answer, so its data is missing here: {detail}")
+
+
+def unanswered_document(silent: Mapping[int, str]) -> list[dict[str, Any]]:
+    """The `unanswered_brokers` of a document."""
+    return [{"node_id": node_id, "detail": detail} for node_id, detail in sorted(silent.items())]
+
+
 def _put(stream: TextIO, text: str) -> None:
     try:
         stream.write(text)

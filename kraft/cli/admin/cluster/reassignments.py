@@ -27,7 +27,7 @@ from kraft.admin.throttles import (
     visible_throttle,
 )
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout
-from kraft.cli.admin.output import Table, say, show, size, warn, write
+from kraft.cli.admin.output import Table, say, show, size, unanswered_document, warn, warn_of_unanswered, write
 from kraft.cli.admin.running import FAILED, NOT_FOUND, NotFound, ask, complain
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
@@ -89,13 +89,12 @@ def list_all(
         {
             "reassignments": found,
             "throttle": _throttle_document(throttle),
-            "unanswered_brokers": [{"node_id": node_id, "detail": detail} for node_id, detail in silent.items()],
+            "unanswered_brokers": unanswered_document(silent),
         },
         [Table(("TOPIC", "PARTITION", "REPLICAS", "ADDING", "REMOVING", "TO COPY", "BYTES"), rows)],
         output,
     )
-    for node_id, detail in silent.items():
-        warn(f"kraft: broker {node_id} did not answer, so its data is missing here: {detail}")
+    warn_of_unanswered(silent)
     for each in found:
         for trouble in each["troubles"]:
             warn(f"kraft: {each['topic']}-{each['partition']}: {trouble}")

@@ -13,7 +13,7 @@ from kraft.admin.status import ShareGroupRecords, share_group_records
 from kraft.cli.admin import offset_reset
 from kraft.cli.admin.offset_reset import Move
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
-from kraft.cli.admin.output import Table, say, show, warn
+from kraft.cli.admin.output import Table, say, show, warn, warn_of_unanswered
 from kraft.cli.admin.running import Failures, NotFound, ask, each_of, tell_deleted
 from kraft.common.ids import TopicPartition
 from kraft.rpc_client.cluster import Cluster
@@ -74,22 +74,25 @@ def describe(
         raise typer.BadParameter("name groups, or give --all-groups")
     shows_all = not (members or offsets or state or records)
 
-    async def question(cluster: Cluster) -> list[dict[str, Any]]:
+    async def question(cluster: Cluster) -> tuple[list[dict[str, Any]], dict[int, str]]:
         chosen = names or [each.group_id for each in await share_groups.list_share_groups(cluster)]
         documents = []
+        silent: dict[int, str] = {}
         for name in chosen:
             group = await share_groups.describe_share_group(cluster, name)
             found = await share_groups.share_group_offsets(cluster, name) if offsets or shows_all else None
             document = _document(group, found, with_members=members or shows_all)
             in_flight = await share_group_records(cluster, name) if records else None
+            silent |= cluster.silent if records else {}
             documents.append(document | {"records": _records(in_flight)})
-        return documents
+        return documents, silent
 
-    described = ask(bootstrap, timeout, question)
+    described, silent = ask(bootstrap, timeout, question)
     if records and any(each["records"] is None for each in described):
         warn("no broker reports the records in flight: their release does not, or you may not describe the group")
     tables = [table for group in described for table in _tables(group, with_state=state or shows_all)]
     show({"groups": described}, tables, output)
+    warn_of_unanswered(silent)
 
 
 def _document(
