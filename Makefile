@@ -90,7 +90,7 @@ bench: check-maven setup ## Measure against Apache Kafka in one run; writes docs
 simulate: check-machine setup ## Run whole clusters in the simulated world: make simulate SEEDS=20
 	@$(PY) -m jepsen.simulate --kind $(KIND) --seeds $(SEEDS)$(if $(VISITS), --visits $(VISITS))
 
-jepsen: check-machine setup ## Tear five real nodes apart for MINUTES=n and judge what their clients saw, as root (TARGET=kafka: Apache Kafka instead; SECURED=1: SASL_SSL between all; WORKLOAD=tiered: an object store that fails, too; WORKLOAD=transactions: exactly once)
+jepsen: check-machine setup ## Tear five real nodes apart for MINUTES=n and judge what their clients saw, as root (TARGET=kafka: Apache Kafka instead; TARGET=mixed: two nodes of it in one cluster with three of ours, and one changes its program; SECURED=1: SASL_SSL between all; WORKLOAD=tiered: an object store that fails, too; WORKLOAD=transactions: exactly once)
 	@$(PY) -m jepsen run --target $(TARGET) --workload $(WORKLOAD) --plan swarm --seconds 60 --minutes $(MINUTES)$(if $(SECURED), --secured)
 
 mutants: check-machine setup ## Prove that the simulation bites: each defect of tests/mutants is reached and caught (ONLY="name ...": those)

@@ -24,7 +24,7 @@ def parser() -> argparse.ArgumentParser:
     )
     commands = top.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="run and judge; exit code 0 ok, 1 violation, 2 invalid")
-    run.add_argument("--target", default=os.environ.get("TARGET", "kraft"), choices=("kraft", "kafka"))
+    run.add_argument("--target", default=os.environ.get("TARGET", "kraft"), choices=("kraft", "kafka", "mixed"))
     run.add_argument("--source", help="a checkout of kraft to run instead of this one")
     run.add_argument("--workload", default="queue", help="see `plans`; several, separated by commas, are run in turn")
     run.add_argument("--plan", default="swarm", help="see `plans`; likewise")
@@ -82,7 +82,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def misnamed(options: argparse.Namespace) -> str | None:
     """The error in the names of workloads and plans, or None."""
-    from jepsen.nemesis.plans import FAULTS, NAMED
+    from jepsen.history import MIXED
+    from jepsen.nemesis.plans import FAULTS, NAMED, ROLL
     from jepsen.workloads.workload import TIERED, UNCLEAN, WORKLOADS
 
     workloads, plans = options.workload.split(","), options.plan.split(",")
@@ -90,12 +91,14 @@ def misnamed(options: argparse.Namespace) -> str | None:
         for name in names:
             if name not in known:
                 return f"there is no {what} {name!r} (`python -m jepsen plans` lists them)"
-    if options.target == "kafka" and any(name in TIERED for name in workloads):
+    if options.target != "kraft" and any(name in TIERED for name in workloads):
         return "workload tiered is of kraft alone: Apache Kafka comes without a plugin for object stores"
+    if ROLL.fault in plans and options.target != MIXED:
+        return f"plan {ROLL.fault} is of the target {MIXED} alone: elsewhere all nodes run the same program"
     ours = [name for name in workloads if name in UNCLEAN and "unclean.leader.election.enable" not in UNCLEAN[name]]
     return (
         f"workload {ours[0]} is of kraft alone: Apache Kafka knows unclean"
-        if ours and options.target == "kafka"
+        if ours and options.target != "kraft"
         else None
     )
 
@@ -170,7 +173,7 @@ def run_one(options: argparse.Namespace, workload: str, plan: str, seed: int, di
     )
     scratch = sandbox.scratch() / directory.name
     with sandbox.fresh_namespaces() if sandbox.inside() else nullcontext():
-        verdict = Run(chosen, target_named(options.target, options.source), directory, scratch).execute()
+        verdict = Run(chosen, target_named(options.target, options.source, seed), directory, scratch).execute()
     shutil.rmtree(scratch, ignore_errors=True)
     write_report(directory / HISTORY, directory / "report.html", verdict)
     tell(verdict)

@@ -19,13 +19,12 @@ from jepsen.node import CLIENT_PORT, CONTROLLER_PORT, Node
 from jepsen.preload.page import build
 from jepsen.s3_server import BUCKET, Fault, S3Server, running_s3
 from jepsen.servers import Access, Servers
-from jepsen.targets import Target
+from jepsen.targets import FIRST_NODES, Target
 from kraft.rpc_client.connection import connect
 from kraft.world.real import RealWorld
 
 ADMIN_PORT = 9644
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
-NODES = (1, 2, 3, 4, 5)
 SETTINGS = {
     "process.roles": "broker,controller",
     "broker.session.timeout.ms": "3000",
@@ -75,7 +74,7 @@ class Cluster:
         logs: Path,
         *,
         settings: Mapping[str, str],
-        nodes: Sequence[int] = NODES,
+        nodes: Sequence[int] = FIRST_NODES,
         disk: str = "ext4",
         seed: int = 0,
         preload: bool = False,
@@ -113,7 +112,7 @@ class Cluster:
         folder = self._scratch / f"n{number}"
         disk = Directory(folder) if self._disk == "directory" else Disk(folder, self._disk)
         environment = {} if self.store is None else self.store.environment
-        return Node(number, self.target, self.network, disk, self._logs, self._library, environment)
+        return Node(number, self.target.program(number), self.network, disk, self._logs, self._library, environment)
 
     @property
     def servers(self) -> Servers:

@@ -20,6 +20,8 @@ from jepsen.checker.history import History, from_line, to_line
 from jepsen.checker.operations import OK, Operation, Partition, Send
 
 METADATA: Partition = ("__cluster_metadata", 0)
+MIXED = "mixed"
+"""The target whose nodes run two programs, and change them."""
 
 SomeOperation = TypeVar("SomeOperation", bound=Operation)
 

@@ -16,7 +16,7 @@ from jepsen.loopback import Directory, LoopbackNetwork
 from jepsen.network import Network
 from jepsen.preload.page import Page
 from jepsen.sandbox import run, tell_watchdog
-from jepsen.targets import Target
+from jepsen.targets import Program
 
 CLIENT_PORT = 9092
 CONTROLLER_PORT = 9093
@@ -33,7 +33,7 @@ class Node:
     def __init__(
         self,
         number: int,
-        target: Target,
+        program: Program,
         network: Network | LoopbackNetwork,
         disk: Disk | Directory,
         logs: Path,
@@ -43,7 +43,7 @@ class Node:
         """`library` is loaded into the process (`jepsen/preload`), with a page for this node. `environment` is for its
         process alone."""
         self.number = number
-        self.target = target
+        self.program = program
         self.network = network
         self.disk = disk
         self.log_path = logs / f"node-{number}.log"
@@ -79,9 +79,9 @@ class Node:
 
     def format(self, cluster_id: str, voters: list[str]) -> None:
         done = subprocess.run(
-            self.target.format(self.properties_path, cluster_id, voters),
-            cwd=self.target.directory(),
-            env={**os.environ, **self.target.environment()},
+            self.program.format(self.properties_path, cluster_id, voters),
+            cwd=self.program.directory(),
+            env={**os.environ, **self.program.environment()},
             capture_output=True,
             text=True,
             timeout=120,
@@ -91,7 +91,7 @@ class Node:
             raise NodeFailed(f"node {self.number} cannot be formatted: {done.stdout}{done.stderr}")
         if isinstance(self.disk, Directory):
             return
-        if self.target.format_is_durable:
+        if self.program.format_is_durable:
             # What formatting wrote has to be there after it, names and all; nothing else has been synced on this disk.
             self.disk.lose_power()
             self.disk.remount()
@@ -101,20 +101,20 @@ class Node:
     def launch(self) -> None:
         """Start the process without waiting."""
         assert not self.alive, f"node {self.number} runs already"
-        command = [*self.network.enter(self.number), *self.target.serve(self.properties_path)]
-        environment = {**os.environ, **self.target.environment(), **self._environment}
+        command = [*self.network.enter(self.number), *self.program.serve(self.properties_path)]
+        environment = {**os.environ, **self.program.environment(), **self._environment}
         with open(self.log_path, "ab") as log:
-            log.write(f"--- start at {time.strftime('%H:%M:%S')}\n".encode())
+            log.write(f"--- start of {self.program.name} at {time.strftime('%H:%M:%S')}\n".encode())
             log.flush()
             self.process = subprocess.Popen(
-                command, cwd=self.target.directory(), env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                command, cwd=self.program.directory(), env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
         tell_watchdog(self.process.pid)
         self.paused = False
 
     def await_ready(self) -> None:
         """Wait until the node accepts clients. Raises NodeFailed."""
-        deadline = time.monotonic() + self.target.ready_seconds_max
+        deadline = time.monotonic() + self.program.ready_seconds_max
         while time.monotonic() < deadline:
             if not self.alive:
                 raise NodeFailed(
@@ -126,7 +126,7 @@ class Node:
             except OSError:
                 time.sleep(0.05)
         raise NodeFailed(
-            f"node {self.number} does not serve within {self.target.ready_seconds_max:g} s:\n{self.log_tail()}"
+            f"node {self.number} does not serve within {self.program.ready_seconds_max:g} s:\n{self.log_tail()}"
         )
 
     def kill(self) -> None:

@@ -14,7 +14,7 @@ from confluent_kafka.cimpl import NewTopic
 from jepsen.checker.operations import OK, Partition, Phase, Unexpected
 from jepsen.checkout import commit
 from jepsen.db import Cluster
-from jepsen.history import METADATA, Recorder, RunFacts
+from jepsen.history import METADATA, MIXED, Recorder, RunFacts
 from jepsen.judges.verdict import UNSEEN_SECONDS_MAX, Verdict, judge_file
 from jepsen.nemesis.injection import Context
 from jepsen.nemesis.plans import needs_preload
@@ -183,7 +183,8 @@ class Run:
             chance=random.Random(options.seed),
             group=GROUP,
         )
-        nemesis = Nemesis(context, options.plan, options.flush)
+        is_mixed = self.cluster.target.name == MIXED
+        nemesis = Nemesis(context, options.plan, options.flush, options.seconds / 2 if is_mixed else None)
         nemesis.start()
         try:
             time.sleep(options.seconds)

@@ -1,18 +1,26 @@
-"""The system under test: kraft, or Apache Kafka 4.4.0 in its place.
+"""The system under test: kraft, Apache Kafka 4.4.0 in its place, or a cluster of both.
 
-Both get the same properties file, are formatted with the same arguments, and are queried by the same protocol. Apache
-Kafka is fetched by mvn as for the benchmarks.
+Both get the same properties file, are formatted with the same arguments, and are queried by the same protocol. So one
+takes over the disk of the other. Apache Kafka is fetched by mvn as for the benchmarks.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol, Self
 
+from jepsen.history import MIXED
+from jepsen.java.jars import POMS, jars
 from jepsen.sandbox import ROOT
+
+FIRST_NODES: Final = (1, 2, 3, 4, 5)
+"""The nodes that a cluster has from the beginning."""
+KAFKAS: Final = 2
+"""Of these, the nodes that run Apache Kafka at first, where a cluster has both programs."""
 
 
 def of_voters(voters: Sequence[str]) -> list[str]:
@@ -20,35 +28,59 @@ def of_voters(voters: Sequence[str]) -> list[str]:
     return ["-I", ",".join(voters)] if voters else ["-N"]
 
 
-class Target(Protocol):
+class Program(Protocol):
     """How one node is formatted and run.
 
     - `format_is_durable`: whether formatting syncs its files, so that they survive a power loss.
-    - `monotonic_may_drift`: whether the target waits by reading the clock that the harness can change. Otherwise it
+    - `monotonic_may_drift`: whether the program waits by reading the clock that the harness can change. Otherwise it
       waits in the kernel, which uses another clock.
-    - `starts_at_once`: the deadlines after healing count from the start of the processes, not from when they serve.
-    - `admin`: the settings for HTTP, if the target has it.
     """
 
     name: str
     format_is_durable: bool
     monotonic_may_drift: bool
-    starts_at_once: bool
     ready_seconds_max: float
-    settings: Mapping[str, str]
 
     def format(self, properties: Path, cluster_id: str, voters: Sequence[str]) -> list[str]: ...
 
     def serve(self, properties: Path) -> list[str]: ...
-
-    def admin(self, host: str, port: int) -> Mapping[str, str]: ...
 
     def environment(self) -> Mapping[str, str]: ...
 
     def directory(self) -> Path: ...
 
 
-class KraftTarget:
+class Target(Protocol):
+    """What all nodes of a cluster share, and which program each of them runs first.
+
+    - `starts_at_once`: the deadlines after healing count from the start of the processes, not from when they serve.
+    - `admin`: the settings for HTTP, if the target has it.
+    - `other`: the program that can take over the disk of this one; None where all nodes run the same.
+    """
+
+    name: str
+    starts_at_once: bool
+    ready_seconds_max: float
+    settings: Mapping[str, str]
+
+    def program(self, number: int) -> Program: ...
+
+    def other(self, program: Program) -> Program | None: ...
+
+    def admin(self, host: str, port: int) -> Mapping[str, str]: ...
+
+
+class OneProgram:
+    """A target and a program in one: all nodes run it."""
+
+    def program(self, number: int) -> Self:
+        return self
+
+    def other(self, program: Program) -> None:
+        return None
+
+
+class KraftTarget(OneProgram):
     """A checkout of kraft: this one, or a copy with an injected defect."""
 
     name = "kraft"
@@ -78,7 +110,7 @@ class KraftTarget:
         return self.source
 
 
-class KafkaTarget:
+class KafkaTarget(OneProgram):
     """Apache Kafka 4.4.0. Raises JavaMissing if Java or its jars are missing."""
 
     name = "kafka"
@@ -96,18 +128,17 @@ class KafkaTarget:
         "broker.session.timeout.ms": "6000",
     }
 
-    def __init__(self) -> None:
-        from jepsen.java.jars import jars
-
+    def __init__(self, log_level: str = "WARN") -> None:
         self.jars = jars("kafka")
+        self._log_level = log_level
 
     def _java(self, heap: str, main: str) -> list[str]:
-        log4j = ROOT / "tests" / "java" / "kafka" / "log4j2.xml"
+        log4j = POMS / "kafka" / "log4j2.xml"
         options = [
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
             f"-Dlog4j2.configurationFile={log4j}",
-            "-Dkafka.log.level=WARN",
+            f"-Dkafka.log.level={self._log_level}",
         ]
         return ["java", *heap.split(), *options, "-cp", f"{self.jars}/*", main]
 
@@ -135,11 +166,37 @@ class KafkaTarget:
         return ROOT
 
 
-def target_named(name: str, source: str | None = None) -> Target:
+class MixedTarget:
+    """Nodes of Apache Kafka 4.4.0 and of kraft in one cluster. The seed draws which are whose. Raises JavaMissing."""
+
+    name = MIXED
+    starts_at_once = False
+    ready_seconds_max = KafkaTarget.ready_seconds_max
+    settings: Mapping[str, str] = {**KafkaTarget.settings, **KraftTarget.settings}
+
+    def __init__(self, source: Path, seed: int) -> None:
+        self.kraft = KraftTarget(source)
+        self.kafka = KafkaTarget(log_level="INFO")
+        self.kafkas = frozenset(random.Random(seed).sample(FIRST_NODES, KAFKAS))
+
+    def program(self, number: int) -> Program:
+        return self.kafka if number in self.kafkas else self.kraft
+
+    def other(self, program: Program) -> Program:
+        return self.kraft if program is self.kafka else self.kafka
+
+    def admin(self, host: str, port: int) -> Mapping[str, str]:
+        return {}
+
+
+def target_named(name: str, source: str | None = None, seed: int = 0) -> Target:
     """Return the target of that name. `source` is the checkout of kraft to run (default: this one, or
     KRAFT_JEPSEN_SOURCE). Raises ValueError."""
+    kraft = Path(source or os.environ.get("KRAFT_JEPSEN_SOURCE") or ROOT)
     if name == "kraft":
-        return KraftTarget(Path(source or os.environ.get("KRAFT_JEPSEN_SOURCE") or ROOT))
+        return KraftTarget(kraft)
     if name == "kafka":
         return KafkaTarget()
-    raise ValueError(f"TARGET={name}: kraft and kafka are known")
+    if name == MIXED:
+        return MixedTarget(kraft, seed)
+    raise ValueError(f"TARGET={name}: kraft, kafka and mixed are known")

@@ -1,8 +1,9 @@
 """Jars from Maven Central in a user cache.
 
-A pom in this folder lists the jars; `jars("kafka")` returns the directory that holds all of them. The directory's name
-contains the pom's digest. So a changed pom gets a new directory, and a complete directory never changes. `KRAFT_CACHE`
-moves the cache (default `~/.cache/kraft`).
+A pom in this folder lists the jars; `jars("kafka")` returns the directory that holds all of them. The pom
+`kafka_release` names no version of Kafka: `jars("kafka_release:4.0.2")` does. The directory's name contains the pom's
+digest. So a changed pom gets a new directory, and a complete directory never changes. `KRAFT_CACHE` moves the cache
+(default `~/.cache/kraft`).
 """
 
 import fcntl
@@ -31,8 +32,11 @@ def missing() -> str | None:
 
 
 def jars(name: str) -> Path:
-    """The directory with every jar of `jepsen/java/<name>/pom.xml`, fetched on first use. Raises JavaMissing."""
-    pom = POMS / name / "pom.xml"
+    """The directory with every jar of `jepsen/java/<name>/pom.xml`, fetched on first use. After a colon `name` has the
+    version of Kafka, for a pom that leaves it open. Raises JavaMissing."""
+    folder, _, version = name.partition(":")
+    name = name.replace(":", "-")
+    pom = POMS / folder / "pom.xml"
     target = cache_directory() / "jars" / f"{name}-{hashlib.sha256(pom.read_bytes()).hexdigest()[:12]}"
     if target.is_dir():
         return target
@@ -42,16 +46,18 @@ def jars(name: str) -> Path:
     with open(target.parent / f".{name}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not target.is_dir():
-            fetch(pom, target)
+            fetch(pom, target, version)
     return target
 
 
-def fetch(pom: Path, target: Path) -> None:
+def fetch(pom: Path, target: Path, version: str) -> None:
     """Download to a neighbouring directory and rename it, so that an existing directory is always complete."""
     partial = target.with_name(target.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
     command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={partial}"]
+    if version:
+        command.append(f"-Dkafka.version={version}")
     done = subprocess.run(command, cwd=partial, capture_output=True, text=True, timeout=600)
     if done.returncode != 0:
         raise JavaMissing(f"mvn could not fetch {pom}: {(done.stdout + done.stderr)[-2000:]}")

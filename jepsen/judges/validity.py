@@ -24,12 +24,13 @@ from jepsen.checker.operations import (
     TopicSeen,
     Transaction,
 )
-from jepsen.history import METADATA, RunHistory
+from jepsen.history import METADATA, MIXED, RunHistory
 from jepsen.judges.allowances import LOST_AS_ALLOWED
 
 ACKNOWLEDGED_PER_SECOND_LEAST = 5.0
 LEADER_CHANGES_LEAST = 2
 CALM = "calm"
+ROLL = "roll"
 OVERTAKEN = "overtaken-leader"
 TIERED = frozenset({"tiered"})
 NEEDS: dict[str, tuple[type[Operation], ...]] = {
@@ -81,6 +82,9 @@ def invalid(run: RunHistory, lost: int, reads: Sequence[float]) -> Iterator[str]
     yield from _unlooked(run)
     if run.facts.plan != CALM:
         yield from _faults(run)
+    rolls = [fault for fault in run.operations.of(FaultInjected) if fault.kind == ROLL]
+    if run.facts.target == MIXED and not any(fault.bit for fault in rolls):
+        yield "no node changed its program"
     if (
         run.facts.plan == OVERTAKEN
         and run.facts.tells_losses

@@ -69,9 +69,9 @@ def timeouts(role: str) -> Callable[[Context], Injection]:
     """Run the monotonic clock of one node at half to twice the speed: its timeouts are too long or too short."""
 
     def begin(context: Context) -> Injection:
-        if not context.cluster.target.monotonic_may_drift:
-            raise NotNow("the target's waits go by the kernel's clock")
         number = context.pick(role)
+        if not context.cluster.nodes[number].program.monotonic_may_drift:
+            raise NotNow("the node's waits go by the kernel's clock")
         page = context.page(number)
         rate = context.chance.choice(MONOTONIC_RATES_PPM)
         told = grown(lambda: page.counters().monotonic_answers)

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from jepsen.nemesis import clock, disk, joining, membership, network, overtaken, process, store
+from jepsen.nemesis import clock, disk, joining, membership, network, overtaken, process, rolling, store
 from jepsen.nemesis.injection import Context, Injection
 from jepsen.s3_server import Fault
 from jepsen.wire import Quality
@@ -90,6 +90,7 @@ FAULTS: dict[str, Begin] = {
     "node-joins": joining.join,
     "node-leaves": joining.leave_for_good,
     "node-replaced": joining.replace,
+    "roll": rolling.roll,
     **STORE_FAULTS,
 }
 NEED_FLUSH = frozenset(
@@ -221,6 +222,13 @@ NAMED: dict[str, tuple[Step, ...]] = {
         Step(fault="mute-leader", hold=6.0, rest=2.0),
         Step(fault="power-one", hold=1.0, rest=10.0),
     ),
+    "mixed": (
+        Step(fault="isolate-leader", hold=6.0, rest=1.0),
+        Step(fault="kill-leader", hold=1.0, rest=4.0),
+        Step(fault="pause-controller", hold=6.0, rest=1.0),
+        Step(fault="kill-follower", hold=1.0, rest=4.0),
+        Step(fault="kill-controller", hold=1.0, rest=4.0),
+    ),
     "store": tuple(
         Step(fault=name, hold=hold, rest=2.0)
         for name, hold in (
@@ -266,13 +274,23 @@ REDUCED = frozenset(
 ONLY_REDUCED = frozenset({"unreachable-leader", "unreachable-controller"})
 AIMED = frozenset({"overtaken-leader"})
 """Faults that wait for their target, for up to half a minute. A swarm does not include them."""
+MIXED = frozenset(
+    {name for name in FAULTS if name.startswith(("isolate-", "mute-", "deaf-", "kill-", "pause-", "unreachable-"))}
+    | {"halves", "bridge", "ring", "clients", "loss", "slow-network", "late-frames", "reordered-frames"}
+    | {"doubled-frames", "slow-processor", "leave", "preferred-leaders", "reassign", "voter-leaves"}
+)
+"""What a swarm does to a cluster with nodes of Apache Kafka: deaths, pauses, cuts and what administrators do. Disks and
+clocks are left alone: a JVM waits by a clock that cannot be changed, and Kafka does not sync all that it writes."""
+ROLL = Step(fault="roll", hold=8.0, rest=0.0)
+"""It is under way longer than a fault of a swarm, so one fault meets a node that is starting."""
 
 
-def swarm(chance: random.Random, flush: bool, reduced: bool, tiered: bool) -> Iterator[Step]:
+def swarm(chance: random.Random, flush: bool, reduced: bool, tiered: bool, mixed: bool = False) -> Iterator[Step]:
     """A random subset of the faults, repeated in any order with calm in between, sometimes with none for a while."""
     possible = REDUCED if reduced else set(FAULTS) - ONLY_REDUCED - AIMED - (frozenset() if flush else NEED_FLUSH)
+    possible = possible & MIXED if mixed else possible - {ROLL.fault}
     names = sorted(possible if tiered else possible - set(STORE_FAULTS))
-    chosen = chance.sample(names, chance.randint(3, 8))
+    chosen = chance.sample(names, chance.randint(3, 8)) + (["kill-leader"] if mixed else [])
     while True:
         yield Step(fault=chance.choice(chosen), hold=chance.uniform(0.3, 6.0), rest=chance.choice((0.0, 0.3, 1.0, 3.0)))
 
@@ -282,10 +300,17 @@ def needs_preload(plan: str) -> bool:
     return plan == "swarm" or plan in PRELOADED or any(step.fault in PRELOADED for step in NAMED.get(plan, ()))
 
 
-def steps(plan: str, chance: random.Random, flush: bool, reduced: bool = False, tiered: bool = False) -> Iterator[Step]:
+def steps(
+    plan: str,
+    chance: random.Random,
+    flush: bool,
+    reduced: bool = False,
+    tiered: bool = False,
+    mixed: bool = False,
+) -> Iterator[Step]:
     """Repeat the steps of a plan; a fault's own name is a plan too. Raises KeyError for an unknown name."""
     if plan == "swarm":
-        yield from swarm(chance, flush, reduced, tiered)
+        yield from swarm(chance, flush, reduced, tiered, mixed)
     if plan not in NAMED and plan not in FAULTS:
         raise KeyError(f"no plan and no fault is called {plan}")
     fixed = NAMED[plan] if plan in NAMED else (Step(fault=plan, hold=4.0, rest=2.0),)

@@ -8,7 +8,7 @@ import traceback
 from jepsen.checker.operations import INFO, OK, FaultInjected, Unexpected
 from jepsen.loopback import LoopbackNetwork
 from jepsen.nemesis.injection import Context, Injection, NotHere, NotNow
-from jepsen.nemesis.plans import FAULTS, Step, steps
+from jepsen.nemesis.plans import FAULTS, ROLL, Step, steps
 
 OVERLAP_CHANCE = 0.35
 RECOVERY_SECONDS_MAX = 40.0
@@ -17,10 +17,13 @@ RECOVERY_SECONDS_MAX = 40.0
 class Nemesis:
     """A thread that injects faults: at most two at the same time, never two at the same node."""
 
-    def __init__(self, context: Context, plan: str, flush: bool) -> None:
+    def __init__(self, context: Context, plan: str, flush: bool, roll_after: float | None = None) -> None:
+        """After `roll_after` seconds of faults a node changes its program, beside the plan; None: never."""
         self._context = context
         is_reduced, is_tiered = isinstance(context.cluster.network, LoopbackNetwork), context.cluster.store is not None
-        self._steps = steps(plan, context.chance, flush, is_reduced, is_tiered)
+        is_mixed = roll_after is not None
+        self._steps = steps(plan, context.chance, flush, is_reduced, is_tiered, is_mixed)
+        self._roll_after = roll_after
         self._overlap = plan == "swarm"
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="nemesis")
@@ -36,9 +39,12 @@ class Nemesis:
 
     def _run(self) -> None:
         try:
+            began = self._context.recorder.now()
             for step in self._steps:
                 if self._stopped.is_set():
                     break
+                if self._roll_after is not None and self._context.recorder.now() - began >= self._roll_after:
+                    self._roll()
                 self._step(step)
             self._stopped.wait()
             self._end_until(float("inf"))
@@ -47,6 +53,14 @@ class Nemesis:
             self._context.recorder.done(
                 Unexpected(process="nemesis", began=now, ended=now, outcome=OK, what=traceback.format_exc())
             )
+
+    def _roll(self) -> None:
+        """Let a node change its program once the other faults have ended, and leave it to the next step to await it.
+        It is tried again before the step after that if no node was free."""
+        self._end_until(float("inf"))
+        self._begin(ROLL)
+        if self._under_way:
+            self._roll_after = None
 
     def _step(self, step: Step) -> None:
         self._begin(step)

@@ -162,6 +162,39 @@ def test_the_harness_finds_no_violation_in_apache_kafka(tmp_path: Path, workload
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_nodes_of_apache_kafka_and_ours_in_one_cluster_break_no_guarantee(tmp_path: Path) -> None:
+    """Two of five nodes are Kafka's. While others die, one of the five changes its program over its disk."""
+    require_capability("java17")
+    require_capability("mvn")
+    done = jepsen(tmp_path, "--target", "mixed", "--plan", "mixed", "--seconds", "40", "--seed", "1", "--rate", "100")
+    verdict = last_line(done)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (verdict.group(4), verdict.group(5)) == ("0", "0")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("workload", "plan", "seed"),
+    [
+        ("queue", "kills", 11),
+        ("queue", "swarm", 23),
+        ("groups", "swarm", 14),
+        ("transactions", "kills", 12),
+        ("transactions", "swarm", 17),
+        ("shares", "kills", 13),
+        ("producers", "partitions", 16),
+    ],
+)
+def test_nodes_of_apache_kafka_and_ours_break_no_guarantee_under_any_workload(
+    tmp_path: Path, workload: str, plan: str, seed: int
+) -> None:
+    require_capability("java17")
+    require_capability("mvn")
+    run = ("--target", "mixed", "--workload", workload, "--plan", plan, "--seconds", "60", "--seed", str(seed))
+    done = jepsen(tmp_path, *run)
+    assert last_line(done).group(1) == "ok", done.stdout + done.stderr
+
+
 @pytest.fixture
 def harness(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A run that would go on for long, with its nodes up."""

@@ -13,6 +13,9 @@ from jepsen.cli import main
         (["--workload", "queue,que"], "there is no workload 'que'"),
         (["--plan", "nobody"], "there is no plan 'nobody'"),
         (["--workload", "balanced", "--target", "kafka"], "workload balanced is of kraft alone"),
+        (["--workload", "balanced", "--target", "mixed"], "workload balanced is of kraft alone"),
+        (["--workload", "tiered", "--target", "mixed"], "workload tiered is of kraft alone"),
+        (["--plan", "roll"], "plan roll is of the target mixed alone"),
     ],
 )
 def test_an_unknown_name_is_rejected(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
