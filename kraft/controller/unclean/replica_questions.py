@@ -7,7 +7,8 @@ All requests have replica id -2 (debugging consumer), to which leaders and follo
   must be equal. Otherwise the log changed meanwhile and the answer does not count.
 - OffsetForLeaderEpoch of an earlier epoch returns the end of that epoch in the log.
 
-Followers of Apache Kafka refuse the second request. Such a replica cannot be compared, so it counts as silent.
+Followers of Apache Kafka refuse OffsetForLeaderEpoch (NOT_LEADER_OR_FOLLOWER). They are asked by Fetch instead
+(`follower_epochs`).
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ import trio
 
 from kraft.common.errors import KraftError
 from kraft.common.ids import DEBUGGING_REPLICA
+from kraft.controller.unclean.follower_epochs import FETCH_VERSION, Asked, EpochSearch, Place
 from kraft.controller.unclean.log_comparison import Answer, LogEnd
 from kraft.controller.unclean.recovery import Question
 from kraft.metadata.image.cluster_image import BrokerRegistration
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.protocol.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderEpochRequest,
@@ -80,18 +83,16 @@ class ReplicaQuestions:
 async def _ask_some(connection: ClientConnection, questions: Sequence[Question]) -> Answers:
     """Ask one broker about log ends and epochs. Raises KraftError, TimeoutError."""
     ends = _by_partition(await connection.call(_offset_request(questions, LATEST), timeout=ASK_SECONDS_MAX))
-    last = _by_partition(
-        await connection.call(_epoch_request([(ask, ask.leader_epoch) for ask in questions]), timeout=ASK_SECONDS_MAX)
-    )
+    last = await _epoch_ends(connection, [(ask, ask.leader_epoch) for ask in questions])
     found: dict[Question, LogEnd] = {}
     without_epoch: list[Question] = []
     for question in questions:
         end, epoch = ends.get(_place(question)), last.get(_place(question))
         if end is None or epoch is None or end.offset < 0:
             continue
-        if epoch.leader_epoch >= 0 and epoch.end_offset == end.offset:
-            found[question] = LogEnd(epoch.leader_epoch, end.offset)
-        elif epoch.leader_epoch < 0:
+        if epoch.last_epoch >= 0 and epoch.end_offset == end.offset:
+            found[question] = LogEnd(epoch.last_epoch, end.offset)
+        elif epoch.last_epoch < 0:
             without_epoch.append(question)
     if without_epoch:  # Correct for an empty log only.
         starts = _by_partition(await connection.call(_offset_request(without_epoch, EARLIEST), timeout=ASK_SECONDS_MAX))
@@ -108,15 +109,11 @@ async def _compare(connection: ClientConnection, found: dict[Question, LogEnd]) 
     # A request names a partition once, so each further epoch of it needs another request.
     for turn in range(max((len(question.epochs) for question in found), default=0)):
         asked = [question for question in found if len(question.epochs) > turn]
-        told = _by_partition(
-            await connection.call(
-                _epoch_request([(question, question.epochs[turn]) for question in asked]), timeout=ASK_SECONDS_MAX
-            )
-        )
+        told = await _epoch_ends(connection, [(question, question.epochs[turn]) for question in asked])
         for question in asked:
             answer = told.get(_place(question))
             if answer is not None:
-                epoch_ends[question][question.epochs[turn]] = LogEnd(answer.leader_epoch, answer.end_offset)
+                epoch_ends[question][question.epochs[turn]] = answer
     return [
         (question, Answer(end, epoch_ends[question]))
         for question, end in found.items()
@@ -124,7 +121,25 @@ async def _compare(connection: ClientConnection, found: dict[Question, LogEnd]) 
     ]
 
 
-def _place(question: Question) -> tuple[str, int]:
+async def _epoch_ends(connection: ClientConnection, wanted: Sequence[tuple[Question, int]]) -> dict[Place, LogEnd]:
+    """Return, of each log, the largest epoch that is not above the wanted one, and its end. Raises KraftError,
+    TimeoutError."""
+    response = await connection.call(_epoch_request(wanted), timeout=ASK_SECONDS_MAX)
+    found = {place: LogEnd(told.leader_epoch, told.end_offset) for place, told in _by_partition(response).items()}
+    refused = _by_partition(response, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    search = EpochSearch(
+        [
+            Asked(question.topic, question.key[1], question.leader_epoch, epoch)
+            for question, epoch in wanted
+            if _place(question) in refused
+        ]
+    )
+    while (request := search.request()) is not None:
+        search.answered(await connection.call(request, version=FETCH_VERSION, timeout=ASK_SECONDS_MAX))
+    return {**found, **search.found}
+
+
+def _place(question: Question) -> Place:
     return question.topic, question.key[1]
 
 
@@ -153,13 +168,13 @@ def _epoch_request(wanted: Sequence[tuple[Question, int]]) -> OffsetForLeaderEpo
     return OffsetForLeaderEpochRequest(replica_id=DEBUGGING_REPLICA, topics=listed)
 
 
-def _by_partition(response: Any) -> dict[tuple[str, int], Any]:
-    """Return the partitions without an error, of either kind of response."""
+def _by_partition(response: Any, error_code: int = ErrorCode.NONE) -> dict[Place, Any]:
+    """Return the partitions with that error, by default those without one, of either kind of response."""
     found = {}
     for topic in response.topics:
         name = topic.name if hasattr(topic, "name") else topic.topic
         for told in topic.partitions:
             index = told.partition_index if hasattr(told, "partition_index") else told.partition
-            if not told.error_code:
+            if told.error_code == error_code:
                 found[name, index] = told
     return found
