@@ -129,8 +129,9 @@ docs: setup ## Regenerate the generated pages of docs/
 site: setup ## Write the documentation as a web site to build/site
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build -f config/site/mkdocs.yml
 
-image: ## Build the container image with buildah and run it read-only, as root (PYTHON=NAME: the image to build on)
+image: setup ## Build the container image with buildah, run it read-only, and by podman (compose, Testcontainers), as root (PYTHON=NAME: the image to build on)
 	@$(if $(PYTHON),PYTHON=$(PYTHON) )bash tests/image.sh
+	@bash tests/engine.sh
 
 chart: setup ## Check the Helm chart with helm, and write what it makes: config/deployment/kubernetes.yml
 	@$(PY) -m tests.rendered_chart
