@@ -46,6 +46,9 @@ class Nemesis:
                 if self._roll_after is not None and self._context.recorder.now() - began >= self._roll_after:
                     self._roll()
                 self._step(step)
+            if self._roll_after is not None:  # A calm plan has no steps, and a slow machine comes to few.
+                self._stopped.wait(max(0.0, began + self._roll_after - self._context.recorder.now()))
+                self._roll()
             self._stopped.wait()
             self._end_until(float("inf"))
         except Exception:  # noqa: BLE001 - a nemesis that dies leaves a calm run that proves nothing: say so.
@@ -55,15 +58,15 @@ class Nemesis:
             )
 
     def _roll(self) -> None:
-        """Let a node change its program once the other faults have ended, and leave it to the next step to await it.
-        It is tried again before the step after that if no node was free."""
+        """Let a node change its program once the other faults have ended. In a swarm the next fault meets the node
+        while it starts. It is tried again before the step after that if no node was free."""
         self._end_until(float("inf"))
-        self._begin(ROLL)
-        if self._under_way:
+        if self._begin(ROLL) if self._overlap else self._step(ROLL):
             self._roll_after = None
 
-    def _step(self, step: Step) -> None:
-        self._begin(step)
+    def _step(self, step: Step) -> bool:
+        """Carry out one step. Returns whether its fault began."""
+        began = self._begin(step)
         alone = not self._overlap or len(self._under_way) > 1 or self._context.chance.random() > OVERLAP_CHANCE
         if alone:
             while self._under_way and not self._stopped.wait(0.05):
@@ -74,6 +77,7 @@ class Nemesis:
         self._stopped.wait(step.rest)
         if not self._overlap:
             self._until_it_works()
+        return began
 
     def _until_it_works(self) -> None:
         """Wait until a record is acknowledged again and the observer has seen the present leaders. A fault on a cluster
@@ -92,7 +96,8 @@ class Nemesis:
         sample = self._context.observer.latest
         return sample.at >= since and any(leader >= 0 for leader, _, _, _ in sample.partitions.values())
 
-    def _begin(self, step: Step) -> None:
+    def _begin(self, step: Step) -> bool:
+        """Begin the fault of a step. Returns whether it had a target."""
         recorder = self._context.recorder
         fault = FaultInjected(process="nemesis", began=recorder.now(), kind=step.fault, bit=False)
         try:
@@ -103,10 +108,11 @@ class Nemesis:
                 fault.role, fault.ended = f"not done: {reason}", recorder.now()
                 recorder.done(fault)
             self._stopped.wait(0.2)
-            return
+            return False
         fault.role = injection.role
         self._context.busy |= injection.busy
         self._under_way.append((recorder.now() + step.hold, injection, recorder.begin(fault)))
+        return True
 
     def _end_until(self, now: float) -> None:
         for entry in [each for each in self._under_way if each[0] <= now]:

@@ -124,7 +124,8 @@ def test_a_swarm_on_both_programs_kills_pauses_and_cuts_and_always_kills_leaders
     assert all("kill-leader" in {step.fault for step in swarm} for swarm in swarms)
 
 
-def test_a_node_is_rolled_once_when_half_of_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("plan", ["swarm", "kills"])
+def test_a_node_is_rolled_once_when_half_of_the_time_is_over(monkeypatch: pytest.MonkeyPatch, plan: str) -> None:
     """It is tried again at the next step if no node was free."""
     tried: list[float] = []
     clock = SimpleNamespace(seconds=0.0)
@@ -145,13 +146,35 @@ def test_a_node_is_rolled_once_when_half_of_the_time_is_over(monkeypatch: pytest
     of: Any = SimpleNamespace(
         cluster=SimpleNamespace(network=None, store=None), recorder=recorder, chance=random.Random(1), busy=set()
     )
-    nemesis = Nemesis(of, "swarm", flush=True, roll_after=5.0)
+    nemesis = Nemesis(of, plan, flush=True, roll_after=5.0)
     nemesis._steps = iter([Step(fault="kill-leader", hold=0.0, rest=0.0)] * 12)
     waits = SimpleNamespace(is_set=lambda: False, wait=lambda seconds=0.0: clock.__dict__.update(seconds=clock.seconds))
     nemesis._stopped = waits  # type: ignore[assignment]
     monkeypatch.setattr(nemesis, "_step", lambda step: nemesis._begin(step))
     nemesis._run()
     assert tried == [5.0, 6.0, 7.0]
+
+
+def test_a_node_is_rolled_in_a_plan_that_has_no_steps_or_whose_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    rolled = Injection(kind="roll", role="", busy=frozenset({2}), end=lambda: True)
+    monkeypatch.setitem(FAULTS, ROLL.fault, lambda context: rolled)
+    told: list[FaultInjected] = []
+    recorder = SimpleNamespace(now=lambda: 2.0, begin=lambda fault: fault, done=told.append)
+    of: Any = SimpleNamespace(
+        cluster=SimpleNamespace(network=None, store=None), recorder=recorder, chance=random.Random(1), busy=set()
+    )
+    nemesis = Nemesis(of, "calm", flush=True, roll_after=5.0)
+
+    def wait(seconds: float = 0.0) -> bool:
+        waited.append(seconds)
+        return True
+
+    nemesis._stopped = SimpleNamespace(is_set=lambda: True, wait=wait)  # type: ignore[assignment]
+    monkeypatch.setattr(nemesis, "_until_it_works", lambda: None)
+    nemesis._run()
+    assert waited[0] == 5.0
+    assert [(fault.kind, fault.bit) for fault in told] == [("roll", True)]
 
 
 @pytest.mark.parametrize(("bit", "told"), [(True, []), (False, ["no node changed its program"])])
