@@ -3,7 +3,7 @@ As in Kafka, no permission is needed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kraft.common.config.dynamic.client_metrics import subscription_of
 from kraft.common.config.resource_type import ResourceType
@@ -23,11 +23,14 @@ from kraft.telemetry.otlp import InvalidTelemetry, Push, read_push
 from kraft.world.turns import in_turns
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kraft.common.config.dynamic.client_metrics import Subscription
     from kraft.common.logging import Logger
     from kraft.handlers.services import BrokerServices
     from kraft.metadata.image.configs_image import ConfigsImage
     from kraft.metadata.metadata_cache import MetadataCache
+    from kraft.telemetry.export import ExportQueue
     from kraft.world.ports import Clock
 
 HEADER_BYTES_MAX: Final = 64 << 10
@@ -35,6 +38,18 @@ HEADER_BYTES_MAX: Final = 64 << 10
 DECOMPRESSED_BYTES_MAX: Final = 4 << 20
 """Limit of a push after decompression; `telemetry.max.bytes` if that is larger."""
 STEPS_A_TURN: Final = 20
+
+
+class Export(Protocol):
+    """The way to a receiver outside of the cluster."""
+
+    queue: ExportQueue
+
+    def offer(self, data: bytes, attributes: Mapping[str, str]) -> None:
+        """Forward a push, with the attributes of its client. Returns at once, and drops what is too much."""
+
+    async def run(self) -> None:
+        """Send what is queued until cancelled."""
 
 
 class Telemetry:
@@ -45,6 +60,8 @@ class Telemetry:
         self._metadata, self._clock, self._log = metadata, clock, log
         self._seen: ConfigsImage | None = None
         self._texts: dict[str, dict[str, str]] = {}
+        self.export: Export | None = None
+        """Forwards what clients push; None: nobody wants it."""
 
     def now_ms(self) -> int:
         return int(self._clock.now() * 1000)
@@ -135,13 +152,19 @@ async def push_telemetry(
     )
     push: Push | None = None
     if len(request.metrics):
+        instances.check_budget(instance, telemetry.now_ms())
         room = max(DECOMPRESSED_BYTES_MAX, instances.telemetry_bytes_max)
+        data = memoryview(b"")
         try:
             data = memoryview(decompress(request.compression_type, request.metrics, room))
             push = await in_turns(read_push(data), STEPS_A_TURN)
         except (CompressionError, InvalidTelemetry) as problem:
             instances.fail(instance, ErrorCode.INVALID_RECORD)
             raise ApiError(ErrorCode.INVALID_RECORD, f"the push cannot be read: {problem}") from problem
+        finally:  # One that does not decompress may have cost as much as the largest.
+            instances.budget.spend(len(data) or room)
+        if telemetry.export is not None:
+            telemetry.export.offer(bytes(data), {**instance.client.texts, "broker_id": str(broker.replicas.node_id)})
     instances.take(instance, push)
     return PushTelemetryResponse()
 

@@ -25,7 +25,6 @@ from kraft.handlers.dispatcher import RequestDispatcher
 from kraft.handlers.metadata.missing_internal_topics import MissingInternalTopics
 from kraft.handlers.metadata.streams_internal_topics import StreamsInternalTopics
 from kraft.handlers.services import BrokerServices, StatusReports
-from kraft.handlers.telemetry import Telemetry
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.loader import MetadataLoader
 from kraft.metadata.metadata_cache import MetadataCache
@@ -44,6 +43,7 @@ from kraft.security.sasl.plain_users import PlainUsers
 from kraft.server.broker_lifecycle_manager import BrokerLifecycleManager
 from kraft.server.broker_metadata_publisher import BrokerMetadataPublisher
 from kraft.server.broker_replication import BrokerReplication
+from kraft.server.client_telemetry import open_telemetry
 from kraft.server.connection_limits import DynamicConnectionLimits, socket_servers
 from kraft.server.events.audit import AuditLog, follow_metadata, make_authorizer
 from kraft.server.events.event_journal import EventJournal
@@ -217,9 +217,7 @@ class BrokerServer(ReplicaListener):
             share_coordinator=self.shares.coordinator,
             unmade_topics=MissingInternalTopics(self._world.clock),
             streams_topics=StreamsInternalTopics(),
-            telemetry=Telemetry(
-                self._config.integer("telemetry.max.bytes"), self.metadata, self._world.clock, loggers.get("telemetry")
-            ),
+            telemetry=open_telemetry(self._world, self._config, self.metadata, self.logins.trust, loggers),
             authorizer=self.authorizer,
         )
 
@@ -325,6 +323,8 @@ class BrokerServer(ReplicaListener):
             await self.token_keys.start(service_nursery)
             if self.tiering is not None:
                 service_nursery.start_soon(self.tiering.run)
+            if (export := self.services.telemetry.export) is not None:
+                service_nursery.start_soon(export.run)
             for name, server in self.socket_servers.items():
                 await service_nursery.start(
                     lambda task_status, name=name, server=server: server.run(listeners[name], task_status=task_status)

@@ -16,6 +16,7 @@ from kraft.common.errors import ApiError
 from kraft.common.ids import METADATA_TOPIC_ID, ZERO_UUID, uuid_to_text
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.compression import GZIP, LZ4, SNAPPY, ZSTD
+from kraft.telemetry.budget import BYTES_A_SECOND, PushBudget
 from kraft.telemetry.otlp import Attributes, Push
 from kraft.telemetry.summary import NO_SUMMARY, Summary, nodes_of, summary_of
 
@@ -111,6 +112,9 @@ class ClientInstances:
         self._points = 0
         self.refused = 0
         """Requests that got an error."""
+        self.over_budget = 0
+        """Those of them that were pushes over the budget of the broker."""
+        self.budget = PushBudget()
 
     @property
     def count(self) -> int:
@@ -200,6 +204,17 @@ class ClientInstances:
                 ErrorCode.TELEMETRY_TOO_LARGE,
                 f"Telemetry request from [{name}] is larger than the maximum allowed size [{self.telemetry_bytes_max}]",
             )
+
+    def check_budget(self, instance: Instance, now_ms: int) -> None:
+        """Check whether another push may be read now. Raises ApiError THROTTLING_QUOTA_EXCEEDED."""
+        if self.budget.is_left(now_ms):
+            return
+        self.over_budget += 1
+        self.fail(instance, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+        raise ApiError(
+            ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+            f"clients push more than this broker reads, {BYTES_A_SECOND} bytes a second: push again after the interval",
+        )
 
     def fail(self, instance: Instance, code: int) -> None:
         """Note that the client's request gets an error."""

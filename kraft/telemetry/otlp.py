@@ -78,21 +78,21 @@ def read_push(data: memoryview) -> Steps[Push]:
 
 
 def _read_all(data: memoryview, push: Push) -> Steps[None]:
-    for number, kind, _, resource_metrics in _fields(data):
+    for number, kind, _, resource_metrics in fields(data):
         yield None
         if (number, kind) == (1, BYTES):
             yield from _read_resource(resource_metrics, push)
 
 
 def _read_resource(data: memoryview, push: Push) -> Steps[None]:
-    for number, kind, _, content in _fields(data):
+    for number, kind, _, content in fields(data):
         yield None
         if (number, kind) == (1, BYTES):
             attributes = _attributes(content, 1)
             if attributes is not None and len(push.labels) + len(attributes) <= ATTRIBUTES_MAX:
                 push.labels.update(attributes)
         elif (number, kind) == (2, BYTES):
-            for scope_number, scope_kind, _, metric in _fields(content):
+            for scope_number, scope_kind, _, metric in fields(content):
                 yield None
                 if (scope_number, scope_kind) == (2, BYTES):
                     yield from _read_metric(metric, push)
@@ -101,7 +101,7 @@ def _read_resource(data: memoryview, push: Push) -> Steps[None]:
 def _read_metric(data: memoryview, push: Push) -> Steps[None]:
     """Read a gauge or a sum. Its name may come after its points."""
     name, points, is_sum = "", NOTHING, False
-    for number, kind, _, content in _fields(data):
+    for number, kind, _, content in fields(data):
         yield None
         if kind != BYTES:
             continue
@@ -112,12 +112,12 @@ def _read_metric(data: memoryview, push: Push) -> Steps[None]:
         elif number in (9, 10, 11):
             push.left_out += 1
     is_monotonic, is_delta = False, False
-    for number, kind, value, _ in _fields(points):
+    for number, kind, value, _ in fields(points):
         yield None
         if is_sum and kind == VARINT and number in (2, 3):
             is_delta = value == DELTA if number == 2 else is_delta
             is_monotonic = value != 0 if number == 3 else is_monotonic
-    for number, kind, _, content in _fields(points):
+    for number, kind, _, content in fields(points):
         yield None
         if (number, kind) == (1, BYTES):
             found = _number(content)
@@ -179,13 +179,14 @@ def _text(data: memoryview, chars_max: int) -> str | None:
 
 
 def _few_fields(data: memoryview, fields_max: int) -> Iterator[Field]:
-    for count, each in enumerate(_fields(data)):
+    for count, each in enumerate(fields(data)):
         if count == fields_max:
             raise InvalidTelemetry(f"a point or attribute has over {fields_max} fields")
         yield each
 
 
-def _fields(data: memoryview) -> Iterator[Field]:
+def fields(data: memoryview) -> Iterator[Field]:
+    """The fields of a message, one a step of the caller. Raises InvalidTelemetry."""
     at, end = 0, len(data)
     while at < end:
         tag, at = _varint(data, at)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import Final, Protocol
+from urllib.parse import urlsplit
 
 from kraft.common.config.types import ConfigType, Value, text_of
 
@@ -43,6 +44,26 @@ class Anything:
 
     def describe(self) -> str:
         return ""
+
+
+class HttpUrl:
+    """An http or https URL without a user, or nothing."""
+
+    __slots__ = ()
+
+    def check(self, name: str, value: Value) -> str | None:
+        text = value if isinstance(value, str) else ""
+        try:
+            parts = urlsplit(text)
+            is_url = parts.scheme in ("http", "https") and parts.hostname is not None and parts.port != 0
+        except ValueError:
+            return invalid(name, shown(value), "The URL cannot be read")
+        if not text or (is_url and "@" not in parts.netloc and not re.search(r"[\s\x00-\x20\x7f-\uffff]", text)):
+            return None
+        return invalid(name, shown(value), "It must be an http or https URL with a host and without a user")
+
+    def describe(self) -> str:
+        return "http or https URL"
 
 
 class Range:
@@ -231,6 +252,7 @@ GZIP_LEVEL: Final = GzipLevel()
 NON_EMPTY: Final = NonEmptyText()
 DISTINCT: Final = DistinctList()
 HOSTS: Final = HostList()
+HTTP_URL: Final = HttpUrl()
 DISTINCT_NON_EMPTY: Final = DistinctList(may_be_empty=False)
 THROTTLED_REPLICAS: Final = ThrottledReplicas()
 VOTERS: Final = EachEntry(_judge_voter, "{id}@{host}:{port} entries")

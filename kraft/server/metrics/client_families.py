@@ -17,7 +17,8 @@ from kraft.world.turns import Turn
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kraft.telemetry.instances import ClientInstances, Instance, Series
+    from kraft.handlers.telemetry import Telemetry
+    from kraft.telemetry.instances import Instance, Series
 
 CLIENTS_MAX: Final = 100
 FAMILIES_MAX: Final = 500
@@ -30,8 +31,9 @@ _NOT_OF_A_NAME: Final = re.compile(r"[^a-zA-Z0-9_]+")
 Labels = tuple[tuple[str, str], ...]
 
 
-def register_clients(registry: MetricsRegistry, clients: ClientInstances) -> None:
+def register_clients(registry: MetricsRegistry, telemetry: Telemetry) -> None:
     """Register what is read at each scrape without a pass over clients."""
+    clients = telemetry.instances
     registry.gauge(
         "kafka_server_clientmetrics_instancecount",
         "Clients that asked for a client-metrics subscription and are remembered.",
@@ -42,6 +44,32 @@ def register_clients(registry: MetricsRegistry, clients: ClientInstances) -> Non
         "Pushes of clients' metrics, and requests for a subscription, that got an error.",
         (),
         lambda: [((), clients.refused)],
+    )
+    registry.counters(
+        "kraft_telemetry_over_budget_total",
+        "Pushes of clients' metrics that were refused since this broker reads no more bytes a second.",
+        (),
+        lambda: [((), clients.over_budget)],
+    )
+    if telemetry.export is None:
+        return
+    export = telemetry.export.queue
+    registry.counters(
+        "kraft_telemetry_export_pushes_total",
+        "Pushes of clients' metrics for the OTLP receiver: sent, dropped by a full queue, or failed with a request.",
+        ("outcome",),
+        lambda: [((outcome,), count) for outcome, count in export.pushes.items()],
+    )
+    registry.counters(
+        "kraft_telemetry_export_rejected_points_total",
+        "Points of clients' metrics that the OTLP receiver has refused.",
+        (),
+        lambda: [((), export.rejected_points)],
+    )
+    registry.gauge(
+        "kraft_telemetry_export_waiting",
+        "Pushes of clients' metrics that wait for the OTLP receiver.",
+        lambda: export.waiting,
     )
 
 

@@ -342,7 +342,7 @@ class NodeMetrics:
         )
         register_group_activity(self._registry, broker.groups.activity)
         register_shares(self._registry, broker.shares)
-        register_clients(self._registry, broker.services.telemetry.instances)
+        register_clients(self._registry, broker.services.telemetry)
         register_transaction_activity(self._registry, broker.transactions.coordinator.activity)
         register_dead_letters(self._registry, broker.shares.letters.counts)
         self._registry.counters(

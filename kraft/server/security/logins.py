@@ -147,8 +147,13 @@ class NodeLogins:
             refresh_seconds=max(1, refresh / 1000),
             retry_seconds=max(0.1, retry / 1000),
             retry_seconds_max=max(0.1, retry_max / 1000),
-            tls=TlsSettings(values=self._trust, is_server=False),
+            tls=self.trust,
         )
+
+    @property
+    def trust(self) -> TlsSettings:
+        """The authorities that this node trusts as a client of other services."""
+        return TlsSettings(values=self._trust, is_server=False)
 
     @property
     def _trust(self) -> dict[str, Value]:

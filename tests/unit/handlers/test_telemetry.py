@@ -17,6 +17,7 @@ from kraft.protocol.messages.get_telemetry_subscriptions_request import GetTelem
 from kraft.protocol.messages.push_telemetry_request import PushTelemetryRequest
 from kraft.protocol.records.compression import GZIP, LZ4, SNAPPY, ZSTD, compress
 from kraft.server.metrics.client_families import client_families
+from kraft.telemetry import budget
 from kraft.world.simulated import Universe
 from tests.unit.server.brokers import Broker, broker, simulate
 from tests.unit.telemetry.pushes import gauge, part, point, push, total
@@ -115,6 +116,47 @@ def test_a_push_above_telemetry_max_bytes_is_too_large_whatever_its_frame(size: 
             told = await asked(made)
             assert told.telemetry_max_bytes == 100
             assert await pushed(made, told, bytes(size)) == ErrorCode.TELEMETRY_TOO_LARGE
+
+    simulate(play)
+
+
+def test_a_push_that_is_taken_is_forwarded_with_its_client_and_a_refused_one_is_not() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe, sets=["kraft.telemetry.otlp.endpoint=http://nowhere:4318/v1/metrics"]) as made:
+            export = made.server.services.telemetry.export
+            assert export is not None
+            told = await asked(made)
+            assert await pushed(made, told, compress(GZIP, METRICS), GZIP) == 0
+            assert await pushed(made, told, METRICS) == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+            [waiting] = export.queue.take()
+            assert waiting.data == METRICS
+            assert (waiting.attributes["client_id"], waiting.attributes["broker_id"]) == ("client", "1")
+
+    simulate(play)
+
+
+def test_pushes_of_all_clients_together_are_bounded_by_bytes_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "BYTES_A_SECOND", len(METRICS))
+    monkeypatch.setattr(budget, "BYTES_AT_ONCE", 2 * len(METRICS))
+
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            instances = made.server.services.telemetry.instances
+            clients = [await asked(made) for _ in range(4)]
+            codes = [await pushed(made, each, compress(GZIP, METRICS), GZIP) for each in clients[:3]]
+            assert codes == [0, 0, ErrorCode.THROTTLING_QUOTA_EXCEEDED], "bytes count as they are after decompression"
+            assert (instances.refused, instances.over_budget) == (1, 1)
+            await universe.world_for("a").clock.sleep(1)
+            assert await pushed(made, clients[3], METRICS) == 0
+
+    simulate(play)
+
+
+def test_nothing_is_forwarded_by_default() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            assert made.server.services.telemetry.export is None
+            assert await pushed(made, await asked(made), METRICS) == 0
 
     simulate(play)
 

@@ -18,7 +18,7 @@ from kraft.common.config.keys.words import (
     READ_ONLY,
     STRING,
 )
-from kraft.common.config.validators import ANYTHING, HOSTS, NON_EMPTY, at_least, one_of, one_of_any_case
+from kraft.common.config.validators import ANYTHING, HOSTS, HTTP_URL, NON_EMPTY, at_least, one_of, one_of_any_case
 
 KEYS: Final[tuple[ConfigKey, ...]] = (
     key(
@@ -258,6 +258,20 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         (
             "Whether clients may push their own metrics to this broker (KIP-714). They do so once a client-metrics "
             "subscription covers them. If false, the broker does not serve those requests, and clients do not ask."
+        ),
+    ),
+    key(
+        "kraft.telemetry.otlp.endpoint",
+        STRING,
+        "",
+        LOW,
+        READ_ONLY,
+        ENFORCED,
+        HTTP_URL,
+        (
+            "URL of an OTLP/HTTP receiver, as http://collector:4318/v1/metrics. The broker forwards to it what clients "
+            "push of their own metrics. Empty: to none. The authorities in ssl.truststore.location are trusted for "
+            "https. A push is dropped, and never held up, when the receiver is too slow."
         ),
     ),
 )
