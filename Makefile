@@ -17,7 +17,7 @@ MINUTES ?= 5
 TARGET ?= kraft
 WORKLOAD ?= queue
 .DEFAULT_GOAL := help
-.PHONY: help setup check-python check-machine check-maven packages demo-packages system demo test lint lint-static lint-tidy flakes fresh-machine bench soak simulate mutants jepsen docs spark-harness record-vectors constraints drift release site image chart pythons clean
+.PHONY: help setup check-python check-machine check-maven packages demo-packages system demo test quick lint lint-static lint-tidy flakes fresh-machine bench soak simulate mutants jepsen docs spark-harness record-vectors constraints drift release site image chart pythons clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -72,6 +72,12 @@ test: packages check-python setup ## Lint and every test, with a share of the pr
 	@$(PY) -m jepsen.java.short_lived
 	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -p tests.guard tests --ignore=tests/tidy --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --durations=15
 
+quick: check-python setup ## For the loop of work, about a minute: types, style, and the tests nearest to what is changed
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format -q --diff .
+	@$(VENV)/bin/mypy
+	@$(PY) -m tests.quick
+
 soak: packages check-maven setup ## The full counts of every proof (about 90 minutes)
 	@$(PY) -m tests.preflight
 	@$(PY) -m tests.soak
@@ -90,7 +96,7 @@ bench: check-maven setup ## Measure against Apache Kafka in one run; writes docs
 simulate: check-machine setup ## Run whole clusters in the simulated world: make simulate SEEDS=20
 	@$(PY) -m jepsen.simulate --kind $(KIND) --seeds $(SEEDS)$(if $(VISITS), --visits $(VISITS))
 
-jepsen: check-machine setup ## Tear five real nodes apart for MINUTES=n and judge what their clients saw, as root (TARGET=kafka: Apache Kafka instead; TARGET=mixed: two nodes of it in one cluster with three of ours, and one changes its program; SECURED=1: SASL_SSL between all; WORKLOAD=tiered: an object store that fails, too; WORKLOAD=transactions: exactly once)
+jepsen: check-machine setup ## Tear five real nodes apart for MINUTES=n and judge what their clients saw, as root (TARGET=kafka: Apache Kafka instead; SECURED=1: SASL_SSL between all; WORKLOAD=tiered: an object store that fails, too; WORKLOAD=transactions: exactly once)
 	@$(PY) -m jepsen run --target $(TARGET) --workload $(WORKLOAD) --plan swarm --seconds 60 --minutes $(MINUTES)$(if $(SECURED), --secured)
 
 mutants: check-machine setup ## Prove that the simulation bites: each defect of tests/mutants is reached and caught (ONLY="name ...": those)

@@ -32,9 +32,15 @@ def unit_of(nodeid: str) -> str:
 
 def seconds_of_files(config: pytest.Config) -> dict[str, float]:
     """Of each file that is known."""
-    kept: dict[str, float] = json.loads(KEPT.read_text())
+    kept = seconds_kept()
     cache = getattr(config, "cache", None)
     return kept if cache is None else kept | cache.get(CACHE_KEY, {})
+
+
+def seconds_kept() -> dict[str, float]:
+    """Of each file that the tree knows."""
+    kept: dict[str, float] = json.loads(KEPT.read_text())
+    return kept
 
 
 def longest_first(items: list[pytest.Item], seconds: dict[str, float]) -> list[pytest.Item]:
