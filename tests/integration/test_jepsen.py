@@ -176,12 +176,12 @@ def test_nodes_of_apache_kafka_and_ours_in_one_cluster_break_no_guarantee(tmp_pa
 @pytest.mark.parametrize(
     ("workload", "plan", "seed"),
     [
-        ("queue", "kills", 11),
+        ("queue", "mixed", 11),
         ("queue", "swarm", 23),
         ("groups", "swarm", 14),
-        ("transactions", "kills", 12),
+        ("transactions", "mixed", 12),
         ("transactions", "swarm", 17),
-        ("shares", "kills", 13),
+        ("shares", "mixed", 13),
         ("producers", "partitions", 16),
     ],
 )
