@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from immutables import Map
 
 from kraft.common.errors import ApiError
 from kraft.coordinator.group.consumer.member import NO_PARTITIONS, ConsumerMember, Owned, Partitions
+from kraft.coordinator.group.group_types import Groups, require_type
 from kraft.protocol.error_codes import ErrorCode
 
 V = TypeVar("V")
@@ -205,6 +206,17 @@ class ConsumerGroup:
             joins=less(self.joins, member_id),
             syncs=less(self.syncs, member_id),
         )
+
+
+class ConsumerGroups(Groups, Protocol):
+    def consumer_group(self, group_id: str) -> ConsumerGroup | None:
+        """The consumer group."""
+
+
+def known_consumer_group(groups: ConsumerGroups, group_id: str, missing: str = "Group {} not found.") -> ConsumerGroup:
+    """Return the consumer group. Raises ApiError(GROUP_ID_NOT_FOUND), also for a group of another type. `missing` is
+    the message if there is no group with the id."""
+    return require_type(groups.consumer_group(group_id), groups, group_id, "consumer", missing)
 
 
 def less(mapping: Map[str, V], key: str) -> Map[str, V]:

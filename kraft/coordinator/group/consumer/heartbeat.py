@@ -14,7 +14,7 @@ from kraft.coordinator.group.caller import Caller
 from kraft.coordinator.group.classic.classic_group import EMPTY
 from kraft.coordinator.group.consumer import records
 from kraft.coordinator.group.consumer.assigning import assign
-from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
+from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup, known_consumer_group
 from kraft.coordinator.group.consumer.expressions import MayDescribe, check_expression, refresh_expressions
 from kraft.coordinator.group.consumer.member import (
     JOINING_EPOCH,
@@ -130,12 +130,9 @@ def _group_for(draft: GroupDraft, request: Request) -> ConsumerGroup:
     group_id, joins = request.group_id, request.member_epoch == JOINING_EPOCH
     group = draft.consumer_group(group_id)
     if group is None:
-        if draft.share_group(group_id) is not None or draft.streams_group(group_id) is not None:
-            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, _not_consumer(group_id))
+        if not joins or draft.share_group(group_id) is not None or draft.streams_group(group_id) is not None:
+            return known_consumer_group(draft, group_id, "Consumer group {} not found.")
         classic = draft.group(group_id)
-        if not joins:
-            what = f"Consumer group {group_id} not found." if classic is None else _not_consumer(group_id)
-            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, what)
         if classic is not None and classic.state is not EMPTY:
             group = upgrade(draft, classic)
         elif classic is not None:
@@ -144,10 +141,6 @@ def _group_for(draft: GroupDraft, request: Request) -> ConsumerGroup:
     if request.member_id not in group.members:
         require_room(draft, group)
     return group
-
-
-def _not_consumer(group_id: str) -> str:
-    return f"Group {group_id} is not a consumer group."
 
 
 def _member_for(
@@ -271,15 +264,7 @@ def _assignment(member: ConsumerMember) -> Assignment:
 
 
 def _leave(draft: GroupDraft, request: Request) -> Response:
-    group = draft.consumer_group(request.group_id)
-    if group is None:
-        known = any(
-            find(request.group_id) is not None for find in (draft.group, draft.share_group, draft.streams_group)
-        )
-        raise ApiError(
-            ErrorCode.GROUP_ID_NOT_FOUND,
-            _not_consumer(request.group_id) if known else f"Group {request.group_id} not found.",
-        )
+    group = known_consumer_group(draft, request.group_id)
     if request.instance_id is None:
         remove_members(draft, group.group_id, [group.require_member(request.member_id)])
         return Response(member_id=request.member_id, member_epoch=request.member_epoch)

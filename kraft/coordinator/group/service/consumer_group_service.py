@@ -13,24 +13,20 @@ from kraft.common.errors import ApiError
 from kraft.common.ids import uuid_to_text
 from kraft.coordinator.group.caller import Caller
 from kraft.coordinator.group.config import GroupCoordinatorConfig
-from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
+from kraft.coordinator.group.consumer.consumer_group import known_consumer_group
 from kraft.coordinator.group.consumer.describe import describe_consumer_group
 from kraft.coordinator.group.consumer.expressions import MayDescribe
 from kraft.coordinator.group.consumer.heartbeat import check_request, consumer_heartbeat
+from kraft.coordinator.group.service.describing_groups import describe_each
 from kraft.coordinator.group.shard_state import GroupShardState
 from kraft.coordinator.group.topic_directory import TopicDirectory
 from kraft.coordinator.runtime import CoordinatorRuntime
-from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kraft.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse, DescribedGroup
 from kraft.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kraft.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from kraft.world.ports import Randomness
-from kraft.world.turns import TURN_ITEMS, Turn, in_turns
-
-GROUPS_A_TURN = 500
-MEMBERS_A_GROUP = 10
-"""Members of a described group that cost as much as a group."""
+from kraft.world.steps import Steps
 
 
 class ConsumerGroupService:
@@ -74,31 +70,9 @@ class ConsumerGroupService:
 
     async def describe(self, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
         """Describe the groups. A group named twice is described once."""
-        response = ConsumerGroupDescribeResponse()
-        turn = Turn(GROUPS_A_TURN)
-        for group_id in dict.fromkeys(request.group_ids):
-            described = await self._describe(group_id)
-            response.groups.append(described)
-            if turn.is_over(1 + len(described.members) // MEMBERS_A_GROUP):
-                await turn.next()
-        return response
+        groups = await describe_each(request.group_ids, DescribedGroup, self._describe)
+        return ConsumerGroupDescribeResponse(groups=groups)
 
-    async def _describe(self, group_id: str) -> DescribedGroup:
-        if not group_id:
-            return DescribedGroup(error_code=ErrorCode.INVALID_GROUP_ID)
-        try:
-            group = self._runtime.read(self._partition_for(group_id), lambda state: _consumer_group(state, group_id))
-        except ApiError as refused:
-            return DescribedGroup(group_id=group_id, error_code=refused.code, error_message=refused.message or None)
-        describing = describe_consumer_group(group, self._topics, self._config.group_consumer_assignors[0])
-        return await in_turns(describing, TURN_ITEMS)
-
-
-def _consumer_group(state: GroupShardState, group_id: str) -> ConsumerGroup:
-    """Return the consumer group. Raises ApiError."""
-    group = state.consumer_group(group_id)
-    if group is None:
-        is_other = any(find(group_id) is not None for find in (state.group, state.share_group, state.streams_group))
-        what = "is not a consumer group" if is_other else "not found"
-        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {what}.")
-    return group
+    def _describe(self, group_id: str) -> Steps[DescribedGroup]:
+        group = self._runtime.read(self._partition_for(group_id), lambda state: known_consumer_group(state, group_id))
+        return describe_consumer_group(group, self._topics, self._config.group_consumer_assignors[0])

@@ -15,6 +15,7 @@ import trio
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.group.caller import Caller
+from kraft.coordinator.group.service.describing_groups import describe_each
 from kraft.coordinator.group.shard_state import GroupShardState
 from kraft.coordinator.group.share import state_changes
 from kraft.coordinator.group.share.describe import describe_share_group
@@ -51,11 +52,8 @@ from kraft.protocol.messages.share_group_describe_request import ShareGroupDescr
 from kraft.protocol.messages.share_group_describe_response import DescribedGroup, ShareGroupDescribeResponse
 from kraft.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from kraft.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
-from kraft.world.turns import TURN_ITEMS, Turn, in_turns
+from kraft.world.steps import Steps
 
-GROUPS_A_TURN: Final = 500
-MEMBERS_A_GROUP: Final = 10
-"""Members of a described group that cost as much as a group."""
 ASKED_AT_ONCE: Final = 500
 """Limit of share partitions of one request that are requested from share coordinators at a time."""
 UNKNOWN_PARTITION: Final = "This server does not host this topic-partition."
@@ -156,23 +154,11 @@ class ShareGroupService:
 
     async def describe(self, request: ShareGroupDescribeRequest) -> ShareGroupDescribeResponse:
         """Describe the groups. A group named twice is described once."""
-        response = ShareGroupDescribeResponse()
-        turn = Turn(GROUPS_A_TURN)
-        for group_id in dict.fromkeys(request.group_ids):
-            described = await self._describe(group_id)
-            response.groups.append(described)
-            if turn.is_over(1 + len(described.members) // MEMBERS_A_GROUP):
-                await turn.next()
-        return response
+        groups = await describe_each(request.group_ids, DescribedGroup, self._describe)
+        return ShareGroupDescribeResponse(groups=groups)
 
-    async def _describe(self, group_id: str) -> DescribedGroup:
-        if not group_id:
-            return DescribedGroup(error_code=ErrorCode.INVALID_GROUP_ID)
-        try:
-            group = self._group(group_id)
-        except ApiError as refused:
-            return DescribedGroup(group_id=group_id, error_code=refused.code, error_message=refused.message or None)
-        return await in_turns(describe_share_group(group, self._topics), TURN_ITEMS)
+    def _describe(self, group_id: str) -> Steps[DescribedGroup]:
+        return describe_share_group(self._group(group_id), self._topics)
 
     def _group(self, group_id: str) -> ShareGroup:
         """Return the share group. Raises ApiError."""

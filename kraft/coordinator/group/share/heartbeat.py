@@ -18,6 +18,7 @@ from kraft.coordinator.group.consumer.consumer_group import NEVER_ASSIGNED_MS
 from kraft.coordinator.group.consumer.member import Partitions
 from kraft.coordinator.group.consumer.target import metadata_hash
 from kraft.coordinator.group.draft import GroupDraft
+from kraft.coordinator.group.group_types import is_taken
 from kraft.coordinator.group.share import records, simple_assignor
 from kraft.coordinator.group.share.share_group import (
     JOINING_EPOCH,
@@ -134,10 +135,7 @@ def _group_for(draft: GroupDraft, request: Request) -> ShareGroup:
     """Return the group, created for its first member. It replaces a classic group without members."""
     group = draft.share_group(request.group_id)
     if group is None:
-        is_taken = any(
-            find(request.group_id) is not None for find in (draft.group, draft.consumer_group, draft.streams_group)
-        )
-        if request.member_epoch == JOINING_EPOCH and not is_taken:
+        if request.member_epoch == JOINING_EPOCH and not is_taken(draft, request.group_id):
             group = ShareGroup(group_id=request.group_id)
         else:
             group = known_share_group(draft, request.group_id)

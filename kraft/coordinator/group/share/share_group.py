@@ -11,6 +11,7 @@ from immutables import Map
 from kraft.common.errors import ApiError
 from kraft.coordinator.group.consumer.consumer_group import FIRST_EPOCH, NEVER_ASSIGNED_MS, less
 from kraft.coordinator.group.consumer.member import NO_PARTITIONS, NO_PREVIOUS_EPOCH, Partitions
+from kraft.coordinator.group.group_types import Groups, require_type
 from kraft.protocol.error_codes import ErrorCode
 
 JOINING_EPOCH: Final = 0
@@ -96,29 +97,11 @@ class ShareGroup:
         )
 
 
-class Groups(Protocol):
-    """Where groups of all types are found by id: the state of a shard, or a draft of it."""
-
-    def group(self, group_id: str) -> object | None:
-        """The classic group."""
-
-    def consumer_group(self, group_id: str) -> object | None:
-        """The consumer group."""
-
+class ShareGroups(Groups, Protocol):
     def share_group(self, group_id: str) -> ShareGroup | None:
         """The share group."""
 
-    def streams_group(self, group_id: str) -> object | None:
-        """The streams group."""
 
-
-def known_share_group(groups: Groups, group_id: str) -> ShareGroup:
+def known_share_group(groups: ShareGroups, group_id: str) -> ShareGroup:
     """Return the share group. Raises ApiError(GROUP_ID_NOT_FOUND), also for a group of another type."""
-    group = groups.share_group(group_id)
-    if group is None:
-        is_other = any(
-            find(group_id) is not None for find in (groups.group, groups.consumer_group, groups.streams_group)
-        )
-        what = "is not a share group" if is_other else "not found"
-        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {what}.")
-    return group
+    return require_type(groups.share_group(group_id), groups, group_id, "share")

@@ -25,6 +25,7 @@ from kraft.coordinator.group.consumer.member import (
 )
 from kraft.coordinator.group.consumer.target import metadata_hash
 from kraft.coordinator.group.draft import GroupDraft
+from kraft.coordinator.group.group_types import is_taken
 from kraft.coordinator.group.streams import records
 from kraft.coordinator.group.streams.assigning import RACK_AWARE_TAGS, assignment_configs, compute_target, is_due
 from kraft.coordinator.group.streams.configured_topology import ConfiguredTopology, Status, configure
@@ -335,8 +336,7 @@ def _group_for(draft: GroupDraft, request: Request) -> StreamsGroup:
     if group is None:
         classic = draft.group(group_id)
         is_replaced = classic is not None and classic.state is EMPTY
-        is_free = classic is None and draft.consumer_group(group_id) is None and draft.share_group(group_id) is None
-        if request.member_epoch != JOINING_EPOCH or not (is_replaced or is_free):
+        if request.member_epoch != JOINING_EPOCH or (is_taken(draft, group_id) and not is_replaced):
             return known_streams_group(draft, group_id, "Streams group {} not found.")
         if is_replaced:
             draft.delete_group(group_id)

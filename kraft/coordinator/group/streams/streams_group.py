@@ -14,6 +14,7 @@ from immutables import Map
 
 from kraft.common.errors import ApiError
 from kraft.coordinator.group.consumer.consumer_group import FIRST_EPOCH, NEVER_ASSIGNED_MS, RevocationDeadline, less
+from kraft.coordinator.group.group_types import Groups, require_type
 from kraft.coordinator.group.streams.configured_topology import ConfiguredTopology
 from kraft.coordinator.group.streams.member import NO_TOPOLOGY_EPOCH, StreamsMember
 from kraft.coordinator.group.streams.tasks import NOTHING_WANTED, Task, TaskSet, tasks_of
@@ -182,33 +183,15 @@ class StreamsGroup:
         )
 
 
-class Groups(Protocol):
-    """Where groups of all types are found by id: the state of a shard, or a draft of it."""
-
-    def group(self, group_id: str) -> object | None:
-        """The classic group."""
-
-    def consumer_group(self, group_id: str) -> object | None:
-        """The consumer group."""
-
-    def share_group(self, group_id: str) -> object | None:
-        """The share group."""
-
+class StreamsGroups(Groups, Protocol):
     def streams_group(self, group_id: str) -> StreamsGroup | None:
         """The streams group."""
 
 
-def known_streams_group(groups: Groups, group_id: str, missing: str = "Group {} not found.") -> StreamsGroup:
+def known_streams_group(groups: StreamsGroups, group_id: str, missing: str = "Group {} not found.") -> StreamsGroup:
     """Return the streams group. Raises ApiError(GROUP_ID_NOT_FOUND), also for a group of another type. `missing` is the
     message if there is no group with the id."""
-    group = groups.streams_group(group_id)
-    if group is not None:
-        return group
-    is_other = any(find(group_id) is not None for find in (groups.group, groups.consumer_group, groups.share_group))
-    raise ApiError(
-        ErrorCode.GROUP_ID_NOT_FOUND,
-        f"Group {group_id} is not a streams group." if is_other else missing.format(group_id),
-    )
+    return require_type(groups.streams_group(group_id), groups, group_id, "streams", missing)
 
 
 def _held_by(member: StreamsMember) -> tuple[object, ...]:
