@@ -15,6 +15,7 @@ from immutables import Map
 
 from kraft.common.errors import ApiError
 from kraft.coordinator.group.draft import GroupDraft
+from kraft.coordinator.group.group_types import is_taken
 from kraft.coordinator.group.shard_state import GroupShardState
 from kraft.coordinator.group.share import records
 from kraft.coordinator.group.share.share_group import ShareGroup, StatePartitions, known_share_group
@@ -30,10 +31,7 @@ def begin_alter(draft: GroupDraft, group_id: str, topics: Mapping[bytes, StatePa
 
     The state epoch rises each time. This fences the leaders of partitions that have the previous state.
     """
-    found = draft.group(group_id), draft.consumer_group(group_id), draft.share_group(group_id)
-    group = (
-        known_share_group(draft, group_id) if any(each is not None for each in found) else ShareGroup(group_id=group_id)
-    )
+    group = known_share_group(draft, group_id) if is_taken(draft, group_id) else ShareGroup(group_id=group_id)
     _require_empty(group)
     epoch = group.group_epoch + 1
     group = draft.write_share(group_id, records.group_metadata(group_id, epoch, group.metadata_hash))
