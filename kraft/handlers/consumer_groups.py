@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError
 from kraft.common.features import GROUP_VERSION
 from kraft.handlers.groups.request_size import request_bytes_max
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.handlers.security.authorized_operations import access_of
-from kraft.handlers.security.described_groups import authorize_described
-from kraft.handlers.security.permissions import ANYBODY, on_groups
+from kraft.handlers.security.described_groups import authorize_described, describe_failed
+from kraft.handlers.security.group_member import OnGroupAndTopics, subscribed_topics
+from kraft.handlers.security.permissions import on_groups
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
@@ -18,42 +19,15 @@ from kraft.protocol.messages.consumer_group_describe_response import ConsumerGro
 from kraft.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kraft.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from kraft.security.acls import Operation, ResourceKind
-from kraft.world.steps import Steps
-from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
-    from kraft.security.authorizer import Access
-
-
-class _OnSubscription:
-    """The permissions of ConsumerGroupHeartbeat: Read on the group, and Describe on each topic subscribed to by name.
-    One unauthorized topic rejects the whole request."""
-
-    async def serve(
-        self,
-        request: ConsumerGroupHeartbeatRequest,
-        context: RequestContext,
-        services: Any,
-        access: Access,
-        handler: Handler,
-    ) -> Any:
-        """See `PermissionCheck`."""
-        if not access.allows(Operation.READ, ResourceKind.GROUP, request.group_id):
-            raise ApiError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-        turn = Turn()
-        for name in dict.fromkeys(request.subscribed_topic_names or ()):
-            if turn.is_over():
-                await turn.next()
-            if not access.allows(Operation.DESCRIBE, ResourceKind.TOPIC, name):
-                raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        return await ANYBODY.serve(request, context, services, access, handler)
 
 
 HEARTBEAT = Handler(
     ApiKey.CONSUMER_GROUP_HEARTBEAT,
     between(0, 1),
-    permission=_OnSubscription(),
+    permission=OnGroupAndTopics(subscribed_topics),
     frame_bytes_max=request_bytes_max,
 )
 
@@ -102,15 +76,7 @@ def _topics_of(group: DescribedGroup) -> list[str]:
     )
 
 
-@DESCRIBE.error
-def _describe_failed(
-    request: ConsumerGroupDescribeRequest, code: int, message: str | None
-) -> Steps[ConsumerGroupDescribeResponse]:
-    response = ConsumerGroupDescribeResponse()
-    for group_id in request.group_ids:
-        response.groups.append(DescribedGroup(group_id=group_id, error_code=code, error_message=message))
-        yield None
-    return response
+DESCRIBE.error(describe_failed(ConsumerGroupDescribeResponse, DescribedGroup))
 
 
 def _require_protocol(broker: BrokerServices) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kraft.common.errors import ApiError
 from kraft.common.internal_topics import INTERNAL_TOPICS
@@ -11,8 +11,9 @@ from kraft.coordinator.group.streams.configured_topology import NAMED_TOPICS_MAX
 from kraft.handlers.groups.request_size import request_bytes_max
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.handlers.security.authorized_operations import access_of
-from kraft.handlers.security.described_groups import authorize_described
-from kraft.handlers.security.permissions import ANYBODY, OnGroup, WhenServed, on_groups
+from kraft.handlers.security.described_groups import authorize_described, describe_failed
+from kraft.handlers.security.group_member import OnGroupAndTopics
+from kraft.handlers.security.permissions import OnGroup, WhenServed, on_groups
 from kraft.metadata.topic_names import reason_invalid
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
@@ -28,13 +29,10 @@ from kraft.protocol.messages.streams_group_topology_description_update_response 
     StreamsGroupTopologyDescriptionUpdateResponse,
 )
 from kraft.security.acls import Operation, ResourceKind
-from kraft.world.steps import Steps
-from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
     from kraft.coordinator.group.streams.topology import InternalTopic
     from kraft.handlers.services import BrokerServices
-    from kraft.security.authorizer import Access
 
 RETRY_INTERVALS: Final = 2
 """Heartbeat intervals after which a failed creation of an internal topic is tried again, as in Kafka."""
@@ -48,53 +46,6 @@ def _require_protocol(broker: BrokerServices) -> None:
     """Raises ApiError UNSUPPORTED_VERSION if streams groups are off in the cluster or on this broker."""
     if not broker.serves_streams_groups:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "Streams groups are off (feature streams.version).")
-
-
-class _OnTopology:
-    """The permissions of StreamsGroupHeartbeat: Read on the group, and Describe on each topic of the topology. One
-    unauthorized topic rejects the whole request."""
-
-    async def serve(
-        self,
-        request: StreamsGroupHeartbeatRequest,
-        context: RequestContext,
-        services: Any,
-        access: Access,
-        handler: Handler,
-    ) -> Any:
-        """See `PermissionCheck`."""
-        if not access.allows(Operation.READ, ResourceKind.GROUP, request.group_id):
-            raise ApiError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-        topics = _topics_of(request)
-        _check_names(topics)
-        turn = Turn()
-        for name in topics:
-            if turn.is_over():
-                await turn.next()
-            if not access.allows(Operation.DESCRIBE, ResourceKind.TOPIC, name):
-                raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        return await ANYBODY.serve(request, context, services, access, handler)
-
-
-HEARTBEAT = Handler(
-    ApiKey.STREAMS_GROUP_HEARTBEAT,
-    between(0, 1),
-    permission=WhenServed(_require_protocol, _OnTopology()),
-    frame_bytes_max=request_bytes_max,
-)
-
-
-@HEARTBEAT.serve
-async def heartbeat(
-    request: StreamsGroupHeartbeatRequest, context: RequestContext, broker: BrokerServices
-) -> StreamsGroupHeartbeatResponse:
-    """Handle a heartbeat, and create the internal topics that are missing if the caller may create them all."""
-    _require_protocol(broker)
-    _check_names(_topics_of(request))
-    response, missing = await broker.groups.streams.heartbeat(request, context)
-    if missing:
-        await _create_topics(response, missing, context, broker)
-    return response
 
 
 def _topics_of(request: StreamsGroupHeartbeatRequest) -> list[str]:
@@ -118,6 +69,34 @@ def _check_names(topics: list[str]) -> None:
         raise ApiError(
             ErrorCode.STREAMS_INVALID_TOPOLOGY, f"Topic names {','.join(invalid)} are not valid topic names."
         )
+
+
+def _checked_topics(request: StreamsGroupHeartbeatRequest) -> list[str]:
+    """See `_topics_of`. Raises ApiError STREAMS_INVALID_TOPOLOGY."""
+    topics = _topics_of(request)
+    _check_names(topics)
+    return topics
+
+
+HEARTBEAT = Handler(
+    ApiKey.STREAMS_GROUP_HEARTBEAT,
+    between(0, 1),
+    permission=WhenServed(_require_protocol, OnGroupAndTopics(_checked_topics)),
+    frame_bytes_max=request_bytes_max,
+)
+
+
+@HEARTBEAT.serve
+async def heartbeat(
+    request: StreamsGroupHeartbeatRequest, context: RequestContext, broker: BrokerServices
+) -> StreamsGroupHeartbeatResponse:
+    """Handle a heartbeat, and create the internal topics that are missing if the caller may create them all."""
+    _require_protocol(broker)
+    _check_names(_topics_of(request))
+    response, missing = await broker.groups.streams.heartbeat(request, context)
+    if missing:
+        await _create_topics(response, missing, context, broker)
+    return response
 
 
 async def _create_topics(
@@ -181,15 +160,7 @@ def _described_topics(group: DescribedGroup) -> list[str]:
     return sorted(found)
 
 
-@DESCRIBE.error
-def _describe_failed(
-    request: StreamsGroupDescribeRequest, code: int, message: str | None
-) -> Steps[StreamsGroupDescribeResponse]:
-    response = StreamsGroupDescribeResponse()
-    for group_id in request.group_ids:
-        response.groups.append(DescribedGroup(group_id=group_id, error_code=code, error_message=message))
-        yield None
-    return response
+DESCRIBE.error(describe_failed(StreamsGroupDescribeResponse, DescribedGroup))
 
 
 DESCRIPTION = Handler(

@@ -1,4 +1,5 @@
-"""The part of ConsumerGroupDescribe, ShareGroupDescribe and StreamsGroupDescribe about the caller's permissions."""
+"""What ConsumerGroupDescribe, ShareGroupDescribe and StreamsGroupDescribe share: the caller's permissions, and the
+response to a request that failed as a whole."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kraft.handlers.security.authorized_operations import access_of, operations_on
 from kraft.protocol.error_codes import ErrorCode
 from kraft.security.acls import Operation, ResourceKind
+from kraft.world.steps import Steps
 from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
@@ -43,3 +45,16 @@ async def authorize_described(
             groups[index] = type(group)(
                 group_id=group.group_id, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message=hidden
             )
+
+
+def describe_failed(response_class: type[Any], group_class: type[Any]) -> Callable[[Any, int, str | None], Steps[Any]]:
+    """The error function of an API whose response has a `group_class` for each requested group."""
+
+    def failed(request: Any, code: int, message: str | None) -> Steps[Any]:
+        response = response_class()
+        for group_id in request.group_ids:
+            response.groups.append(group_class(group_id=group_id, error_code=code, error_message=message))
+            yield None
+        return response
+
+    return failed

@@ -8,8 +8,9 @@ from kraft.common.errors import ApiError
 from kraft.handlers.groups.request_size import request_bytes_max
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.handlers.security.authorized_operations import access_of
-from kraft.handlers.security.described_groups import authorize_described
-from kraft.handlers.security.permissions import ANYBODY, ASKS_INSIDE, WhenServed, on_groups
+from kraft.handlers.security.described_groups import authorize_described, describe_failed
+from kraft.handlers.security.group_member import OnGroupAndTopics, subscribed_topics
+from kraft.handlers.security.permissions import ASKS_INSIDE, WhenServed, on_groups
 from kraft.handlers.share.acknowledging import MEMBER_ID_CHARACTERS_MAX
 from kraft.handlers.share.share_state import require_share_groups
 from kraft.protocol.api_keys import ApiKey
@@ -29,40 +30,17 @@ from kraft.protocol.messages.share_group_heartbeat_request import ShareGroupHear
 from kraft.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
 from kraft.security.acls import Operation, ResourceKind
 from kraft.world.steps import Steps
-from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
     from kraft.security.authorizer import Access
 
 
-class _OnSubscription:
-    """The permissions of ShareGroupHeartbeat: Read on the group, and Describe on each topic subscribed to. One
-    unauthorized topic rejects the whole request."""
-
-    async def serve(
-        self,
-        request: ShareGroupHeartbeatRequest,
-        context: RequestContext,
-        services: Any,
-        access: Access,
-        handler: Handler,
-    ) -> Any:
-        """See `PermissionCheck`."""
-        require_share_groups(services)
-        if not access.allows(Operation.READ, ResourceKind.GROUP, request.group_id):
-            raise ApiError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-        turn = Turn()
-        for name in dict.fromkeys(request.subscribed_topic_names or ()):
-            if turn.is_over():
-                await turn.next()
-            if not access.allows(Operation.DESCRIBE, ResourceKind.TOPIC, name):
-                raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        return await ANYBODY.serve(request, context, services, access, handler)
-
-
 HEARTBEAT = Handler(
-    ApiKey.SHARE_GROUP_HEARTBEAT, between(1, 1), permission=_OnSubscription(), frame_bytes_max=request_bytes_max
+    ApiKey.SHARE_GROUP_HEARTBEAT,
+    between(1, 1),
+    permission=WhenServed(require_share_groups, OnGroupAndTopics(subscribed_topics)),
+    frame_bytes_max=request_bytes_max,
 )
 
 
@@ -103,15 +81,7 @@ def _topics_of(group: DescribedGroup) -> list[str]:
     )
 
 
-@DESCRIBE.error
-def _describe_failed(
-    request: ShareGroupDescribeRequest, code: int, message: str | None
-) -> Steps[ShareGroupDescribeResponse]:
-    response = ShareGroupDescribeResponse()
-    for group_id in request.group_ids:
-        response.groups.append(DescribedGroup(group_id=group_id, error_code=code, error_message=message))
-        yield None
-    return response
+DESCRIBE.error(describe_failed(ShareGroupDescribeResponse, DescribedGroup))
 
 
 DESCRIBE_OFFSETS = Handler(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, between(0, 1), permission=ASKS_INSIDE)
