@@ -10,6 +10,7 @@ from typing import Annotated, Final, TypeVar
 from urllib.parse import quote
 
 from fastapi import Depends, Path, Query, Request
+from pydantic import AfterValidator
 from starlette.datastructures import URL
 
 from kraft_http.asking import Kafka
@@ -85,13 +86,11 @@ TopicNamePath = Annotated[str, Path(description="Name of the topic.")]
 ConfigNamePath = Annotated[str, Path(description="Name of the configuration key.")]
 
 
-async def group_id_path(
-    consumer_group_id: Annotated[str, Path(description="Id of the group. Encode slashes as %2F.")],
-) -> str:
-    return restore_slashes(consumer_group_id)
-
-
-GroupIdPath = Annotated[str, Depends(group_id_path)]
+GroupIdPath = Annotated[
+    str,
+    Path(alias="consumer_group_id", description="Id of the group. Encode slashes as %2F."),
+    AfterValidator(restore_slashes),
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,8 +48,8 @@ from kraft_http.requests.deps import (
 )
 from kraft_http.requests.errors import ApiProblem, documented, not_found
 from kraft_http.requests.response_cache import ResponseCache
-from kraft_http.routers.group_parts import new_offsets
-from kraft_http.routers.groups import STATES, is_of_consumers
+from kraft_http.routers.group_parts import GroupFilterQuery, new_offsets, state_name
+from kraft_http.routers.groups import is_of_consumers
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/consumer-groups", tags=["Consumer groups"])
 
@@ -98,12 +98,11 @@ _HAS_MEMBERS = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, Error
 @router.get("/-/lag-summary", summary="List groups with their total lag", responses=documented(404))
 async def list_group_lags(
     cluster: Cluster,
+    wanted: GroupFilterQuery,
     page: PageQuery,
     port: Port,
     recent: Recent,
     response: Response,
-    q: Annotated[str | None, Query(description="Only groups whose id contains this text.")] = None,
-    state: Annotated[str | None, Query(description="Only groups in this state.", examples=["STABLE"])] = None,
     topic: Annotated[
         str | None,
         Query(description="Only groups with a commit for this topic. A page can be short although more follow."),
@@ -123,9 +122,7 @@ async def list_group_lags(
     listed = [
         group
         for group in await list_groups(cluster.kafka, partial=True)
-        if (is_of_consumers(group) or (include_share_groups and is_share_group(group)))
-        and (q is None or q in group.group_id)
-        and (state is None or state.upper() == STATES.get(group.state, "UNKNOWN"))
+        if (is_of_consumers(group) or (include_share_groups and is_share_group(group))) and wanted.matches(group)
     ]
     order, descending = sort.removeprefix("-"), sort.startswith("-")
     total_lag: int | None = None
@@ -185,7 +182,7 @@ async def _every_lag(
 def _lag_data(lag: GroupLag) -> GroupLagData:
     return GroupLagData(
         consumer_group_id=lag.group.group_id,
-        state=STATES.get(lag.group.state, "UNKNOWN"),
+        state=state_name(lag.group.state),
         type=lag.group.type.upper(),
         members_count=len(lag.group.members),
         coordinator_id=lag.group.coordinator,
@@ -218,7 +215,7 @@ async def _topic_groups(port: AdminPort, cluster: ClusterContext, topic_name: st
         data=[
             TopicGroupData(
                 consumer_group_id=each.group.group_id,
-                state=STATES.get(each.group.state, "UNKNOWN"),
+                state=state_name(each.group.state),
                 type=each.group.type.upper(),
                 members_count=len(each.group.members),
                 coordinator_id=each.group.coordinator,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Path, Response
 
 from kraft.admin.authorized_operations import Operations, group_operations
 from kraft.admin.groups import (
@@ -45,43 +45,25 @@ from kraft_http.requests.deps import (
     whole,
 )
 from kraft_http.requests.errors import documented, not_found
-from kraft_http.routers.group_parts import describe_listed, member_of, shown_partitions
+from kraft_http.routers.group_parts import GroupFilterQuery, describe_page, member_of, shown_partitions, state_name
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/consumer-groups", tags=["Consumer groups"])
 
 ConsumerIdPath = Annotated[str, Path(description="Id of the member.")]
 
-STATES = {
-    "PreparingRebalance": "PREPARING_REBALANCE",
-    "CompletingRebalance": "COMPLETING_REBALANCE",
-    "NotReady": "NOT_READY",
-    "Assigning": "ASSIGNING",
-    "Reconciling": "RECONCILING",
-    "Stable": "STABLE",
-    "Dead": "DEAD",
-    "Empty": "EMPTY",
-}
-
 
 @router.get("", summary="List consumer groups", responses=documented(404))
 async def list_consumer_groups(
     cluster: Cluster,
+    wanted: GroupFilterQuery,
     page: PageQuery,
-    q: Annotated[str | None, Query(description="Only groups whose id contains this text.")] = None,
-    state: Annotated[str | None, Query(description="Only groups in this state.", examples=["STABLE"])] = None,
     tells: IncludeOperations = False,
 ) -> ConsumerGroupDataList:
-    listed = [
-        group
-        for group in await list_consumers_groups(cluster.kafka)
-        if (q is None or q in group.group_id) and (state is None or state.upper() == STATES.get(group.state, "UNKNOWN"))
-    ]
-    shown, metadata = page.cut(listed, lambda group: group.group_id, cluster.url)
-
-    described = await describe_listed(cluster, shown, partial(describe_groups, cluster.kafka))
-    data = [group_data(cluster, described[each.group_id]) for each in shown if each.group_id in described]
+    listed = [group for group in await list_consumers_groups(cluster.kafka) if wanted.matches(group)]
+    described, metadata = await describe_page(cluster, page, listed, partial(describe_groups, cluster.kafka))
+    data = [group_data(cluster, group) for group in described]
     if tells:
-        await _add_operations(cluster, data, described)
+        await _add_operations(cluster, data, {group.group_id: group for group in described})
     return ConsumerGroupDataList(
         kind="KafkaConsumerGroupList", metadata=metadata, data=data, unanswered_brokers=unanswered(cluster.kafka)
     )
@@ -202,7 +184,7 @@ def group_data(cluster: ClusterContext, group: Group) -> ConsumerGroupData:
         consumer_group_id=group.group_id,
         is_simple=group.type == CLASSIC and not group.protocol_type,
         partition_assignor=group.assignor,
-        state=STATES.get(group.state, "UNKNOWN"),
+        state=state_name(group.state),
         type=group.type.upper(),
         is_mixed_consumer_group=group.type == CONSUMER and len({each.is_classic for each in group.members}) > 1,
         group_epoch=group.epoch,

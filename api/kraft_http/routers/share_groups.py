@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi import APIRouter, Path, Response
+from pydantic import AfterValidator
 
 from kraft.admin.share_groups import (
     ShareGroup,
@@ -43,40 +44,36 @@ from kraft_http.requests.deps import Cluster, ClusterContext, PageQuery, TopicNa
 from kraft_http.requests.errors import ApiProblem, documented, not_found
 from kraft_http.requests.links import restore_slashes
 from kraft_http.routers.group_lags import plan_reset
-from kraft_http.routers.group_parts import describe_listed, member_of, new_offsets, shown_partitions
-from kraft_http.routers.groups import STATES, ConsumerIdPath
+from kraft_http.routers.group_parts import (
+    GroupFilterQuery,
+    describe_page,
+    member_of,
+    new_offsets,
+    shown_partitions,
+    state_name,
+)
+from kraft_http.routers.groups import ConsumerIdPath
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/share-groups", tags=["Share groups"])
 
 
-async def share_group_id_path(
-    group_id: Annotated[str, Path(description="Id of the share group. Encode slashes as %2F.")],
-) -> str:
-    return restore_slashes(group_id)
-
-
-ShareGroupIdPath = Annotated[str, Depends(share_group_id_path)]
+ShareGroupIdPath = Annotated[
+    str, Path(description="Id of the share group. Encode slashes as %2F."), AfterValidator(restore_slashes)
+]
 
 
 @router.get("", summary="List share groups", responses=documented(404))
 async def list_groups(
     cluster: Cluster,
+    wanted: GroupFilterQuery,
     page: PageQuery,
-    q: Annotated[str | None, Query(description="Only groups whose id contains this text.")] = None,
-    state: Annotated[str | None, Query(description="Only groups in this state.", examples=["STABLE"])] = None,
 ) -> ShareGroupDataList:
-    listed = [
-        group
-        for group in await list_share_groups(cluster.kafka, partial=True)
-        if (q is None or q in group.group_id) and (state is None or state.upper() == STATES.get(group.state, "UNKNOWN"))
-    ]
-    shown, metadata = page.cut(listed, lambda group: group.group_id, cluster.url)
-
-    described = await describe_listed(cluster, shown, partial(describe_share_groups, cluster.kafka))
+    listed = [group for group in await list_share_groups(cluster.kafka, partial=True) if wanted.matches(group)]
+    described, metadata = await describe_page(cluster, page, listed, partial(describe_share_groups, cluster.kafka))
     return ShareGroupDataList(
         kind="KafkaShareGroupList",
         metadata=metadata,
-        data=[_group_data(cluster, described[each.group_id], None) for each in shown if each.group_id in described],
+        data=[_group_data(cluster, group, None) for group in described],
         unanswered_brokers=unanswered(cluster.kafka),
     )
 
@@ -215,7 +212,7 @@ def _group_data(
         ),
         cluster_id=cluster.cluster_id,
         share_group_id=group.group_id,
-        state=STATES.get(group.state, "UNKNOWN"),
+        state=state_name(group.state),
         partition_assignor=group.assignor,
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Path
+from pydantic import AfterValidator
 
 from kraft.admin.groups import list_groups
 from kraft.admin.streams_groups import (
@@ -30,46 +31,37 @@ from kraft_http.models.streams_groups import (
 from kraft_http.requests.deps import Cluster, ClusterContext, PageQuery, unanswered, whole
 from kraft_http.requests.errors import documented
 from kraft_http.requests.links import restore_slashes
-from kraft_http.routers.group_parts import describe_listed
-from kraft_http.routers.groups import STATES
+from kraft_http.routers.group_parts import GroupFilterQuery, describe_page, state_name
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/streams-groups", tags=["Streams groups"])
 
 
-async def streams_group_id_path(
-    group_id: Annotated[str, Path(description="Id of the streams group. Encode slashes as %2F.")],
-) -> str:
-    return restore_slashes(group_id)
-
-
-StreamsGroupIdPath = Annotated[str, Depends(streams_group_id_path)]
+StreamsGroupIdPath = Annotated[
+    str, Path(description="Id of the streams group. Encode slashes as %2F."), AfterValidator(restore_slashes)
+]
 
 
 @router.get("", summary="List streams groups", responses=documented(404))
 async def list_streams_groups(
     cluster: Cluster,
+    wanted: GroupFilterQuery,
     page: PageQuery,
-    q: Annotated[str | None, Query(description="Only groups whose id contains this text.")] = None,
-    state: Annotated[str | None, Query(description="Only groups in this state.", examples=["STABLE"])] = None,
 ) -> StreamsGroupDataList:
     listed = [
         group
         for group in await list_groups(cluster.kafka, partial=True)
-        if group.type.lower() == STREAMS
-        and (q is None or q in group.group_id)
-        and (state is None or state.upper() == STATES.get(group.state, "UNKNOWN"))
+        if group.type.lower() == STREAMS and wanted.matches(group)
     ]
-    shown, metadata = page.cut(listed, lambda group: group.group_id, cluster.url)
 
     async def describe(ids: list[str], coordinator: int) -> list[StreamsGroup]:
         found, _ = await describe_streams_groups(cluster.kafka, ids, coordinator)
         return list(found.values())
 
-    described = await describe_listed(cluster, shown, describe)
+    described, metadata = await describe_page(cluster, page, listed, describe)
     return StreamsGroupDataList(
         kind="KafkaStreamsGroupList",
         metadata=metadata,
-        data=[_group_data(cluster, described[each.group_id]) for each in shown if each.group_id in described],
+        data=[_group_data(cluster, group) for group in described],
         unanswered_brokers=unanswered(cluster.kafka),
     )
 
@@ -100,7 +92,7 @@ def _group_data(cluster: ClusterContext, group: StreamsGroup) -> StreamsGroupDat
         ),
         cluster_id=cluster.cluster_id,
         streams_group_id=group_id,
-        state=STATES.get(group.state, "UNKNOWN"),
+        state=state_name(group.state),
         assignor=group.assignor,
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi import APIRouter, Path, Query, Response
+from pydantic import AfterValidator
 
 from kraft.admin.users import describe_users, put_user
 from kraft.admin.users import remove_user as remove_passwords
@@ -23,13 +24,11 @@ _Mechanism = Annotated[
 ]
 
 
-async def _user_path(
-    user: Annotated[str, Path(description="Name of the user, without User:. Encode slashes as %2F.")],
-) -> str:
-    return restore_slashes(user)
-
-
-UserPath = Annotated[str, Depends(_user_path)]
+UserPath = Annotated[
+    str,
+    Path(description="Name of the user, without User:. Encode slashes as %2F."),
+    AfterValidator(restore_slashes),
+]
 
 
 @router.get("/v1/users", summary="List users with SCRAM credentials")
