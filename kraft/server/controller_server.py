@@ -21,6 +21,7 @@ from kraft.handlers.all_handlers import controller_registry
 from kraft.handlers.dispatcher import RequestDispatcher
 from kraft.handlers.services import ControllerServices, StatusReports
 from kraft.metadata.image.metadata_image import MetadataImage
+from kraft.metadata.loader import MetadataLoader
 from kraft.metadata.metadata_cache import MetadataCache
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.network.limits import ConnectionCounts
@@ -113,15 +114,18 @@ class ControllerServer:
         self.plain_users: dict[str, PlainUsers] = {}
         self.socket_servers = self._socket_servers(counts, loggers)
         self._registration = ControllerRegistrar(config.node_id, world, channel, self._log)
+        self._add_publishers(shared.loader, mutations)
+        follow_metadata(authorizer, shared.loader)
+        channel.use_local(self.registry, self.services)
+
+    def _add_publishers(self, loader: MetadataLoader, mutations: MutationQuotas) -> None:
         for publisher in (
             ControllerMetadataPublisher(self.metadata, self._registration),
             DynamicConnectionLimits(self.services.configs, tuple(self.socket_servers.values())),
-            LivePlainUsers(config, self.plain_users, self._log),
+            LivePlainUsers(self._config, self.plain_users, self._log),
             QuotaPublisher(mutations),
         ):
-            shared.loader.add_publisher(publisher)
-        follow_metadata(authorizer, shared.loader)
-        channel.use_local(self.registry, self.services)
+            loader.add_publisher(publisher)
 
     def _socket_servers(self, counts: ConnectionCounts, loggers: Loggers) -> dict[str, SocketServer]:
         config, logins = self._config, self._logins

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 import trio
@@ -158,6 +159,18 @@ def complain(problem: KraftError | TimeoutError) -> int:
     if hint:
         warn(f"  hint: {hint}")
     return exit_code(problem)
+
+
+@contextmanager
+def exit_on_failure(path: object = None) -> Iterator[None]:
+    """Print a KraftError or OSError of the body and exit with its code. `path` is named if the OSError has no file
+    name."""
+    try:
+        yield
+    except KraftError as problem:
+        raise typer.Exit(complain(problem)) from problem
+    except OSError as problem:
+        raise typer.Exit(complain(KraftError(f"{problem.filename or path}: {problem.strerror}"))) from problem
 
 
 def exit_code(problem: BaseException | None) -> int:

@@ -18,7 +18,7 @@ from kraft.admin.streams_groups import STREAMS
 from kraft.cli.admin import offset_reset
 from kraft.cli.admin.cluster.offset_files import exported, plan_import, read_exported
 from kraft.cli.admin.cluster.streams import add_streams, streams_tables
-from kraft.cli.admin.offset_reset import Move
+from kraft.cli.admin.offset_reset import Move, Target, Wanted
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
 from kraft.cli.admin.output import Table, say, show, warn, write
 from kraft.cli.admin.running import Failures, NotFound, ask, complain, each_of, tell_deleted
@@ -331,18 +331,24 @@ def reset_offsets(
     wanted = [offset_reset.parse_topic(text) for text in topic]
 
     async def question(cluster: Cluster) -> list[Move]:
-        committed = await groups.committed_offsets(cluster, name)
-        kept = () if wanted else (await groups.describe_group(cluster, name)).internal_topics
-        present: dict[TopicPartition, int | None] = {
-            place: each.offset for place, each in committed.items() if place.topic not in kept
-        }
-        partitions = await offset_reset.choose_partitions(cluster, wanted, present)
-        moves = await offset_reset.plan_moves(cluster, partitions, present, target)
+        moves = await _plan_reset(cluster, name, wanted, target)
         if execute:
             await groups.commit_offsets(cluster, name, {move.partition: move.after for move in moves})
         return moves
 
     _show_moves(name, ask(bootstrap, timeout, question), execute, output)
+
+
+async def _plan_reset(cluster: Cluster, group_id: str, wanted: Sequence[Wanted], target: Target) -> list[Move]:
+    """The changes of the wanted partitions' offsets. If none are named, of all with a committed offset, except those of
+    a streams group's internal topics."""
+    committed = await groups.committed_offsets(cluster, group_id)
+    kept = () if wanted else (await groups.describe_group(cluster, group_id)).internal_topics
+    present: dict[TopicPartition, int | None] = {
+        place: each.offset for place, each in committed.items() if place.topic not in kept
+    }
+    partitions = await offset_reset.choose_partitions(cluster, wanted, present)
+    return await offset_reset.plan_moves(cluster, partitions, present, target)
 
 
 def _show_moves(group_id: str, moves: list[Move], executed: bool, output: Output) -> None:

@@ -12,7 +12,7 @@ import typer
 from kraft.cli.admin.disks.file_dump import Damaged, batches_of, plain
 from kraft.cli.admin.options import Output
 from kraft.cli.admin.output import Table, show
-from kraft.cli.admin.running import NotFound, complain
+from kraft.cli.admin.running import NotFound, exit_on_failure
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.config.resources import is_secret
 from kraft.common.errors import KraftError
@@ -56,13 +56,9 @@ def metadata(
     The log is read to its end; its last records may not be committed. Keys of passwords and secret values are not
     shown.
     """
-    try:
+    with exit_on_failure():
         tree, end = read_tree(directory, until)
         branch = find(tree, path)
-    except KraftError as problem:
-        raise typer.Exit(complain(problem)) from problem
-    except OSError as problem:
-        raise typer.Exit(complain(KraftError(f"{problem.filename}: {problem.strerror}"))) from problem
     rows = [(name, _brief(value)) for name, value in branch.items()] if isinstance(branch, dict) else [(path, branch)]
     show({"end_offset": end, "path": path.strip("/"), "metadata": branch}, [Table(("NAME", "VALUE"), rows)], output)
 

@@ -20,10 +20,10 @@ from kraft.cli.admin.disks.node_directories import (
 )
 from kraft.cli.admin.options import Output, confirm_by_typing
 from kraft.cli.admin.output import say, warn
-from kraft.cli.admin.running import complain
+from kraft.cli.admin.running import exit_on_failure
 from kraft.common.config.endpoints import Endpoint as ListenerEndpoint
 from kraft.common.config.node.node_config import NodeConfig
-from kraft.common.errors import ConfigurationError, KraftError
+from kraft.common.errors import ConfigurationError
 from kraft.metadata.record_serde import MetadataRecordSerde
 from kraft.raft.quorum_recovery import (
     QuorumRecovery,
@@ -78,16 +78,10 @@ def recover_quorum(
     given = {"--node-id": node_id, "--data-dir": data_dir, "--voters": voters}
     node = read_config(config, sets, [(option, text) for option, text in given.items() if text is not None])
     world = RealWorld()
-    try:
+    with exit_on_failure(node.metadata_log_dir):
         with ExitStack() as locks:
             identity = _locked(world, node, locks)
             recover(world, node, identity, sure=sure, dry_run=dry_run, output=output)
-    except KraftError as problem:
-        raise typer.Exit(complain(problem)) from problem
-    except OSError as problem:
-        raise typer.Exit(
-            complain(KraftError(f"{problem.filename or node.metadata_log_dir}: {problem.strerror}"))
-        ) from problem
 
 
 def _locked(world: World, node: NodeConfig, locks: ExitStack) -> MetaProperties:

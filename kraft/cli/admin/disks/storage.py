@@ -23,7 +23,7 @@ from kraft.cli.admin.disks.node_directories import (
 )
 from kraft.cli.admin.options import Output, OutputFormat
 from kraft.cli.admin.output import Table, say, show, write
-from kraft.cli.admin.running import FAILED, NotFound, complain
+from kraft.cli.admin.running import FAILED, NotFound, exit_on_failure
 from kraft.common.config.node.node_config import NodeConfig
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition, uuid_to_text
@@ -127,7 +127,7 @@ def format_directories(
     """
     given = {"--node-id": node_id, "--data-dir": data_dir, "--voters": voters}
     node = read_config(config, sets, [(option, text) for option, text in given.items() if text is not None], add_scram)
-    try:
+    with exit_on_failure(node.metadata_log_dir):
         request = FormatRequest(
             cluster_id=cluster_id,
             node_id=node.node_id,
@@ -145,12 +145,6 @@ def format_directories(
             has_scram_credentials=bool(node.format_options.add_scram),
         )
         plan = _format(request, node, parse_scram_credentials(node.format_options.add_scram, RealWorld().random))
-    except KraftError as problem:
-        raise typer.Exit(complain(problem)) from problem
-    except OSError as problem:
-        raise typer.Exit(
-            complain(KraftError(f"{problem.filename or node.metadata_log_dir}: {problem.strerror}"))
-        ) from problem
     say(_formatted(plan), "\n".join(plan.lines()), output)
 
 
@@ -291,7 +285,7 @@ def damaged(
     stay in the folder `damaged` of the partition's directory.
     """
     files = RealWorld().files
-    try:
+    with exit_on_failure():
         found = [entry for path in data_dir for entry in find_damaged(files, path.rstrip("/") or "/")]
         if accept is None:
             _show_damaged(found, output)
@@ -313,10 +307,6 @@ def damaged(
         else:
             sentence = f"Would accept that {loss}. Nothing was done: add --execute."
         say({"partition": str(partition), "executed": execute, **asdict(report)}, sentence, output)
-    except KraftError as problem:
-        raise typer.Exit(complain(problem)) from problem
-    except OSError as problem:
-        raise typer.Exit(complain(KraftError(f"{problem.filename}: {problem.strerror}"))) from problem
 
 
 def _known_end(report: DamageReport) -> str:
