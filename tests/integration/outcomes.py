@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -24,3 +25,11 @@ class Outcome(NamedTuple):
 
 
 Kraft = Callable[..., Outcome]
+
+
+def until_equal(ask: Callable[[], Any], wanted: Any) -> None:
+    """A change is seen once the broker has read it in the metadata log."""
+    deadline = time.monotonic() + 30
+    while (found := ask()) != wanted:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.05)
