@@ -55,10 +55,14 @@ TOOLS = {
 
 
 def java(
-    heap: str, log_level: str = "WARN", options: Sequence[str] | None = None, release: str = REFERENCE
+    heap: str,
+    log_level: str = "WARN",
+    options: Sequence[str] | None = None,
+    release: str = REFERENCE,
+    classes: Path | None = None,
 ) -> list[str]:
-    """Return the command line of a JVM with the class path of a release of Kafka, up to the main class. Without options
-    the JVM is tuned for a short life."""
+    """Return the command line of a JVM with the class path of a release of Kafka, and `classes` behind it, up to the
+    main class. Without options the JVM is tuned for a short life."""
     log4j = POMS / "kafka" / "log4j2.xml"
     return [
         "java",
@@ -67,7 +71,7 @@ def java(
         f"-Dlog4j2.configurationFile={log4j}",
         f"-Dkafka.log.level={log_level}",
         "-cp",
-        f"{jars(release)}/*",
+        f"{jars(release)}/*" + ("" if classes is None else f":{classes}"),
     ]
 
 
@@ -110,8 +114,10 @@ class ApacheKafka:
         options: Sequence[str] | None = None,
         release: str = REFERENCE,
         release_version: str | None = None,
+        classes: Path | None = None,
     ) -> None:
-        """`release_version` is that of `kafka-storage format`: the levels of an earlier release."""
+        """`release_version` is that of `kafka-storage format`: the levels of an earlier release. `classes` has plugins
+        that the settings name."""
         spare = free_ports(2)
         self.directory = directory
         self.port = port or spare[0]
@@ -123,6 +129,7 @@ class ApacheKafka:
         self.options = options
         self.release = release
         self.release_version = release_version
+        self.classes = classes
         self.process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -176,7 +183,7 @@ class ApacheKafka:
         self.log_path = self.directory / "server.log"
         with open(self.log_path, "ab") as log:
             command = [
-                *java(self.heap, options=self.options, release=self.release),
+                *java(self.heap, options=self.options, release=self.release, classes=self.classes),
                 "kafka.Kafka",
                 str(self.directory / "server.properties"),
             ]

@@ -38,6 +38,7 @@ HEADER_BYTES_MAX: Final = 64 << 10
 DECOMPRESSED_BYTES_MAX: Final = 4 << 20
 """Limit of a push after decompression; `telemetry.max.bytes` if that is larger."""
 STEPS_A_TURN: Final = 20
+UNKNOWN: Final = "unknown"
 
 
 class Export(Protocol):
@@ -170,14 +171,15 @@ async def push_telemetry(
 
 
 def client_of(instance_id: bytes, context: RequestContext) -> Client:
-    """The client that asks, as far as its connection tells."""
+    """The client that asks, as far as its connection tells. As in Kafka, the software is `unknown` if the client has not
+    told it by ApiVersions."""
     name, version = context.peer.client_software
     port = context.peer.port
     texts = {
         "client_instance_id": uuid_to_text(instance_id),
         "client_id": context.client_id,
-        "client_software_name": name or None,
-        "client_software_version": version or None,
+        "client_software_name": name or UNKNOWN,
+        "client_software_version": version or UNKNOWN,
         "client_source_address": context.peer.host,
         "client_source_port": str(port) if port else None,
     }

@@ -79,10 +79,9 @@ def test_every_served_api_was_recorded_in_every_version_on_every_listener() -> N
                 for run in recorded[case.name]
                 for listener, key, version in keys
             }
-    at_broker = broker_registry(serves_telemetry=False)  # Apache Kafka serves client metrics only with a plugin.
     served = {
         (listener, handler.key, version)
-        for listener, registry in ((BROKER, at_broker), (CONTROLLER, controller_registry()))
+        for listener, registry in ((BROKER, broker_registry()), (CONTROLLER, controller_registry()))
         for handler in registry.handlers()
         for version in range(handler.min_version, handler.max_version + 1)
     }

@@ -148,6 +148,23 @@ DIFFERENCES: tuple[Difference, ...] = (
         "Kafka stores it with the next one, so that tools show it late.",
     ),
     Difference(
+        "clients push totals",
+        r"telemetry/.*/delta_temporality",
+        (
+            "GetTelemetrySubscriptions asks clients for sums as totals, so that a lost push loses nothing. Kafka asks "
+            "for differences."
+        ),
+    ),
+    Difference(
+        "compressed pushes may hold more",
+        r"telemetry/telemetry-larger-than-a-push-decompressed/.*/error_code",
+        (
+            "The metrics of a client may have 4 MiB after decompression, or telemetry.max.bytes if that is more. Kafka "
+            "refuses more than telemetry.max.bytes, of 1 MiB by default, as INVALID_RECORD: the client then pushes no "
+            "more."
+        ),
+    ),
+    Difference(
         "refused snapshots say why",
         r"quorum/snapshot-(stale-epoch|unknown|other-topic)/.*",
         "FetchSnapshot that is refused tells the reason. Kafka answers UNKNOWN_SERVER_ERROR for all of them.",
@@ -367,14 +384,6 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
         tests=(
             "tests/unit/handlers/configs/test_status_keys.py::test_a_status_is_returned_only_when_its_key_is_requested",
         ),
-    ),
-    Documented(
-        "clients push totals",
-        (
-            "GetTelemetrySubscriptions asks clients for sums as totals, so that a lost push loses nothing. Kafka asks "
-            "for differences."
-        ),
-        tests=("tests/unit/handlers/test_telemetry.py::test_a_client_asks_pushes_and_is_seen",),
     ),
     Documented(
         "patterns of client-metrics subscriptions are RE2's",

@@ -26,9 +26,6 @@ DECISIONS = ROOT / "docs" / "adr"
 
 Versions = Mapping[int, tuple[int, int]]
 
-WITH_A_PLUGIN: Versions = {71: (0, 0), 72: (0, 0)}
-"""What Apache Kafka's broker serves as soon as a plugin receives the metrics of clients."""
-
 INTRODUCTION = """\
 # APIs served
 
@@ -48,7 +45,7 @@ The same scripted requests go to Apache Kafka and to a node of ours, and the ans
 
 RETIRED = """\
 GetTelemetrySubscriptions and PushTelemetry (71 and 72) are served by Apache Kafka only with a plugin that receives the
-metrics. kraft receives them itself unless `kraft.telemetry.enable=false`.
+metrics; the recorded one has a plugin. kraft receives them itself unless `kraft.telemetry.enable=false`.
 
 Keys 4 to 7 (ZooKeeper's control requests) are retired, as in Apache Kafka 4. Produce is advertised from 0 and served
 from 3, as in Apache Kafka (KAFKA-18659).
@@ -80,10 +77,9 @@ def advertised(registry: Registry) -> Versions:
 def recorded(case: str) -> Versions:
     """What Apache Kafka answered to the newest ApiVersions of a recorded case."""
     steps: list[dict[str, Any]] = json.loads(RECORDED.read_text(encoding="utf-8"))[case]
-    found = {
+    return {
         entry["api_key"]: (entry["min_version"], entry["max_version"]) for entry in steps[-1]["answers"][0]["api_keys"]
     }
-    return found if case == "api-versions-controller" else found | WITH_A_PLUGIN
 
 
 def _table(broker: Versions, controller: Versions) -> Iterator[str]:

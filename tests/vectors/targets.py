@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from jepsen.java import client_metrics
 from jepsen.java.kafka import ApacheKafka
 from tests.bench.probe import until_serving
 from tests.bench.systems import KraftSystem
@@ -27,8 +28,10 @@ KAFKA_SETTINGS = {**SETTINGS, "log.initial.task.delay.ms": "3600000"}
 
 @contextmanager
 def apache_kafka(directory: Path) -> Iterator[Target]:
-    """An empty Apache Kafka 4.4.0."""
-    with ApacheKafka(directory, settings=KAFKA_SETTINGS, features=FEATURES) as kafka:
+    """An empty Apache Kafka 4.4.0, with a receiver of clients' metrics."""
+    classes = client_metrics.compiled(directory / "classes")
+    settings = {**KAFKA_SETTINGS, **client_metrics.SETTINGS}
+    with ApacheKafka(directory / "kafka", settings=settings, features=FEATURES, classes=classes) as kafka:
         yield Target(("127.0.0.1", kafka.port), ("127.0.0.1", kafka.controller_port))
 
 

@@ -79,6 +79,18 @@ def test_a_client_asks_pushes_and_is_seen(codec: int) -> None:
     simulate(play)
 
 
+@pytest.mark.parametrize("selector", ["client_software_name", "client_software_version"])
+def test_the_software_of_a_client_that_does_not_tell_it_is_unknown(selector: str) -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            subscribe(made, metrics="a.b", match=f"{selector}=unknown")
+            assert (await asked(made)).requested_metrics == ["a.b"]
+            made.peer.client_software = ("librdkafka", "2.10")
+            assert (await asked(made)).requested_metrics == []
+
+    simulate(play)
+
+
 def test_a_client_that_no_subscription_covers_is_asked_for_nothing() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:

@@ -27,6 +27,7 @@ from tests.vectors.cases import (
     share_groups,
     share_states,
     streams_groups,
+    telemetry,
     tokens,
     topics,
     transactions,
@@ -63,4 +64,5 @@ MODULES: dict[str, tuple[Case, ...]] = {
     "at_controller": at_controller.CASES,
     "transactions": transactions.CASES,
     "unserved_groups": unserved_groups.CASES,
+    "telemetry": telemetry.CASES,
 }

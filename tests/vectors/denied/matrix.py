@@ -49,7 +49,7 @@ CHANGES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
 }
 """By API and request: who has the right, and would change what others are asked about."""
 DOORS: Final[dict[str, tuple[Callable[[], Registry], Callable[[dict[str, bytes]], list[tuple[str, str, Body]]]]]] = {
-    # Apache Kafka serves the requests of client metrics only with a plugin. They need no permission.
+    # Apache Kafka serves the requests of client metrics only with a plugin, which is not there. They need no right.
     "broker": (lambda: broker_registry(serves_telemetry=False), requests),
     "controller": (controller_registry, controller_requests),
 }
