@@ -17,7 +17,7 @@ MINUTES ?= 5
 TARGET ?= kraft
 WORKLOAD ?= queue
 .DEFAULT_GOAL := help
-.PHONY: help setup check-python check-machine check-maven packages demo-packages system demo test quick lint lint-static lint-tidy flakes fresh-machine bench soak simulate mutants jepsen docs spark-harness record-vectors constraints drift release site image chart pythons clean
+.PHONY: help setup check-python check-machine check-maven packages demo-packages system demo test quick lint lint-static lint-tidy flakes fresh-machine bench soak simulate mutants jepsen docs spark-harness record-vectors constraints drift release site pictures image chart pythons newer-python clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -117,6 +117,9 @@ release: check-python setup ## Build sdist and wheels of the version into dist/,
 pythons: packages ## Run unit tests, laws and the demo under every Python from 3.11 on that this machine has (MINORS="12 13": those)
 	@bash tests/pythons.sh
 
+newer-python: ## The same under a Python that this machine lacks, in a root of Debian's SUITE, as root (MINOR=14 SUITE=sid)
+	@MINOR=$(MINOR) SUITE=$(SUITE) bash tests/newer-python.sh
+
 drift: check-python ## Install the newest versions that pyproject.toml allows, say which differ, and run lint and unit tests with them
 	@$(PYTHON3) -m venv --clear $(DRIFT)
 	@$(DRIFT)/bin/python -m pip install -q --disable-pip-version-check --editable ".[dev]"
@@ -134,6 +137,9 @@ docs: setup ## Regenerate the generated pages of docs/
 
 site: setup ## Write the documentation as a web site to build/site
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build -f config/site/mkdocs.yml
+
+pictures: setup ## Photograph the console's pages for docs/images, after changes to api/kraft_http/ui (needs chromium)
+	@$(PY) -m tests.integration.console_pictures
 
 image: setup ## Build the container image with buildah, run it read-only, and by podman (compose, Testcontainers), as root (PYTHON=NAME: the image to build on)
 	@$(if $(PYTHON),PYTHON=$(PYTHON) )bash tests/image.sh

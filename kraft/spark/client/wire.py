@@ -476,8 +476,11 @@ def last_words(opened: socket.socket | WireConnection) -> OSError | None:
 
 
 def is_refusal(problem: ssl.SSLError) -> bool:
-    """Whether the error is a TLS rejection, not a broken connection."""
-    return problem.errno == ssl.SSL_ERROR_SSL
+    """Whether the error is a TLS rejection, not a broken connection.
+
+    An alert that is read after the connection broke has another number in newer versions of OpenSSL.
+    """
+    return problem.errno == ssl.SSL_ERROR_SSL or "_ALERT_" in (problem.reason or "")
 
 
 def address_of(text: str) -> tuple[str, int]:

@@ -52,6 +52,7 @@ def test_a_jvm_silently_ignores_an_unusable_class_archive() -> None:
 def test_child_spark_processes_get_the_short_lived_options_unless_the_environment_sets_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    require_capability("mvn")  # Without it no Spark is started.
     monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-Dmine=1")
     monkeypatch.setenv("SPARK_LAUNCHER_OPTS", "")
     monkeypatch.delenv("SPARK_LAUNCHER_OPTS")

@@ -102,8 +102,9 @@ def test_metrics_are_served_until_the_job_ends() -> None:
         with urllib.request.urlopen(url, timeout=10) as answer:
             assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
             assert 'kraft_spark_records_total{command="mirror"} 3\n' in answer.read().decode()
-        with pytest.raises(urllib.error.HTTPError, match="404"):
+        with pytest.raises(urllib.error.HTTPError, match="404") as refused:
             urllib.request.urlopen(url.replace("metrics", "other"), timeout=10)
+        refused.value.close()
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(url, timeout=10)
 
