@@ -171,8 +171,8 @@ async def push_telemetry(
 
 
 def client_of(instance_id: bytes, context: RequestContext) -> Client:
-    """The client that asks, as far as its connection tells. As in Kafka, the software is `unknown` if the client has not
-    told it by ApiVersions."""
+    """The client that asks, as far as its connection tells. As in Kafka, the software is `unknown` if the client
+    has not told it by ApiVersions."""
     name, version = context.peer.client_software
     port = context.peer.port
     texts = {

@@ -37,7 +37,6 @@ DIFFERENCES: tuple[Difference, ...] = (
         r"quotas/same-part-twice/.*",
         "AlterClientQuotas refuses an entity that names a type twice. Kafka takes the last name, without a word.",
     ),
-    Difference("fewer APIs", r"cluster/api-versions.*/api_keys\..*", "Only what is served is advertised."),
     Difference(
         "null records are answered",
         r"produce/null-records/.*",
@@ -162,6 +161,14 @@ DIFFERENCES: tuple[Difference, ...] = (
             "The metrics of a client may have 4 MiB after decompression, or telemetry.max.bytes if that is more. Kafka "
             "refuses more than telemetry.max.bytes, of 1 MiB by default, as INVALID_RECORD: the client then pushes no "
             "more."
+        ),
+    ),
+    Difference(
+        "controllers describe what they say that they describe",
+        r"at_controller/direct-describe-(credentials|credentials-of-nobody|tokens)/.*",
+        (
+            "Controllers answer DescribeUserScramCredentials and DescribeDelegationToken. Kafka's advertise both, and "
+            "answer UNKNOWN_SERVER_ERROR or not at all."
         ),
     ),
     Difference(

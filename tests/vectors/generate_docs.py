@@ -110,13 +110,23 @@ def _cell(ours: Versions, kafkas: Versions, key: int) -> str:
     return f"**{_plain(ours, key)}**" if is_less else _plain(ours, key)
 
 
+def missing(ours: Versions, case: str) -> Iterator[str]:
+    """What Apache Kafka advertises at a listener and we do not: API, key and versions."""
+    for key, versions in recorded(case).items():
+        if _cell(ours, {key: versions}, key).startswith("**"):
+            yield f"{api_keys.name_of(key)} ({key}) {_plain({key: versions}, key)}"
+
+
 def _missing(broker: Versions, controller: Versions) -> Iterator[str]:
-    absent = sorted({*recorded("api-versions"), *recorded("api-versions-controller")} - {*broker, *controller})
+    absent = [
+        *(f"{each} for clients" for each in missing(broker, "api-versions")),
+        *(f"{each} at controllers" for each in missing(controller, "api-versions-controller")),
+    ]
     yield "## Not served yet\n"
     yield (
-        ", ".join(f"{api_keys.name_of(key)} ({key})" for key in absent) + "."
+        ", ".join(absent) + "."
         if absent
-        else "Nothing: every API of Apache Kafka 4.4.0 is served."
+        else "Nothing: brokers and controllers serve every API that those of Apache Kafka 4.4.0 advertise, in all versions."
     )
 
 

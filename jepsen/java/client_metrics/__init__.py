@@ -12,7 +12,7 @@ SETTINGS = {"metric.reporters": "Receiver"}
 
 
 def compiled(directory: Path) -> Path:
-    """Compile the receiver against Kafka's jars. Returns `directory`, which then has the classes. Raises JavaMissing."""
+    """Compile the receiver against Kafka's jars. Returns `directory`, which has the classes. Raises JavaMissing."""
     directory.mkdir(parents=True, exist_ok=True)
     path = os.pathsep.join(str(each) for each in sorted(jars("kafka").glob("kafka-clients-*.jar")))
     compiler = ["java", "-m", "jdk.compiler/com.sun.tools.javac.Main", "-cp", path]

@@ -44,6 +44,9 @@ CREATE = Handler(ApiKey.CREATE_DELEGATION_TOKEN, between(1, 3), permission=ASKS_
 RENEW = Handler(ApiKey.RENEW_DELEGATION_TOKEN, between(1, 2), permission=ASKS_INSIDE)
 EXPIRE = Handler(ApiKey.EXPIRE_DELEGATION_TOKEN, between(1, 2), permission=ASKS_INSIDE)
 DESCRIBE = Handler(ApiKey.DESCRIBE_DELEGATION_TOKEN, between(1, 3), permission=ASKS_INSIDE, listeners=(BROKER,))
+DESCRIBE_AT_CONTROLLER = Handler(
+    ApiKey.DESCRIBE_DELEGATION_TOKEN, between(1, 3), permission=ASKS_INSIDE, listeners=(CONTROLLER,)
+)
 CREATE_AT_CONTROLLER = Handler(
     ApiKey.CREATE_DELEGATION_TOKEN, between(1, 3), permission=ASKS_INSIDE, listeners=(CONTROLLER,)
 )
@@ -53,7 +56,16 @@ RENEW_AT_CONTROLLER = Handler(
 EXPIRE_AT_CONTROLLER = Handler(
     ApiKey.EXPIRE_DELEGATION_TOKEN, between(1, 2), permission=ASKS_INSIDE, listeners=(CONTROLLER,)
 )
-APIS = (CREATE, RENEW, EXPIRE, DESCRIBE, CREATE_AT_CONTROLLER, RENEW_AT_CONTROLLER, EXPIRE_AT_CONTROLLER)
+APIS = (
+    CREATE,
+    RENEW,
+    EXPIRE,
+    DESCRIBE,
+    CREATE_AT_CONTROLLER,
+    RENEW_AT_CONTROLLER,
+    EXPIRE_AT_CONTROLLER,
+    DESCRIBE_AT_CONTROLLER,
+)
 
 ERROR_TIMESTAMP = -1
 
@@ -127,14 +139,13 @@ async def expire_delegation_token(
     return cast(ExpireDelegationTokenResponse, await broker.controller.forward(request, context))
 
 
-@DESCRIBE.serve
 async def describe_delegation_token(
-    request: DescribeDelegationTokenRequest, context: RequestContext, broker: BrokerServices
+    request: DescribeDelegationTokenRequest, context: RequestContext, node: NodeServices
 ) -> DescribeDelegationTokenResponse:
     """Return the tokens of this node's image that the caller owns, may renew, or may describe by an ACL on the token or
     its owner."""
-    _check_may_ask(context, broker)
-    secret = broker.config.optional_text("delegation.token.secret.key") or None
+    _check_may_ask(context, node)
+    secret = node.config.optional_text("delegation.token.secret.key") or None
     if secret is None:
         raise ApiError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
     response = DescribeDelegationTokenResponse()
@@ -145,21 +156,25 @@ async def describe_delegation_token(
         if not owners:
             return response
     turn = Turn()
-    for token_id, token in broker.metadata.image.delegation_tokens.by_id.items():
+    for token_id, token in node.metadata.image.delegation_tokens.by_id.items():
         if turn.is_over():
             await turn.next()
         if (owners is None or not owners.isdisjoint((token.owner, *token.renewers))) and _may_see(
-            token_id, token, context, broker
+            token_id, token, context, node
         ):
             response.tokens.append(_described(token_id, token, secret, context.api_version))
     return response
 
 
-def _may_see(token_id: str, token: DelegationToken, context: RequestContext, broker: BrokerServices) -> bool:
+for _api in (DESCRIBE, DESCRIBE_AT_CONTROLLER):
+    _api.serve(describe_delegation_token)
+
+
+def _may_see(token_id: str, token: DelegationToken, context: RequestContext, node: NodeServices) -> bool:
     return (
         context.principal in (token.owner, *token.renewers)
-        or broker.authorizer is None
-        or (access := broker.authorizer.access_of(context)).may(
+        or node.authorizer is None
+        or (access := node.authorizer.access_of(context)).may(
             Operation.DESCRIBE, ResourceKind.DELEGATION_TOKEN, token_id
         )
         or access.may(Operation.DESCRIBE_TOKENS, ResourceKind.USER, token.owner)

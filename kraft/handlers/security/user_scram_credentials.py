@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraft.handlers.controller_items import check_item_count
-from kraft.handlers.registry import Handler, RequestContext, between
+from kraft.handlers.registry import BROKER, CONTROLLER, Handler, RequestContext, between
 from kraft.handlers.security.permissions import ASKED_BY_CONTROLLER, OnCluster
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
@@ -26,22 +26,23 @@ from kraft.world.steps import Steps
 from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
-    from kraft.handlers.services import BrokerServices
+    from kraft.handlers.services import BrokerServices, NodeServices
 
-API = Handler(
-    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, between(0, 0), permission=OnCluster(Operation.DESCRIBE, tells_why=False)
+MAY_DESCRIBE = OnCluster(Operation.DESCRIBE, tells_why=False)
+DESCRIBE = Handler(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, between(0, 0), permission=MAY_DESCRIBE, listeners=(BROKER,))
+DESCRIBE_AT_CONTROLLER = Handler(
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, between(0, 0), permission=MAY_DESCRIBE, listeners=(CONTROLLER,)
 )
 ALTER = Handler(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, between(0, 0), permission=ASKED_BY_CONTROLLER)
 
 
-@API.serve
 async def describe_user_scram_credentials(
-    request: DescribeUserScramCredentialsRequest, context: RequestContext, broker: BrokerServices
+    request: DescribeUserScramCredentialsRequest, context: RequestContext, node: NodeServices
 ) -> DescribeUserScramCredentialsResponse:
     """Describe users from this node's image; without names, all users with credentials."""
     turn = Turn()
     known: dict[str, list[CredentialInfo]] = {}
-    for (name, mechanism), credential in broker.metadata.image.scram.credentials.items():
+    for (name, mechanism), credential in node.metadata.image.scram.credentials.items():
         known.setdefault(name, []).append(CredentialInfo(mechanism=mechanism, iterations=credential.iterations))
         if turn.is_over():
             await turn.next()
@@ -58,7 +59,6 @@ async def describe_user_scram_credentials(
     return response
 
 
-@API.error
 def _failed(
     request: DescribeUserScramCredentialsRequest, code: int, message: str | None
 ) -> Steps[DescribeUserScramCredentialsResponse]:
@@ -68,6 +68,11 @@ def _failed(
         response.results.append(DescribeUserScramCredentialsResult(error_code=code, error_message=message))
         yield None
     return response
+
+
+for _api in (DESCRIBE, DESCRIBE_AT_CONTROLLER):
+    _api.serve(describe_user_scram_credentials)
+    _api.error(_failed)
 
 
 def _result(name: str, mentions: int, infos: list[CredentialInfo] | None) -> DescribeUserScramCredentialsResult:

@@ -39,6 +39,13 @@ CASES = (
     case("direct-reassign-to-same", "AlterPartitionReassignments", create(), there(reassign([1]))),
     case("direct-reassign-unknown-topic", "AlterPartitionReassignments", there(reassign([1]))),
     case("direct-list-reassignments", "ListPartitionReassignments", create(), there(list_of(0))),
+    case("direct-describe-credentials", "DescribeUserScramCredentials", there(Ask({"users": None}))),
+    case(
+        "direct-describe-credentials-of-nobody",
+        "DescribeUserScramCredentials",
+        there(Ask({"users": [{"name": "$group"}, {"name": "$group"}, {"name": "nobody"}]})),
+    ),
+    case("direct-describe-tokens", "DescribeDelegationToken", there(Ask({"owners": None})), there(Ask({"owners": []}))),
     case(
         "direct-features",
         "UpdateFeatures",

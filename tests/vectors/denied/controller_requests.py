@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kraft.handlers.all_handlers import controller_registry
+from kraft.protocol.api_keys import ApiKey
 from tests.vectors.denied.broker_requests import HIDDEN, OTHER_CLUSTER, Body, requests
 from tests.vectors.plain import message_class
 
@@ -15,17 +16,19 @@ LOG: Final = "__cluster_metadata"
 ABSENT: Final = 99
 """A node that is not there."""
 CONTROLLERS: Final = 2
+ONLY_ADVERTISED_BY_KAFKA: Final = frozenset((ApiKey.DESCRIBE_DELEGATION_TOKEN, ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS))
+"""Apache Kafka's controllers answer these to nobody. Rights for ours are in test_describing_at_controllers.py."""
 
 
 def controller_requests(ids: dict[str, bytes]) -> list[tuple[str, str, Body]]:
     """As `requests`, at a controller's door."""
-    served = controller_registry()
+    served = {each.key for each in controller_registry().handlers()} - ONLY_ADVERTISED_BY_KAFKA
     own = _quorum() + _of_brokers(ids)
     own_apis = {api for _, api, _ in own} - {"Fetch"}
     shared = [
         (name, api, body)
         for name, api, body in requests(ids)
-        if served.get(message_class(f"{api}Request").API_KEY) is not None and api not in own_apis
+        if message_class(f"{api}Request").API_KEY in served and api not in own_apis
     ]
     return shared + own
 
