@@ -43,6 +43,10 @@ The same scripted requests go to Apache Kafka and to a node of ours, and the ans
 (tests/vectors). Where they differ on purpose:
 """
 
+NOTHING_IS_MISSING = (
+    "Nothing: brokers and controllers serve every API that those of Apache Kafka 4.4.0 advertise, in all versions."
+)
+
 RETIRED = """\
 GetTelemetrySubscriptions and PushTelemetry (71 and 72) are served by Apache Kafka only with a plugin that receives the
 metrics; the recorded one has a plugin. kraft receives them itself unless `kraft.telemetry.enable=false`.
@@ -123,11 +127,7 @@ def _missing(broker: Versions, controller: Versions) -> Iterator[str]:
         *(f"{each} at controllers" for each in missing(controller, "api-versions-controller")),
     ]
     yield "## Not served yet\n"
-    yield (
-        ", ".join(absent) + "."
-        if absent
-        else "Nothing: brokers and controllers serve every API that those of Apache Kafka 4.4.0 advertise, in all versions."
-    )
+    yield ", ".join(absent) + "." if absent else NOTHING_IS_MISSING
 
 
 def _differences() -> Iterator[str]:
