@@ -85,7 +85,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini(
         "run_seconds_max",
         "after how long, from its first test on, a run over several workers is ended; 0: never",
-        default="2400",
+        default="3600",
     )
     parser.addini(
         "collect_seconds_max",
