@@ -14,7 +14,7 @@ from kraft.replication.partition import Partition
 from kraft.replication.replica_manager import ReplicaManager
 from kraft.replication.sessions.fetch_session_handler import FetchLimits
 from kraft.replication.unclean.loss_reporter import LossReporter
-from kraft.replication.unclean.untold_loss_files import UntoldLossFiles
+from kraft.replication.unclean.unreported_loss_files import UnreportedLossFiles
 from kraft.server.broker_lifecycle_manager import BrokerLifecycleManager
 from kraft.server.events.event_journal import EventJournal, EventKind
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
@@ -78,7 +78,7 @@ class BrokerReplication:
             config.node_id,
             lambda: metadata.image,
             channel,
-            UntoldLossFiles(replicas, log),
+            UnreportedLossFiles(replicas, log),
             world.clock,
             replicas.set_aside,
             log,

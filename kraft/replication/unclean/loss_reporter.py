@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from kraft.common.config.dynamic.alterations import Operation
-from kraft.common.config.dynamic.loss_reports import Loss, UntoldLoss, text_of
+from kraft.common.config.dynamic.loss_reports import Loss, UnreportedLoss, text_of
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.errors import ApiError
 from kraft.common.quarantine import Quarantine
@@ -28,8 +28,8 @@ from kraft.protocol.messages.incremental_alter_configs_request import (
 from kraft.replication.alter_partition_manager import Channel
 from kraft.replication.fetchers.following import Truncation
 from kraft.replication.partition import Partition
+from kraft.replication.unclean.unreported_loss_files import UnreportedLossFiles
 from kraft.replication.unclean.unreported_losses import Entry, UnreportedLosses
-from kraft.replication.unclean.untold_loss_files import UntoldLossFiles
 from kraft.world.ports import Clock
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class LossReporter:
         replica_id: int,
         image: Callable[[], MetadataImage],
         channel: Channel,
-        files: UntoldLossFiles,
+        files: UnreportedLossFiles,
         clock: Clock,
         set_aside: Quarantine,
         log: Logger,
@@ -82,7 +82,7 @@ class LossReporter:
             partition.leader_epoch,
             self._clock.wall_ms(),
         )
-        untold = UntoldLoss(partition.topic, partition.topic_id, partition.index, truncation.first_epoch, loss)
+        untold = UnreportedLoss(partition.topic, partition.topic_id, partition.index, truncation.first_epoch, loss)
         if self._untold.may_count(self._image(), untold):
             directory = self._files.directory_of(partition)
             self._untold.note(directory, untold)

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from kraft.common.config.dynamic.loss_reports import (
     Loss,
     Report,
-    UntoldLoss,
+    UnreportedLoss,
     keys_by_partition,
     loss_key,
     report_of_loss,
@@ -40,7 +40,7 @@ class Entry(NamedTuple):
     """A loss, and the log directory whose file keeps it."""
 
     directory: str
-    loss: UntoldLoss
+    loss: UnreportedLoss
 
     @property
     def key(self) -> Key:
@@ -68,14 +68,14 @@ class UnreportedLosses:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def may_count(self, image: MetadataImage, untold: UntoldLoss) -> bool:
+    def may_count(self, image: MetadataImage, untold: UnreportedLoss) -> bool:
         """Whether an expected loss must be recorded: it belongs to a report, or may belong to one in a newer image."""
         return (
             _is_ahead(image, untold)
             or self._report(image, keys_by_partition(image.configs.topic(untold.topic).items()), untold) is not None
         )
 
-    def note(self, directory: str, untold: UntoldLoss) -> None:
+    def note(self, directory: str, untold: UnreportedLoss) -> None:
         """Record a loss that is about to happen, or was about to when the last run ended. Truncations of one epoch's
         records under one leader are merged into one loss."""
         entry = Entry(directory, untold)
@@ -87,11 +87,11 @@ class UnreportedLosses:
         if len(self._entries) > UNTOLD_MAX:
             self._forget(next(iter(self._entries)))
 
-    def of(self, directory: str) -> list[UntoldLoss]:
+    def of(self, directory: str) -> list[UnreportedLoss]:
         """The losses that the file of a log directory must contain."""
         return [entry.loss for entry in self._entries.values() if entry.directory == directory]
 
-    def look(self, image: MetadataImage, has_happened: Callable[[UntoldLoss], bool]) -> list[Entry]:
+    def look(self, image: MetadataImage, has_happened: Callable[[UnreportedLoss], bool]) -> list[Entry]:
         """Find out which losses have happened. Losses that never will are dropped and returned."""
         dropped = []
         for key in list(self._expected):
@@ -140,7 +140,7 @@ class UnreportedLosses:
         self._expected.pop(key, None)
 
     def _report(
-        self, image: MetadataImage, keys: dict[int, list[tuple[str, str]]], untold: UntoldLoss
+        self, image: MetadataImage, keys: dict[int, list[tuple[str, str]]], untold: UnreportedLoss
     ) -> Report | None:
         """Return the report of its topic to which the loss belongs. None if the topic was deleted and recreated."""
         if _partition(image, untold) is None:
@@ -149,7 +149,7 @@ class UnreportedLosses:
             reports_of(keys.get(untold.partition, ())), untold.first_epoch, untold.loss.leader_epoch, self._replica_id
         )
 
-    def _is_partitions_again(self, image: MetadataImage, untold: UntoldLoss) -> bool:
+    def _is_partitions_again(self, image: MetadataImage, untold: UnreportedLoss) -> bool:
         """Whether the replica may keep the records that it still has: it is in sync under a later leader, perhaps
         itself, or the partition has left this broker."""
         partition = _partition(image, untold)
@@ -158,12 +158,12 @@ class UnreportedLosses:
         return partition.leader_epoch > untold.loss.leader_epoch and self._replica_id in partition.isr
 
 
-def _partition(image: MetadataImage, untold: UntoldLoss) -> PartitionRegistration | None:
+def _partition(image: MetadataImage, untold: UnreportedLoss) -> PartitionRegistration | None:
     topic = image.topics.by_id.get(untold.topic_id)
     return None if topic is None else topic.partitions.get(untold.partition)
 
 
-def _is_ahead(image: MetadataImage, untold: UntoldLoss) -> bool:
+def _is_ahead(image: MetadataImage, untold: UnreportedLoss) -> bool:
     """Whether the loss belongs to a newer leader epoch than the image has. Replicas may learn of an election moments
     before the image."""
     partition = _partition(image, untold)

@@ -47,7 +47,7 @@ class Loss(NamedTuple):
         )
 
 
-class UntoldLoss(NamedTuple):
+class UnreportedLoss(NamedTuple):
     """A replica's loss that is not in the report yet. The first lost record was written in `first_epoch`, -1 if
     unknown."""
 

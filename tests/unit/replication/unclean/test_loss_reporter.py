@@ -8,7 +8,7 @@ from typing import Any
 
 import trio
 
-from kraft.common.config.dynamic.loss_reports import Loss, UntoldLoss, election_key, loss_key, parse_loss, text_of
+from kraft.common.config.dynamic.loss_reports import Loss, UnreportedLoss, election_key, loss_key, parse_loss, text_of
 from kraft.common.errors import ApiError
 from kraft.common.quarantine import Quarantine
 from kraft.metadata.image.metadata_image import MetadataImage
@@ -53,24 +53,24 @@ class Controller:
 
 
 class Files:
-    """What `UntoldLossFiles` is to the teller, of cuts that are made as soon as they are noted."""
+    """What `UnreportedLossFiles` is to the teller, of cuts that are made as soon as they are noted."""
 
     def __init__(self) -> None:
-        self.cuts: list[UntoldLoss] = []
+        self.cuts: list[UnreportedLoss] = []
 
-    def read(self) -> list[tuple[str, UntoldLoss]]:
+    def read(self) -> list[tuple[str, UnreportedLoss]]:
         return [("/data", cut) for cut in self.cuts]
 
     def directory_of(self, partition: Any) -> str:
         return "/data"
 
-    def has_happened(self, cut: UntoldLoss) -> bool:
+    def has_happened(self, cut: UnreportedLoss) -> bool:
         return True
 
-    def write_now(self, directory: str, cuts: list[UntoldLoss]) -> None:
+    def write_now(self, directory: str, cuts: list[UnreportedLoss]) -> None:
         self.cuts = cuts
 
-    async def write(self, directory: str, cuts: list[UntoldLoss]) -> bool:
+    async def write(self, directory: str, cuts: list[UnreportedLoss]) -> bool:
         await trio.lowlevel.checkpoint()
         self.cuts = cuts
         return True

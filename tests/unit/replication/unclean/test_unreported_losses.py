@@ -1,5 +1,5 @@
-"""Losses that no controller has heard of: which count (untold_losses.py), and that no crash drops or invents one
-(untold_loss_files.py, loss_teller.py)."""
+"""Losses that no controller has heard of: which count (unreported_losses.py), and that no crash drops or invents one
+(unreported_loss_files.py, loss_teller.py)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import trio
 
-from kraft.common.config.dynamic.loss_reports import Loss, UntoldLoss, election_key, loss_key, parse_loss, text_of
+from kraft.common.config.dynamic.loss_reports import Loss, UnreportedLoss, election_key, loss_key, parse_loss, text_of
 from kraft.common.ids import Uuid
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.records.config_record import ConfigRecord
@@ -27,9 +27,9 @@ from kraft.protocol.messages.incremental_alter_configs_response import (
 )
 from kraft.replication.fetchers.following import Truncation
 from kraft.replication.fetchers.replica_fetcher import ReplicaFetcher
-from kraft.replication.unclean import unreported_losses as untold_losses
+from kraft.replication.unclean import unreported_losses
+from kraft.replication.unclean.unreported_loss_files import UnreportedLossCheckpoint, UnreportedLossFiles
 from kraft.replication.unclean.unreported_losses import UnreportedLosses
-from kraft.replication.unclean.untold_loss_files import UntoldLossCheckpoint, UntoldLossFiles
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
 from tests.unit.replication.followers import LEADER, ScriptedLeader, record
@@ -68,11 +68,13 @@ def election(epoch: int) -> ConfigRecord:
     return ConfigRecord(resource_type=2, resource_name="t", name=election_key(0, epoch), value=value)
 
 
-def cut(start: int, end: int, *, first_epoch: int = 4, leader_epoch: int = 6, topic_id: bytes = TOPIC_ID) -> UntoldLoss:
-    return UntoldLoss("t", topic_id, 0, first_epoch, Loss(start, end, start, leader_epoch, 1))
+def cut(
+    start: int, end: int, *, first_epoch: int = 4, leader_epoch: int = 6, topic_id: bytes = TOPIC_ID
+) -> UnreportedLoss:
+    return UnreportedLoss("t", topic_id, 0, first_epoch, Loss(start, end, start, leader_epoch, 1))
 
 
-def noted(*cuts: UntoldLoss, image: MetadataImage | None = None, made: bool = True) -> UnreportedLosses:
+def noted(*cuts: UnreportedLoss, image: MetadataImage | None = None, made: bool = True) -> UnreportedLosses:
     found = UnreportedLosses(NODE)
     for each in cuts:
         found.note("/data", each)
@@ -140,7 +142,7 @@ def test_a_loss_whose_report_was_dismissed_or_whose_topic_was_deleted_is_dropped
 
 
 def test_the_oldest_loss_beyond_the_limit_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(untold_losses, "UNTOLD_MAX", 2)
+    monkeypatch.setattr(unreported_losses, "UNTOLD_MAX", 2)
     assert ranges(noted(*(cut(at, at + 1, leader_epoch=at) for at in (6, 7, 8)))) == [(7, 8), (8, 9)]
 
 
@@ -208,8 +210,8 @@ class Life:
         assert await self.fetcher._fetch(leader)  # type: ignore[arg-type]
 
     @property
-    def file(self) -> list[UntoldLoss]:
-        return UntoldLossCheckpoint(self.made.world.files, "/data").read()
+    def file(self) -> list[UnreportedLoss]:
+        return UnreportedLossCheckpoint(self.made.world.files, "/data").read()
 
 
 def live(universe: Universe, controller: Controller, script: Callable[[Life], Any]) -> bool:
@@ -372,7 +374,7 @@ def test_a_log_is_not_truncated_when_its_loss_cannot_be_written_to_disk(error: i
         assert log.log_end_offset == 6
         assert not controller.told
         assert bool(life.made.logs.online()) is is_online
-        assert not UntoldLossFiles(life.made.replicas, life.made.server.log).has_happened(cut(3, 6)), (
+        assert not UnreportedLossFiles(life.made.replicas, life.made.server.log).has_happened(cut(3, 6)), (
             "what an offline disk has is not known"
         )
         if is_online:

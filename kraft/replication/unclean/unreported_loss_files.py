@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kraft.common.backed_off_log import BackedOffLog
-from kraft.common.config.dynamic.loss_reports import Loss, UntoldLoss
+from kraft.common.config.dynamic.loss_reports import Loss, UnreportedLoss
 from kraft.common.errors import CorruptData, OutOfResources, StorageError
 from kraft.common.ids import TopicPartition, uuid_from_text, uuid_to_text
 from kraft.replication.logs.checkpoints import write_checkpoint
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 UNTOLD_LOSSES_CHECKPOINT: Final = "untold-cuts-checkpoint"
 
 
-class UntoldLossCheckpoint:
+class UnreportedLossCheckpoint:
     """The file in the log directory `directory`. It is created with the first loss, and has no lines once everything is
     reported."""
 
@@ -39,19 +39,19 @@ class UntoldLossCheckpoint:
         self._files = files
         self._newest: dict[str, bytes] = {}
 
-    def read(self) -> list[UntoldLoss]:
+    def read(self) -> list[UnreportedLoss]:
         """Return the losses left by the last run, oldest first. Raises OSError, CorruptData."""
         text = read_text(self._files, self.path)
         return [_parse(self.path, words) for words in checkpoint_lines(self.path, text or "")]
 
-    def job(self, untold: Iterable[UntoldLoss]) -> CheckpointJob:
+    def job(self, untold: Iterable[UnreportedLoss]) -> CheckpointJob:
         """Return a job that replaces the file's content by these losses. The newest job wins."""
         content = checkpoint_text(map(_line, untold)).encode()
         self._newest[self.path] = content
         return CheckpointJob(self._files, [(self.path, content)], self._newest)
 
 
-def _line(untold: UntoldLoss) -> str:
+def _line(untold: UnreportedLoss) -> str:
     return " ".join(
         (
             untold.topic,
@@ -63,15 +63,17 @@ def _line(untold: UntoldLoss) -> str:
     )
 
 
-def _parse(path: str, words: list[str]) -> UntoldLoss:
+def _parse(path: str, words: list[str]) -> UnreportedLoss:
     try:
         topic, partition, topic_id, first_epoch, *numbers = words
-        return UntoldLoss(topic, uuid_from_text(topic_id), int(partition), int(first_epoch), Loss(*map(int, numbers)))
+        return UnreportedLoss(
+            topic, uuid_from_text(topic_id), int(partition), int(first_epoch), Loss(*map(int, numbers))
+        )
     except (ValueError, TypeError):
         raise CorruptData(f"{path}: malformed line {' '.join(words)!r}") from None
 
 
-class UntoldLossFiles:
+class UnreportedLossFiles:
     """The loss files of all log directories. Owned by the broker's loop."""
 
     def __init__(self, replicas: ReplicaManager, log: Logger) -> None:
@@ -79,14 +81,14 @@ class UntoldLossFiles:
         self._log = log
         self._shortages = BackedOffLog(log, replicas.world.clock)
         self._checkpoints = {
-            directory.path: UntoldLossCheckpoint(replicas.world.files, directory.path)
+            directory.path: UnreportedLossCheckpoint(replicas.world.files, directory.path)
             for directory in replicas.logs.directories
         }
 
     def directory_of(self, partition: Partition) -> str:
         return self._replicas.logs.directory_of(partition.log).path
 
-    def has_happened(self, untold: UntoldLoss) -> bool:
+    def has_happened(self, untold: UnreportedLoss) -> bool:
         """Whether the log has lost these records. Offsets are written once per epoch, so nothing is lost while the
         first record is still there."""
         log = self._replicas.logs.get(TopicPartition(untold.topic, untold.partition))
@@ -98,10 +100,10 @@ class UntoldLossFiles:
             return True
         return log.leader_epoch_cache.epoch_for_offset(start) != untold.first_epoch
 
-    def read(self) -> list[tuple[str, UntoldLoss]]:
+    def read(self) -> list[tuple[str, UnreportedLoss]]:
         """Return the losses left by the last run, each with its directory. A damaged file is logged and counts as
         empty. An unreadable file takes its directory offline."""
-        found: list[tuple[str, UntoldLoss]] = []
+        found: list[tuple[str, UnreportedLoss]] = []
         for directory in self._replicas.logs.online():
             try:
                 found += [(directory.path, untold) for untold in self._checkpoints[directory.path].read()]
@@ -111,11 +113,11 @@ class UntoldLossFiles:
                 self._replicas.directory_failed(directory.path, str(problem))
         return found
 
-    def write_now(self, directory: str, untold: Sequence[UntoldLoss]) -> None:
+    def write_now(self, directory: str, untold: Sequence[UnreportedLoss]) -> None:
         """Write the file durably before returning. Blocks for several syncs. Raises StorageError."""
         self._checkpoints[directory].job(untold).run()
 
-    async def write(self, directory: str, untold: Sequence[UntoldLoss]) -> bool:
+    async def write(self, directory: str, untold: Sequence[UnreportedLoss]) -> bool:
         """Write the file in a thread. Returns False if the write must be retried. A failed disk takes its directory
         offline."""
         if directory not in (online.path for online in self._replicas.logs.online()):
