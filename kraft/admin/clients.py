@@ -94,7 +94,7 @@ async def describe_client(port: AdminTransport, instance_id: str) -> ClientRepor
     found = [each for document in documents for each in document["clients"]]
     if not found:
         return None
-    last = min(found, key=lambda each: int(each["idle_ms"]))
+    last = min(found, key=lambda each: _age(_client(each)))
     return ClientReport(_client(last), last["labels"], tuple(ClientMetric(**each) for each in last["metrics"]))
 
 
@@ -103,9 +103,14 @@ def _newest(clients: Iterable[MeteredClient]) -> list[MeteredClient]:
     newest: dict[str, MeteredClient] = {}
     for each in clients:
         other = newest.get(each.instance_id)
-        if other is None or each.idle_ms < other.idle_ms:
+        if other is None or _age(each) < _age(other):
             newest[each.instance_id] = each
     return list(newest.values())
+
+
+def _age(client: MeteredClient) -> tuple[bool, int]:
+    """The least is the best of what several brokers tell. One that was only asked has no numbers, so it comes last."""
+    return not client.pushes, client.idle_ms
 
 
 def _client(told: dict[str, Any]) -> MeteredClient:

@@ -22,12 +22,13 @@ class Port:
         return [await ask(each) for each in broker_ids]
 
 
-def told(instance_id: str, client_id: str, broker_id: int, idle_ms: int) -> dict[str, Any]:
+def told(instance_id: str, client_id: str, broker_id: int, idle_ms: int, pushes: int = 1) -> dict[str, Any]:
     return {
         "instance_id": instance_id,
         "client_id": client_id,
         "broker_id": broker_id,
         "idle_ms": idle_ms,
+        "pushes": pushes,
         "subscriptions": ["s"],
         "labels": {"group_id": "g"},
         "metrics": [{"name": "m", "attributes": {"a": "b"}, "value": 1.5, "type": "gauge"}],
@@ -54,6 +55,20 @@ def test_a_client_that_has_changed_its_broker_is_listed_once_as_the_new_one_tell
     assert found is not None
     assert [(each.instance_id, each.broker_id) for each in found.clients] == [("j", 2), ("i", 2)]
     assert found.count == 2
+
+
+def test_a_client_that_has_only_asked_another_broker_is_told_of_by_the_one_to_which_it_pushed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    by_broker = {1: [told("i", "b", 1, 5, pushes=0)], 2: [told("i", "b", 2, 9_000)]}
+    answers(monkeypatch, CLIENTS, dict(by_broker))
+    listed = asyncio.run(list_clients(Port()))  # type: ignore[arg-type]
+    assert listed is not None
+    assert [each.broker_id for each in listed.clients] == [2]
+    answers(monkeypatch, CLIENT, dict(by_broker))
+    described = asyncio.run(describe_client(Port(), "i"))  # type: ignore[arg-type]
+    assert described is not None
+    assert described.client.broker_id == 2
 
 
 def test_brokers_that_tell_nothing_of_clients_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
