@@ -170,6 +170,8 @@ class RequestDispatcher:
             message = f"a request of {len(frame)} bytes, of which there may be {limit}"
             counters.errors[handler.too_large_code] = counters.errors.get(handler.too_large_code, 0) + 1
             refusal = at_once(handler.error_response(None, context.api_version, handler.too_large_code, message))
+            if context.meter is not None and self._quotas is not None:
+                self._tell_wait(context, self._quotas, refusal, 0)
             return encode_reply(context, refusal)
         if len(frame) <= COPIED_AT_ONCE_BYTES:
             return self._serve_large(handler, memoryview(bytes(frame)), position, context, counters)

@@ -25,10 +25,13 @@ from kraft.protocol.framing import decode_response, encode_request
 from kraft.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
+from kraft.protocol.messages.get_telemetry_subscriptions_request import GetTelemetrySubscriptionsRequest
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraft.protocol.messages.push_telemetry_request import PushTelemetryRequest
 from kraft.protocol.records.builder import Record, build_batch
 from kraft.testing.node_process import NodeProcess
 from tests.capabilities import require_capability
+from tests.unit.telemetry.pushes import gauge, point, push
 
 SECONDS_MAX = 60
 LIMIT = 800_000
@@ -287,3 +290,27 @@ def test_kafkas_tool_sets_shows_and_removes_quotas(node: NodeProcess) -> None:
     assert "consumer_byte_rate=2000.0" in configs("--describe", "--entity-type", "clients", "--entity-default")
     configs("--alter", "--delete-config", "consumer_byte_rate", "--entity-type", "clients", "--entity-default")
     assert "consumer_byte_rate" not in configs("--describe", "--entity-type", "clients", "--entity-default")
+
+
+def test_a_user_whose_pushes_of_metrics_cost_more_than_its_request_quota_waits(node: NodeProcess) -> None:
+    """A push of 1,000 numbers takes a broker some milliseconds. The quota is two in two seconds."""
+    metrics = push(*(gauge(f"m.{number}", point(1.5, {"topic": "t"})) for number in range(1000)))
+
+    def pushed() -> Any:
+        with closing(Wire(node)) as wire:
+            wire.send(GetTelemetrySubscriptionsRequest(), 0, "measured")
+            told = wire.receive(GetTelemetrySubscriptionsRequest.API_KEY, 0)
+            request = PushTelemetryRequest(
+                client_instance_id=told.client_instance_id, subscription_id=told.subscription_id, metrics=metrics
+            )
+            wire.send(request, 0, "measured")
+            answer = wire.receive(PushTelemetryRequest.API_KEY, 0)
+        assert answer.error_code == ErrorCode.NONE
+        return answer.throttle_time_ms
+
+    assert pushed() == 0
+    limit(node, "request_percentage", 0.1, user="ANONYMOUS")
+    try:
+        assert pushed() > 0
+    finally:
+        limit(node, "request_percentage", None, user="ANONYMOUS")

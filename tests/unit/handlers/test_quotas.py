@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import trio
 
+from kraft.handlers.telemetry import HEADER_BYTES_MAX
 from kraft.metadata.records.client_quota_record import ClientQuotaRecord, EntityData
 from kraft.network.reply import Reply
 from kraft.protocol.api_keys import ApiKey
@@ -13,14 +15,18 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraft.protocol.messages.get_telemetry_subscriptions_request import GetTelemetrySubscriptionsRequest
 from kraft.protocol.messages.heartbeat_request import HeartbeatRequest
 from kraft.protocol.messages.metadata_request import MetadataRequest
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraft.protocol.messages.push_telemetry_request import PushTelemetryRequest
 from kraft.world.simulated import Universe
 from tests.unit.server.brokers import Broker, batch, broker, decoded, simulate
+from tests.unit.telemetry.pushes import gauge, point, push
 
 PRODUCE, FETCH = 12, 12
 BIG = 50_000
+METRICS = push(gauge("m", point(1.5)))
 
 
 def limit(made: Broker, key: str, value: float | None, **parts: str | None) -> None:
@@ -200,6 +206,34 @@ def test_the_throttle_time_of_the_request_quota_is_at_most_one_second() -> None:
         assert waiting.responses[0].partitions[0].records
 
     play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "code"),
+    [
+        (METRICS, ErrorCode.NONE),
+        (b"\xff", ErrorCode.INVALID_RECORD),
+        (bytes(101), ErrorCode.TELEMETRY_TOO_LARGE),
+        (bytes(101 + HEADER_BYTES_MAX), ErrorCode.TELEMETRY_TOO_LARGE),
+    ],
+    ids=["taken", "unreadable", "too large", "with too large a frame"],
+)
+def test_time_for_pushes_of_metrics_counts_in_the_request_quota_of_their_user(metrics: bytes, code: int) -> None:
+    async def scenario(made: Broker) -> None:
+        told = await made.ask(GetTelemetrySubscriptionsRequest())
+        made.server.dispatcher._clock = SlowClock(made.world.clock, 0.5)
+        limit(made, "request_percentage", 1.0, user="ANONYMOUS")
+        request = PushTelemetryRequest(
+            client_instance_id=told.client_instance_id, subscription_id=told.subscription_id, metrics=metrics
+        )
+        reply = await reply_to(made, request, 0)
+        answer = decoded(ApiKey.PUSH_TELEMETRY, 0, reply)
+        assert (answer.error_code, answer.throttle_time_ms, reply.throttle_ms) == (code, 1000, 1000)
+        asked = await reply_to(made, GetTelemetrySubscriptionsRequest(), 0)
+        assert decoded(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0, asked).throttle_time_ms == asked.throttle_ms == 1000
+        assert waits_of(made) == {"request_percentage": 2}
+
+    play(scenario, "telemetry.max.bytes=100")
 
 
 def test_time_spent_waiting_does_not_count_for_the_request_quota() -> None:
