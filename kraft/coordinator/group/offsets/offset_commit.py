@@ -43,7 +43,7 @@ _WRITTEN_COUNT: Final = len(_WRITTEN)
 
 def commit_offsets(draft: GroupDraft, request: OffsetCommitRequest, api_version: int) -> OffsetCommitResponse:
     """Write the offsets. The caller has checked the topics against the metadata. Raises ApiError if the whole request
-    is refused."""
+    is refused: as in Kafka, one partition that the member may not commit is enough."""
     check = _validate(draft, request, api_version)
     retention_ms = request.retention_time_ms
     expire_timestamp_ms = (
@@ -61,7 +61,7 @@ def commit_offsets(draft: GroupDraft, request: OffsetCommitRequest, api_version:
             if metadata and metadata_is_too_long(draft, metadata):
                 answers.append(_answer(index, ErrorCode.OFFSET_METADATA_TOO_LARGE))
             elif check is not None and (error_code := check(topic_id, index)):
-                answers.append(_answer(index, error_code))
+                raise refused_partition(error_code, request.member_id, name, index)
             else:
                 offset, leader_epoch = partition.committed_offset, partition.committed_leader_epoch
                 committed = (offset, leader_epoch, metadata, wall_ms, expire_timestamp_ms, topic_id)
@@ -69,6 +69,11 @@ def commit_offsets(draft: GroupDraft, request: OffsetCommitRequest, api_version:
                 answers.append(_WRITTEN[index] if index < _WRITTEN_COUNT else _answer(index, ErrorCode.NONE))
     draft.write_offsets(request.group_id, commits)
     return response
+
+
+def refused_partition(error_code: int, member_id: str, topic: str, partition: int) -> ApiError:
+    """The refusal of a commit in an older epoch of its member, from before the member had the partition."""
+    return ApiError(error_code, f"Member {member_id} did not have {topic}-{partition} in the epoch of its commit.")
 
 
 def _answer(index: int, error_code: int) -> OffsetCommitResponsePartition:

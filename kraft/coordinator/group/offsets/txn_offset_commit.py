@@ -14,7 +14,7 @@ from kraft.common.ids import ZERO_UUID, TopicPartition
 from kraft.coordinator.group.classic.classic_group import EMPTY, UNKNOWN_MEMBER_ID
 from kraft.coordinator.group.consumer.offsets import PartitionCheck, check_transactional_commit
 from kraft.coordinator.group.draft import GroupDraft
-from kraft.coordinator.group.offsets.offset_commit import metadata_is_too_long
+from kraft.coordinator.group.offsets.offset_commit import metadata_is_too_long, refused_partition
 from kraft.coordinator.group.shard_state import OffsetAndMetadata
 from kraft.coordinator.group.streams.offsets import check_transactional_commit as check_streams_commit
 from kraft.coordinator.group.topic_directory import TopicDirectory
@@ -37,7 +37,8 @@ def commit_transactional_offsets(
     draft: GroupDraft, request: TxnOffsetCommitRequest, topics: TopicDirectory, api_version: int
 ) -> dict[TopicPartition, int]:
     """Write the offsets in the draft's transaction. Returns error codes by partition. The caller has named the topics
-    and checked them against the metadata. Raises ApiError if the whole request is refused."""
+    and checked them against the metadata. Raises ApiError if the whole request is refused: as in Kafka, one partition
+    that the member may not commit is enough."""
     check = _validate(draft, request, api_version)
     codes: dict[TopicPartition, int] = {}
     commits: list[tuple[TopicPartition, OffsetAndMetadata]] = []
@@ -51,9 +52,9 @@ def commit_transactional_offsets(
             if metadata_is_too_long(draft, metadata):
                 codes[key] = ErrorCode.OFFSET_METADATA_TOO_LARGE
                 continue
-            codes[key] = ErrorCode.NONE if check is None else check(topic_id, partition.partition_index)
-            if codes[key] != ErrorCode.NONE:
-                continue
+            if check is not None and (error_code := check(topic_id, partition.partition_index)):
+                raise refused_partition(error_code, request.member_id, topic.name, partition.partition_index)
+            codes[key] = ErrorCode.NONE
             committed = OffsetAndMetadata(
                 partition.committed_offset,
                 partition.committed_leader_epoch,

@@ -7,8 +7,14 @@ import pytest
 
 from kraft.common.errors import ApiError
 from kraft.coordinator.group.offsets.offset_commit import commit_offsets
+from kraft.coordinator.group.offsets.txn_offset_commit import MEMBER_ERRORS_VERSION, commit_transactional_offsets
 from kraft.coordinator.group.streams.offsets import check_commit, check_fetch, check_transactional_commit
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.txn_offset_commit_request import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from tests.unit.coordinator.group.streams.applications import Application
 from tests.unit.coordinator.group_host import commit_request
 
@@ -61,6 +67,34 @@ def test_an_older_epoch_commits_no_partition_of_a_task_that_came_later() -> None
     assert commit(made, given, "b", before) == ErrorCode.STALE_MEMBER_EPOCH
 
 
+def test_one_partition_that_may_not_be_committed_refuses_the_whole_request() -> None:
+    made, before = shared()
+    request = commit_request("g", {("t", 0): 7, ("t", 1): 7}, "a", before)
+    with pytest.raises(ApiError) as refusal:
+        made.host.run(lambda draft: commit_offsets(draft, request, NAMED))
+    assert refusal.value.code == ErrorCode.STALE_MEMBER_EPOCH
+    assert not made.host.offsets("g")
+
+
+def test_one_partition_that_may_not_be_committed_refuses_the_whole_commit_of_a_transaction() -> None:
+    made, before = shared()
+    parts = [TxnOffsetCommitRequestPartition(partition_index=index, committed_offset=7) for index in (0, 1)]
+    request = TxnOffsetCommitRequest(
+        transactional_id="x",
+        group_id="g",
+        producer_id=1,
+        producer_epoch=0,
+        generation_id_or_member_epoch=before,
+        member_id="a",
+        topics=[TxnOffsetCommitRequestTopic(name="t", partitions=parts)],
+    )
+    with pytest.raises(ApiError) as refusal:
+        made.host.run(
+            lambda draft: commit_transactional_offsets(draft, request, made.host.topics, MEMBER_ERRORS_VERSION)
+        )
+    assert refusal.value.code == ErrorCode.STALE_MEMBER_EPOCH
+
+
 @pytest.mark.parametrize(
     ("member", "more", "version", "code"),
     [
@@ -110,6 +144,12 @@ def test_members_fetch_offsets_with_their_epoch() -> None:
     assert check_fetch(group, "a", epoch) == ErrorCode.NONE
     assert check_fetch(group, "a", before) == ErrorCode.STALE_MEMBER_EPOCH
     assert check_fetch(group, "nobody", epoch) == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_an_epoch_without_a_member_fetches_nothing() -> None:
+    made, _ = shared()
+    for epoch in (0, made.epochs["a"]):
+        assert check_fetch(made.group, None, epoch) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_the_check_of_an_older_epoch_takes_topic_ids() -> None:
