@@ -180,6 +180,61 @@ DIFFERENCES: tuple[Difference, ...] = (
 
 BEYOND_VECTORS: tuple[Documented, ...] = (
     Documented(
+        "endpoints without topics",
+        (
+            "A member of a streams group with an endpoint is answered while topics of the topology are missing or "
+            "wrong: it has no partitions. Kafka says UNKNOWN_SERVER_ERROR to it and to those that ask for endpoints."
+        ),
+        tests=(
+            "tests/unit/coordinator/group/streams/test_streams_heartbeat.py"
+            "::test_a_member_with_an_endpoint_is_told_that_topics_are_missing",
+        ),
+    ),
+    Documented(
+        "a refused static member of a streams group takes nothing",
+        (
+            "While a member has an instance id, another with the same is refused, and nothing else changes. In Kafka "
+            "the first loses its tasks by that."
+        ),
+        tests=(
+            "tests/unit/coordinator/group/streams/test_streams_heartbeat.py"
+            "::test_a_static_member_that_comes_too_soon_takes_nothing",
+        ),
+    ),
+    Documented(
+        "a member of a streams group that left has left its tasks",
+        (
+            "One that joins again under its id before the next assignment waits for that without tasks. Kafka gives "
+            "back those that it remembers, if nobody has them."
+        ),
+        tests=(
+            "tests/unit/coordinator/group/streams/test_streams_heartbeat.py"
+            "::test_a_member_that_left_and_returns_waits_for_the_next_assignment",
+        ),
+    ),
+    Documented(
+        "the first epoch of endpoints",
+        (
+            "The member that turns a group that has only offsets into a streams group is told endpoint epoch 0, as in "
+            "any new group. Kafka says 1 and keeps 0."
+        ),
+        tests=(
+            "tests/unit/coordinator/group/streams/test_streams_heartbeat.py"
+            "::test_a_group_of_offsets_alone_starts_no_epoch_of_endpoints",
+        ),
+    ),
+    Documented(
+        "offsets in an epoch of nobody",
+        (
+            "OffsetFetch of a streams group with an epoch but without a member is UNKNOWN_MEMBER_ID. Kafka says "
+            "UNKNOWN_SERVER_ERROR."
+        ),
+        tests=(
+            "tests/unit/coordinator/group/streams/test_streams_offsets.py"
+            "::test_an_epoch_without_a_member_fetches_nothing",
+        ),
+    ),
+    Documented(
         "tombstones and markers stay longer",
         (
             "In a compacted topic they stay while a replica is not in sync, whatever delete.retention.ms says: it may "

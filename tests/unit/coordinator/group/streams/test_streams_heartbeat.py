@@ -276,6 +276,19 @@ def test_a_static_member_keeps_its_tasks_while_it_is_away() -> None:
         it.beat("a")
 
 
+def test_a_static_member_that_comes_too_soon_takes_nothing() -> None:
+    it = Application()
+    it.instances = {"a": "i", "a2": "i"}
+    it.join("a")
+    it.join("b")
+    it.settle("a", "b")
+    before, tasks = it.group, it.active("a")
+    with refusal(ErrorCode.UNRELEASED_INSTANCE_ID):
+        it.join("a2")
+    it.beat("a")
+    assert (it.group, it.active("a")) == (before, tasks)
+
+
 def test_a_full_group_takes_no_further_member() -> None:
     it = Application(config=GroupCoordinatorConfig(group_streams_max_size=1))
     it.join("a")
@@ -332,6 +345,21 @@ def test_assignments_keep_their_interval() -> None:
     it.settle("a", "b")
 
 
+def test_a_member_that_left_and_returns_waits_for_the_next_assignment() -> None:
+    it = Application(settings=replace(SETTINGS, assignment_interval_ms=1_000))
+    it.join("a")
+    it.join("b")
+    it.host.advance(1_000)
+    it.settle("a", "b")
+    it.leave("b")
+    heard = it.join("b")
+    assert list(statuses(heard)) == [Status.ASSIGNMENT_DELAYED]
+    assert not it.active("b")
+    it.host.advance(1_000)
+    it.settle("a", "b")
+    assert it.active("b")
+
+
 # Endpoints.
 
 
@@ -350,6 +378,20 @@ def test_endpoints_are_sent_to_members_that_do_not_know_them() -> None:
     assert found == {"one": [("t", sorted(it.active("a")["0"]))], "two": [("t", sorted(it.active("b")["0"]))]}
     known = it.beat("a", endpoint_information_epoch=response.endpoint_information_epoch).response
     assert known.partitions_by_user_endpoint is None
+
+
+def test_a_member_with_an_endpoint_is_told_that_topics_are_missing() -> None:
+    it = Application(topology(reads("absent")))
+    heard = it.join("a", user_endpoint=at("one"))
+    assert list(statuses(heard)) == [Status.MISSING_SOURCE_TOPICS]
+    [told] = heard.response.partitions_by_user_endpoint or []
+    assert (told.user_endpoint.host, told.active_partitions, told.standby_partitions) == ("one", [], [])
+
+
+def test_a_group_of_offsets_alone_starts_no_epoch_of_endpoints() -> None:
+    it = Application()
+    it.host.run(lambda draft: commit_offsets(draft, commit_request("g", {("t", 0): 7}), 9))
+    assert it.join("a", user_endpoint=at("one")).response.endpoint_information_epoch == 0
 
 
 # Groups of other types.
