@@ -1,4 +1,5 @@
-"""What librdkafka pushes reaches a real HTTP or HTTPS receiver of OTLP, and no other one's."""
+"""What librdkafka and Java's clients push reaches a real HTTP or HTTPS receiver of OTLP, and no other one's. Bodies are
+decoded by OpenTelemetry's own classes."""
 
 from __future__ import annotations
 
@@ -14,10 +15,12 @@ from pathlib import Path
 
 import httpx
 from confluent_kafka import Producer
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, Metric, ResourceMetrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from kraft.telemetry.otlp import Push, read_push
-from kraft.world.steps import at_once
+from jepsen.java.kafka import TOOLS, java
+from tests.capabilities import require_capability
 from tests.certificates import certificates
 from tests.integration.rest_node import RunningNode, running_node
 
@@ -32,8 +35,26 @@ class Receiver:
         """Path, content type and body."""
         self.url = ""
 
-    def pushes(self) -> list[Push]:
-        return [at_once(read_push(memoryview(body))) for _, _, body in self.requests]
+    def pushes(self) -> list[ResourceMetrics]:
+        """Those of all requests. Each push of a client is one."""
+        bodies = [ExportMetricsServiceRequest.FromString(body) for _, _, body in self.requests]
+        return [push for body in bodies for push in body.resource_metrics]
+
+    def metrics(self, client_id: str) -> dict[str, Metric]:
+        """What the client pushed last, by name."""
+        return {
+            metric.name: metric
+            for push in self.pushes()
+            if labels_of(push)["client_id"] == client_id
+            for scope in push.scope_metrics
+            for metric in scope.metrics
+        }
+
+
+def labels_of(push: ResourceMetrics) -> dict[str, str]:
+    found = {each.key: each.value.string_value for each in push.resource.attributes}
+    assert len(found) == len(push.resource.attributes), "a key is there twice"
+    return found
 
 
 @contextmanager
@@ -76,11 +97,15 @@ def exported(node: RunningNode, outcome: str) -> float:
     raise AssertionError("the metric is missing")
 
 
+def subscribe(node: RunningNode) -> None:
+    words = ("configs", "set", "client-metrics", "all", "metrics=*", "interval.ms=1000")
+    command = [sys.executable, "-m", "kraft.cli.admin.app", *words, "--bootstrap-server", node.kafka]
+    subprocess.run(command, check=True, timeout=60)
+
+
 def measure(node: RunningNode, wanted: Callable[[], bool]) -> None:
     """Let a producer push its metrics until `wanted`."""
-    subscribe = ("configs", "set", "client-metrics", "all", "metrics=*", "interval.ms=1000")
-    command = [sys.executable, "-m", "kraft.cli.admin.app", *subscribe, "--bootstrap-server", node.kafka]
-    subprocess.run(command, check=True, timeout=60)
+    subscribe(node)
     producer = Producer({"bootstrap.servers": node.kafka, "client.id": "billing", "linger.ms": 0})
     deadline = time.monotonic() + SECONDS_MAX
     while not wanted():
@@ -97,9 +122,10 @@ def endpoint(url: str, *more: str) -> tuple[str, ...]:
 def test_pushes_reach_an_http_receiver_with_the_attributes_of_their_client(tmp_path: Path) -> None:
     with receiver() as found, running_node(tmp_path, *endpoint(found.url)) as node:
         latency = "org.apache.kafka.producer.node.request.latency.avg"
-        measure(node, lambda: any(each.name == latency for push in found.pushes() for each in push.points))
+        measure(node, lambda: latency in found.metrics("billing"))
+        assert found.metrics("billing")[latency].gauge.data_points[0].as_double > 0
         assert {(path, kind) for path, kind, _ in found.requests} == {("/v1/metrics", "application/x-protobuf")}
-        [labels] = {tuple(sorted(push.labels.items())) for push in found.pushes()}
+        [labels] = {tuple(sorted(labels_of(push).items())) for push in found.pushes()}
         told = dict(labels)
         assert len(told.pop("client_instance_id")) == 22
         assert int(told.pop("client_source_port")) > 0
@@ -112,6 +138,32 @@ def test_pushes_reach_an_http_receiver_with_the_attributes_of_their_client(tmp_p
         }
         assert exported(node, "sent") >= 1
         assert exported(node, "failed") == exported(node, "dropped") == 0
+
+
+def test_what_javas_producer_pushes_reaches_the_receiver_as_totals(tmp_path: Path) -> None:
+    require_capability("java17")
+    require_capability("mvn")
+    with receiver() as found, running_node(tmp_path, *endpoint(found.url)) as node:
+        subscribe(node)
+        command = [*java("-Xmx256M"), TOOLS["console-producer"], "--bootstrap-server", node.kafka, "--topic", "metered"]
+        command += ["--command-property", "client.id=java"]
+        sent = "org.apache.kafka.producer.record.send.total"
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as producer:
+            assert producer.stdin is not None
+            deadline = time.monotonic() + SECONDS_MAX
+            while sent not in found.metrics("java") or found.metrics("java")[sent].sum.data_points[0].as_double < 5:
+                assert time.monotonic() < deadline
+                producer.stdin.write("v\n")
+                producer.stdin.flush()
+                time.sleep(0.2)
+            producer.stdin.close()
+        assert producer.returncode == 0
+        metrics = found.metrics("java")
+        assert metrics[sent].sum.is_monotonic
+        kinds = {each.sum.aggregation_temporality for each in metrics.values() if each.HasField("sum")}
+        assert kinds == {AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE}
+        [software] = {labels_of(push)["client_software_name"] for push in found.pushes()}
+        assert software == "apache-kafka-java"
 
 
 def test_pushes_reach_an_https_receiver_whose_authority_is_trusted(tmp_path: Path) -> None:
