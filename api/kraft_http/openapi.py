@@ -11,8 +11,8 @@ from kraft_http.models.records import ProduceRecord
 from kraft_http.ports import NodeIdentity
 from kraft_http.requests.errors import PROBLEM_JSON, ErrorBody
 from kraft_http.requests.int64 import DOCUMENTED, has_int64
-from kraft_http.requests.logins import PROBES
 from kraft_http.requests.preconditions import CHANGING
+from kraft_http.requests.scopes import PROBES
 
 TITLE: Final = "kraft HTTP admin"
 DESCRIPTION: Final = """\

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, Literal, Protocol
 
 NEW_MAX: Final = 5000
@@ -37,6 +38,7 @@ class Collector(Protocol):
     def set_threshold(self, threshold0: int, /) -> None: ...
     def get_objects(self, generation: int) -> list[Any]: ...
     def enable(self) -> None: ...
+    def disable(self) -> None: ...
 
 
 class Heap:
@@ -61,6 +63,18 @@ class Heap:
         self._collector.callbacks.append(self.follow)
         self._collector.set_threshold(NEW_MAX)
         self._collector.enable()
+
+    @contextmanager
+    def growing(self) -> Iterator[None]:
+        """No collections meanwhile: modules are imported, which stay. Then all objects are frozen."""
+        self._collector.disable()
+        try:
+            yield
+        finally:
+            self._collector.freeze()
+            self._alive = self._aside = self._collector.get_freeze_count()
+            self._is_everything = False
+            self._collector.enable()
 
     def follow(self, phase: Literal["start", "stop"], info: Mapping[str, int]) -> None:
         """Callback of the collector at the start ("start") and end ("stop") of a collection."""

@@ -1,8 +1,8 @@
 """The HTTP admin's socket and thread.
 
-The socket listens before the ready line, so that an early request waits instead of failing. FastAPI and uvicorn are
-imported afterwards, in their own thread (350 ms), with the garbage collector off. Then all objects are frozen, which
-keeps later collections short (longest stall of the loop 2.9 ms instead of 12.6).
+The socket listens before the ready line, so that an early request waits instead of failing. uvicorn is imported
+afterwards, in a thread, and FastAPI by the first request that needs it (`kraft_http.on_demand`), both with the garbage
+collector off. Then all objects are frozen, which keeps later collections short.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from kraft.cli.heap import Heap
 from kraft.cli.terminal import address_problem
 from kraft.common.config.endpoints import Address
 from kraft.common.errors import ConfigurationError
@@ -54,12 +55,12 @@ class AdminThread:
         port: AdminPort,
         log_sink: Callable[[LogLine], None],
         context: Callable[[], ssl.SSLContext] | None,
-        imported: Callable[[], None],
+        heap: Heap,
     ) -> None:
-        """`context` returns the TLS context for the next connection; None means plain HTTP. `imported` is called on the
-        thread after FastAPI was loaded, or failed to load."""
+        """`context` returns the TLS context for the next connection; None means plain HTTP. `heap` begins when uvicorn
+        is loaded, or failed to load, and is held while FastAPI is loaded."""
         self._context = context
-        self._imported = imported
+        self._heap = heap
         self._listener = listener
         self._port = port
         self._log_sink = log_sink
@@ -92,12 +93,19 @@ class AdminThread:
 
     def _import(self) -> Any:
         try:
+            import uvicorn  # noqa: F401 - loaded here, while the collector is off.
+            from kraft_http.on_demand import OnDemand
+            from kraft_http.requests import connections, handshakes  # noqa: F401
+
+            return OnDemand(self._port, self._load)
+        finally:
+            self._heap.begin()
+
+    def _load(self) -> Any:
+        with self._heap.growing():
             from kraft_http.app import create_app
 
-            app = create_app(self._port, self._log_sink)
-        finally:
-            self._imported()
-        return app
+            return create_app(self._port, self._log_sink)
 
     def _serve(self, app: Any) -> None:
         import uvicorn

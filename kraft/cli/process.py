@@ -125,7 +125,7 @@ class _Process:
             node.admin_service,
             self.world.log_sink,
             None if self.admin_tls is None else self.admin_tls.context,
-            self.heap.begin,
+            self.heap,
         )
         self.admin.start()
 

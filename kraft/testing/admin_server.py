@@ -1,5 +1,5 @@
-"""The HTTP admin of one node of a `LocalCluster`, in a thread of its own. FastAPI and uvicorn are imported in that
-thread, and only for clusters with an admin."""
+"""The HTTP admin of one node of a `LocalCluster`, in a thread of its own. uvicorn is imported in that thread, and only
+for clusters with an admin; FastAPI by the first request that needs it."""
 
 from __future__ import annotations
 
@@ -53,9 +53,14 @@ class AdminServer:
     def _run(self) -> None:
         with self._listener:
             import uvicorn
-            from kraft_http.app import create_app
+            from kraft_http.on_demand import OnDemand
 
-            app = create_app(self._admin, self._log_sink)
+            app = OnDemand(self._admin, self._load)
             self._server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
             if not self._is_over:
                 self._server.run(sockets=[self._listener])
+
+    def _load(self) -> Any:
+        from kraft_http.app import create_app
+
+        return create_app(self._admin, self._log_sink)

@@ -112,10 +112,16 @@ FILES: tuple[Allowed, ...] = (
         "Where the HTTP edge's asyncio thread meets the node's loop; simulations have none.",
     ),
     Allowed(
-        "api/kraft_http/routers/operations.py",
+        "api/kraft_http/probes.py",
         "ambient module",
         ("asyncio",),
         "The HTTP edge's own loop: how long a probe waits for the node's.",
+    ),
+    Allowed(
+        "api/kraft_http/on_demand.py",
+        "ambient module",
+        ("asyncio",),
+        "The HTTP edge's own loop: requests wait for a thread that imports the application.",
     ),
     Allowed(
         "api/kraft_http/routers/clusters.py",

@@ -14,8 +14,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from kraft_http.records.framing import StrictBuffer
-from kraft_http.requests.logins import CERTIFICATE, SOURCE
-from kraft_http.requests.middleware import is_streamed
+from kraft_http.requests.scopes import CERTIFICATE, SOURCE, is_streamed
 
 if TYPE_CHECKING:
     import asyncio

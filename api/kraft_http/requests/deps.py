@@ -6,7 +6,7 @@ import base64
 import binascii
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, TypeVar
 from urllib.parse import quote
 
 from fastapi import Depends, Path, Query, Request
@@ -19,12 +19,9 @@ from kraft_http.ports import AdminPort
 from kraft_http.requests.errors import ApiProblem, not_found
 from kraft_http.requests.links import Links, restore_slashes
 from kraft_http.requests.response_cache import ResponseCache
+from kraft_http.requests.scopes import PORT
 
 T = TypeVar("T")
-
-
-PORT: Final = "kraft_http.port"
-"""Attribute of a request with the node, as its caller may use it."""
 
 
 async def admin_port(request: Request) -> AdminPort:

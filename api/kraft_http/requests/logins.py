@@ -10,15 +10,10 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kraft_http.ports import AdminPort, Caller, LoginRefused
-from kraft_http.requests.deps import PORT
-from kraft_http.requests.errors import error_response
+from kraft_http.requests.refusals import refusal
+from kraft_http.requests.scopes import CERTIFICATE, PORT, PROBES, SOURCE
 
-PROBES: Final = ("/livez", "/readyz", "/healthz")
-"""Paths without a login, for probes of orchestrators. Their responses contain nothing else."""
 _OPEN: Final = (*PROBES, "/logout")
-CERTIFICATE: Final = "peer_certificate"
-SOURCE: Final = "peer_host"
-"""Key in the state of a connection (`kraft_http.requests.connections`). Forwarding headers of a request are ignored."""
 UNKNOWN_HOST: Final = "0.0.0.0"
 NOT_LOGGED_IN: Final = 40101
 
@@ -38,7 +33,7 @@ class AuthMiddleware:
             port = self._port if scope["path"] in _OPEN else await self._port.on_behalf_of(_caller(scope))
         except LoginRefused as problem:
             code = NOT_LOGGED_IN if problem.status == 401 else problem.status
-            response = error_response(Request(scope), problem.status, str(problem), code)
+            response = refusal(Request(scope), problem.status, str(problem), code)
             if problem.retry_seconds:
                 response.headers["retry-after"] = str(problem.retry_seconds)
             if "content-length" in Headers(scope=scope) or "transfer-encoding" in Headers(scope=scope):

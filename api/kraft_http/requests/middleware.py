@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote, unquote, urlsplit
 
 from starlette.datastructures import Headers
@@ -14,13 +13,13 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kraft_http.ports import NodeIdentity
-from kraft_http.requests.errors import error_response
 from kraft_http.requests.links import PREFIX, SLASH_STAND_IN
+from kraft_http.requests.refusals import refusal
+from kraft_http.requests.scopes import is_streamed
 
 BODY_BYTES_MAX: Final = 16 * 1024 * 1024
 """Limit of a body that is read as one document. Streams of records have a limit for each record
 (`kraft_http.records.json_stream`)."""
-_STREAMED: Final = re.compile(r"/v3/clusters/[^/]+/topics/[^/]+/records")
 
 ALLOWED_HOSTS: Final = "kraft.admin.allowed.hosts"
 READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -31,11 +30,6 @@ _AUTHORITY: Final = re.compile(
     r"(?:\[([0-9a-f:.]+(?:%[\w.~-]+)?)\]|([\w.-]+))(?::[0-9]{0,5})?", re.ASCII | re.IGNORECASE
 )
 _JSON: Final = re.compile(r"application/(?:[\w.+-]+\+)?json", re.ASCII | re.IGNORECASE)
-
-
-def is_streamed(scope: Mapping[str, Any]) -> bool:
-    """Whether the request's body is a stream without a size limit."""
-    return _STREAMED.fullmatch(scope["path"]) is not None
 
 
 def host_of(authority: str) -> str | None:
@@ -73,16 +67,16 @@ class OriginMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            refusal = self._refusal(scope)
-            if refusal is not None:
-                status, error_code, detail = refusal
-                response = error_response(Request(scope), status, detail, error_code)
+            problem = self._problem(scope)
+            if problem is not None:
+                status, error_code, detail = problem
+                response = refusal(Request(scope), status, detail, error_code)
                 response.headers["connection"] = "close"  # The body is not read.
                 await response(scope, receive, send)
                 return
         await self.app(scope, receive, send)
 
-    def _refusal(self, scope: Scope) -> tuple[int, int, str] | None:
+    def _problem(self, scope: Scope) -> tuple[int, int, str] | None:
         """Status, error code and message for a request that is rejected; None if it is accepted."""
         headers = Headers(scope=scope)
         authority = headers.get("host")

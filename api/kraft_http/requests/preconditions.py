@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kraft_http.requests.errors import error_response
+from kraft_http.requests.refusals import refusal
 
 TAGGED_BYTES_MAX: Final = 64 * 1024
 """Larger responses have no ETag: they are lists, which change all the time."""
@@ -43,7 +43,7 @@ class Preconditions:
             await self.app(scope, receive, send)
         elif scope["method"] not in CHANGING:
             detail = f"If-Match is for PATCH, PUT and DELETE; {scope['method']} does not support it here."
-            await error_response(Request(scope), 400, detail, 400)(scope, receive, send)
+            await refusal(Request(scope), 400, detail, 400)(scope, receive, send)
         else:
             await self._change(scope, receive, send, headers["if-match"])
 
@@ -51,7 +51,7 @@ class Preconditions:
         try:
             body = await _whole(receive)
         except HTTPException as problem:  # It is too large.
-            response = error_response(Request(scope), problem.status_code, str(problem.detail), problem.status_code)
+            response = refusal(Request(scope), problem.status_code, str(problem.detail), problem.status_code)
             response.headers.update(problem.headers or {})
             await response(scope, receive, send)
             return
@@ -60,12 +60,12 @@ class Preconditions:
             if status in (200, 404) and not (status == 200 and (wanted.strip() == "*" or tag in _tags(wanted))):
                 now = "it does not exist" if status == 404 else f"its ETag is {tag} now"
                 detail = f"Not changed: If-Match is {wanted[:200]}, but {now}. Read it again, then decide."
-                response = error_response(Request(scope), 412, detail, 412)
+                response = refusal(Request(scope), 412, detail, 412)
                 if tag:
                     response.headers["etag"] = tag
             elif status == 405:
                 detail = "If-Match compares the response of a GET of the same address, and this address has no GET."
-                response = error_response(Request(scope), 400, detail, 400)
+                response = refusal(Request(scope), 400, detail, 400)
             else:  # The change itself says what is wrong, where nothing could be read.
                 await self.app(scope, _given(body, receive), send)
                 return

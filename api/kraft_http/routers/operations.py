@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Response
-from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
+from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel
 
+from kraft_http import probes
 from kraft_http.health.health import ClusterHealth
-from kraft_http.ports import Check
 from kraft_http.requests.deps import Port
 
 router = APIRouter(tags=["Operations"])
-
-PROBE_SECONDS_MAX: Final = 5.0
-"""Probes usually time out at about this time."""
-PARTS_AT_ONCE: Final = 64
-"""About 4 MB. A larger response is sent in parts, so that other responses do not wait for it."""
-PROMETHEUS_TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class CheckData(BaseModel):
@@ -70,7 +62,7 @@ async def node(port: Port) -> NodeData:
     responses={503: {"model": ProbeData, "description": "It does not."}},
 )
 async def livez(port: Port) -> Response:
-    return _probe(await _checks(port.liveness))
+    return await probes.livez(port)
 
 
 @router.get(
@@ -93,11 +85,7 @@ async def readyz(
 ) -> Response:
     """Return whether this node is ready. The rest of the cluster does not matter, so that a rolling restart does not
     block itself."""
-
-    async def ask() -> Sequence[Check]:
-        return [*await port.readiness(), *([await port.replicas_in_sync()] if in_sync else [])]
-
-    return _probe(await _checks(ask))
+    return await probes.readyz(port, in_sync=in_sync)
 
 
 @router.get(
@@ -107,24 +95,7 @@ async def readyz(
     responses={503: {"model": ProbeData, "description": "Not now."}},
 )
 async def healthz(port: Port) -> Response:
-    return _probe([*await _checks(port.liveness), *await _checks(port.readiness)])
-
-
-async def _checks(ask: Callable[[], Awaitable[Sequence[Check]]]) -> Sequence[Check]:
-    """The probe's checks; a failed one if the node has stopped or does not answer in time."""
-    try:
-        async with asyncio.timeout(PROBE_SECONDS_MAX):
-            return await ask()
-    except TimeoutError:
-        return [Check(name="loop", ok=False, detail=f"the node's loop has not answered for {PROBE_SECONDS_MAX:g} s")]
-    except ConnectionError as problem:
-        return [Check(name="loop", ok=False, detail=str(problem))]
-
-
-def _probe(checks: Sequence[Check]) -> Response:
-    ok = all(check.ok for check in checks)
-    body = ProbeData(ok=ok, checks=[CheckData(name=check.name, ok=check.ok, detail=check.detail) for check in checks])
-    return JSONResponse(body.model_dump(), 200 if ok else 503, headers={"Cache-Control": "no-store"})
+    return await probes.healthz(port)
 
 
 @router.get("/metrics", summary="Metrics in Prometheus' text format", response_class=PlainTextResponse)
@@ -141,12 +112,4 @@ async def metrics(
         ),
     ] = None,
 ) -> Response:
-    parts = await port.metrics(by)
-    if len(parts) > PARTS_AT_ONCE:
-        return StreamingResponse(_streamed(parts), media_type=PROMETHEUS_TEXT)
-    return Response("".join(parts), media_type=PROMETHEUS_TEXT)
-
-
-async def _streamed(parts: Sequence[str]) -> AsyncIterator[bytes]:
-    for part in parts:
-        yield part.encode()
+    return await probes.metrics(port, by)

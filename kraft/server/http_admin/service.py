@@ -13,8 +13,6 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 import trio
-from kraft_http.health.health import ClusterHealth
-from kraft_http.health.health_findings import WaitingElections
 from kraft_http.ports import (
     AccessFacts,
     Caller,
@@ -56,6 +54,9 @@ from kraft.world.addresses import address_of
 from kraft.world.asyncio_bridge import AsyncioBridge
 
 if TYPE_CHECKING:
+    from kraft_http.health.health import ClusterHealth
+    from kraft_http.health.health_findings import WaitingElections
+
     from kraft.protocol.schema import Message
     from kraft.security.sasl.plain_users import PlainUsers
     from kraft.security.sasl.scram import Credential
@@ -225,6 +226,8 @@ class AdminService:
         return await self._node.status.cluster_health()
 
     async def waiting_elections(self, topic: str | None) -> WaitingElections:
+        from kraft_http.health.health_findings import WaitingElections  # It loads pydantic.
+
         return WaitingElections.model_validate(await self._waiting_elections(topic))
 
     @_on_the_loop

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from kraft_http.app import ROUTERS, create_app
 from kraft_http.ports import Caller, EventPage, LoginRefused
-from kraft_http.requests.logins import CERTIFICATE, PROBES, SOURCE
+from kraft_http.requests.scopes import CERTIFICATE, PROBES, SOURCE
 
 from tests.unit.api.edge_app import CLUSTER, Port, refuse
 

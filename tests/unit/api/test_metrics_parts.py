@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from kraft_http.app import create_app
-from kraft_http.routers.operations import PARTS_AT_ONCE
+from kraft_http.probes import PARTS_AT_ONCE
 
 from tests.unit.api.edge_app import Port, refuse
 

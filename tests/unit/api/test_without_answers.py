@@ -6,8 +6,9 @@ import asyncio
 from typing import Any
 
 import pytest
+from kraft_http import probes
 from kraft_http.requests.deps import cluster_context
-from kraft_http.routers import clusters, operations
+from kraft_http.routers import clusters
 from starlette.requests import Request
 
 from kraft.protocol.api_keys import ApiKey
@@ -42,7 +43,7 @@ class Stopped(Port):
 def test_a_health_probe_of_an_unresponsive_node_fails_with_the_reason(
     monkeypatch: pytest.MonkeyPatch, path: str, port: Port, detail: str
 ) -> None:
-    monkeypatch.setattr(operations, "PROBE_SECONDS_MAX", 0.01)
+    monkeypatch.setattr(probes, "PROBE_SECONDS_MAX", 0.01)
     answer, lines = asked(port, path)
     assert (answer.status_code, answer.json()["ok"], lines) == (503, False, [])
     assert detail in answer.json()["checks"][0]["detail"]

@@ -42,6 +42,9 @@ class Collector:
     def enable(self) -> None:
         self.is_enabled = True
 
+    def disable(self) -> None:
+        self.is_enabled = False
+
     def collect(self, generation: int, seconds: float, garbage: int = 0) -> int:
         """How many objects it went over."""
         seen = self.watched
@@ -144,3 +147,12 @@ print(gc.get_freeze_count() > len(kept))
 def test_the_collector_of_this_interpreter_behaves_like_the_model() -> None:
     done = subprocess.run([sys.executable, "-c", REAL], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+def test_what_is_imported_later_is_frozen_without_a_collection_meanwhile() -> None:
+    collector = begun(100)
+    heap = Heap(collector, lambda: collector.now)
+    with heap.growing():
+        assert not collector.is_enabled
+        collector.watched += 50
+    assert (collector.is_enabled, collector.watched, collector.frozen) == (True, 0, 150)

@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
+from kraft.cli.heap import Heap
 from kraft.cli.http_admin import AdminThread, bind_admin
 from kraft.cli.library_logs import LibraryLogs, library_logs
 from kraft.common.config.endpoints import Address
 from kraft.common.logging import render_json
 from tests.unit.api.edge_app import Port
+from tests.unit.cli.test_heap import Collector
 
 
 def test_a_failed_admin_refuses_connections_and_reports_why() -> None:
@@ -24,8 +26,8 @@ def test_a_failed_admin_refuses_connections_and_reports_why() -> None:
     waiting = socket.create_connection(address)
     lines: list[Any] = []
     no_port: Any = object()
-    imported: list[bool] = []
-    admin = AdminThread(listener, no_port, lines.append, None, lambda: imported.append(True))
+    collector = Collector()
+    admin = AdminThread(listener, no_port, lines.append, None, Heap(collector))
     try:
         admin.start()
         admin._thread.join(60)
@@ -35,7 +37,7 @@ def test_a_failed_admin_refuses_connections_and_reports_why() -> None:
             assert waiting.recv(1) == b""
         except ConnectionResetError:
             pass
-        assert imported == [True]
+        assert collector.is_enabled
     finally:
         waiting.close()
         listener.close()
@@ -55,7 +57,7 @@ def test_messages_of_the_http_server_become_node_events_and_a_failure_is_logged_
     assert listener is not None
     lines: list[Any] = []
     port: Any = Halfway()
-    admin = AdminThread(listener, port, lines.append, None, lambda: None)
+    admin = AdminThread(listener, port, lines.append, None, Heap(Collector()))
     address = listener.getsockname()
     try:
         admin.start()
