@@ -302,6 +302,11 @@ class GroupDraft:
         )
         return self.keep_streams(group)
 
+    def write_streams_replayed(self, group: StreamsGroup, records: Sequence[LogRecord]) -> StreamsGroup:
+        """Write already encoded records of a streams group. `group` is the result of replaying them."""
+        self.records += records
+        return self.keep_streams(group)
+
     def delete_streams_group(self, group_id: str) -> None:
         """Write the tombstones of a streams group without members."""
         assert not self._streams_groups[group_id].members, f"group {group_id} has members"

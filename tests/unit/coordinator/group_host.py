@@ -16,6 +16,10 @@ from kraft.coordinator.group.consumer.target import counted_topics
 from kraft.coordinator.group.group_shard import GroupShard
 from kraft.coordinator.group.offsets.offset_expiry import expiring
 from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
+from kraft.coordinator.group.streams.assigning import ComputedStreamsTarget, ComputeStreamsTarget
+from kraft.coordinator.group.streams.assigning import adopt_target as adopt_streams_target
+from kraft.coordinator.group.streams.assigning import compute as compute_streams
+from kraft.coordinator.group.streams.assigning import snapshot as snapshot_streams
 from kraft.coordinator.regular_expression import RegularExpression
 from kraft.coordinator.shard import PARKED, LogRecord, Moment, Token
 from kraft.coordinator.sweeps import Walk
@@ -81,6 +85,7 @@ class GroupHost:
         self.targets_asked: dict[str, ComputeTarget] = {}
         self.computed: list[ComputedTarget] = []
         """Targets that jobs have computed and not handed over yet."""
+        self.streams_targets_asked: dict[str, ComputeStreamsTarget] = {}
         self.changes: list[GroupChange] = []
         self._token = 0
         self.load()
@@ -115,7 +120,11 @@ class GroupHost:
         self.log += draft.records
         self.changes += [effect for effect in draft.effects if isinstance(effect, GroupChange)]
         for job in (effect for effect in draft.effects if not isinstance(effect, GroupChange)):
-            asked: dict[str, Any] = self.targets_asked if isinstance(job, ComputeTarget) else self.jobs
+            asked: dict[str, Any] = self.jobs
+            if isinstance(job, ComputeTarget):
+                asked = self.targets_asked
+            elif isinstance(job, ComputeStreamsTarget):
+                asked = self.streams_targets_asked
             asked.setdefault(job.group_id, job)
         for token, response in draft.completions:
             assert token not in self.answers, "answered twice"
@@ -167,6 +176,17 @@ class GroupHost:
         computed, self.computed = self.computed, []
         for each in computed:
             self.run(partial(adopt_target, computed=each))
+
+    def begin_streams_targets(self) -> list[ComputedStreamsTarget]:
+        """Compute each target of a streams group that was asked for, from the group as it is now."""
+        asked, self.streams_targets_asked = self.streams_targets_asked, {}
+        found = [self.run(partial(snapshot_streams, group_id=group_id))[1] for group_id in sorted(asked)]
+        return [compute_streams(due) for due in found if due is not None]
+
+    def end_streams_targets(self, computed: list[ComputedStreamsTarget]) -> None:
+        """Hand over what was computed, however long ago."""
+        for each in computed:
+            self.run(partial(adopt_streams_target, computed=each))
 
     def outcome_of(self, job: Any) -> Any:
         """The operation that hands to the group what the job found."""

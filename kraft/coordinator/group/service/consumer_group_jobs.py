@@ -1,5 +1,5 @@
 """Jobs of consumer groups that would block the loop for too long: matching patterns against all topics, and the targets
-of large groups.
+of large groups; and the targets of large streams groups.
 
 A heartbeat requests a job by an effect, and the job passes its result to the group in an operation. A group has one job
 of a kind at a time. Jobs are not retried: the next heartbeat requests one again if needed. A target requested during a
@@ -25,6 +25,8 @@ from kraft.coordinator.group.consumer.expressions import (
     matching,
 )
 from kraft.coordinator.group.consumer.target import counted_topics
+from kraft.coordinator.group.streams import assigning as streams_assigning
+from kraft.coordinator.group.streams.assigning import ComputeStreamsTarget
 from kraft.coordinator.group.topic_directory import TopicDirectory, TopicNames
 from kraft.coordinator.regular_expression import RegularExpression
 from kraft.coordinator.shard import Operation
@@ -87,7 +89,7 @@ class ConsumerGroupJobs:
         if key not in self._under_way:
             self._under_way.add(key)
             self._nursery.start_soon(self._do, key, job)
-        elif isinstance(job, ComputeTarget):
+        elif isinstance(job, ComputeTarget | ComputeStreamsTarget):
             self._asked_again.add(key)
 
     async def _do(self, key: _Key, job: GroupJob) -> None:
@@ -109,6 +111,8 @@ class ConsumerGroupJobs:
         try:
             if isinstance(job, ComputeTarget):
                 await self._compute(partition, job)
+            elif isinstance(job, ComputeStreamsTarget):
+                await self._compute_streams(partition, job)
             else:
                 assert isinstance(job, ResolveExpressions), f"a job that nobody does: {job}"
                 await self._write(partition, await self._resolve(job))
@@ -124,6 +128,12 @@ class ConsumerGroupJobs:
             counts = await in_turns(counted_topics(due.group, self._topics), TURN_ITEMS)
             computed = await self._world.threads.run(compute, due, counts)
             await self._write(partition, partial(adopt_target, computed=computed))
+
+    async def _compute_streams(self, partition: int, job: ComputeStreamsTarget) -> None:
+        due = await self._write(partition, partial(streams_assigning.snapshot, group_id=job.group_id))
+        if due is not None:
+            computed = await self._world.threads.run(streams_assigning.compute, due)
+            await self._write(partition, partial(streams_assigning.adopt_target, computed=computed))
 
     async def _resolve(self, job: ResolveExpressions) -> Operation:
         topics, now_ms = self._topics.all_names(), self._world.clock.wall_ms()

@@ -10,7 +10,7 @@ from immutables import Map
 
 from kraft.coordinator.group.consumer.consumer_group import RevocationDeadline, less
 from kraft.coordinator.group.draft import GroupDraft
-from kraft.coordinator.group.streams.assigning import compute_target
+from kraft.coordinator.group.streams.assigning import assign
 from kraft.coordinator.group.streams.member import MemberState, StreamsMember
 from kraft.coordinator.group.streams.membership import expire_member
 from kraft.coordinator.group.streams.streams_group import StreamsGroup
@@ -100,7 +100,7 @@ def expire_streams(draft: GroupDraft, key: TimerKey) -> None:
     if kind == DELAY:
         group = draft.keep_streams(replace(group, delay_deadline_ms=None))
         if group.members and group.group_epoch > group.assignment_epoch:
-            compute_target(draft, group)
+            assign(draft, group)
         return
     member_id = key[2]
     if kind == SESSION:

@@ -27,7 +27,7 @@ from kraft.coordinator.group.consumer.target import metadata_hash
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.group.group_types import is_taken
 from kraft.coordinator.group.streams import records
-from kraft.coordinator.group.streams.assigning import RACK_AWARE_TAGS, assignment_configs, compute_target, is_due
+from kraft.coordinator.group.streams.assigning import RACK_AWARE_TAGS, assign, assignment_configs, is_due
 from kraft.coordinator.group.streams.configured_topology import ConfiguredTopology, Status, configure
 from kraft.coordinator.group.streams.deadlines import delay_assignment, limit_revocation, start_session
 from kraft.coordinator.group.streams.endpoints import partitions_by_endpoint
@@ -253,7 +253,9 @@ class _Heartbeat:
             return group, NOTHING_WANTED
         if group.assignment_epoch < group.group_epoch:
             if is_due(draft, group):
-                group = compute_target(draft, group)
+                group = assign(draft, group)
+                if group.assignment_epoch < group.group_epoch:
+                    self._tell(Status.ASSIGNMENT_DELAYED, "The assignment of this large group is being computed.")
             else:
                 self._tell(Status.ASSIGNMENT_DELAYED, "Assignment delayed due to the configured assignment interval.")
         return group, group.target_of(self.request.member_id)

@@ -13,8 +13,11 @@ from kraft.common.errors import ApiError
 from kraft.coordinator.group.consumer import assigning
 from kraft.coordinator.group.consumer.consumer_group import ConsumerGroup
 from kraft.coordinator.group.consumer.expressions import MayDescribe, ResolveExpressions
+from kraft.coordinator.group.streams import assigning as streams_assigning
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from kraft.protocol.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
+from tests.unit.coordinator.group.streams.applications import reads, topology
 from tests.unit.coordinator.group_host import TestCaller
 from tests.unit.coordinator.service import Service, run, serving
 
@@ -228,5 +231,29 @@ def test_jobs_of_different_kinds_do_not_wait_for_each_other() -> None:
             await join_large(service, "n")
             await trio.testing.wait_all_tasks_blocked()
             assert len(threads.begun) == 2, "the pattern and the target"
+
+    run(test)
+
+
+def test_a_target_of_tasks_is_computed_after_the_heartbeat_response(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams_assigning, "INLINE_TASKS_MAX", 0)
+
+    async def test() -> None:
+        async with serving() as service:
+            request = StreamsGroupHeartbeatRequest(
+                group_id=GROUP,
+                member_id="m",
+                rebalance_timeout_ms=60_000,
+                process_id="p",
+                topology=topology(reads("t")),
+                active_tasks=[],
+                standby_tasks=[],
+                warmup_tasks=[],
+            )
+            await service.coordinator.streams.heartbeat(request, TestCaller(1))
+            await trio.testing.wait_all_tasks_blocked()
+            partition = service.coordinator.partition_for(GROUP)
+            group = service.coordinator.runtime.read(partition, lambda state: state.streams_groups[GROUP])
+            assert (group.group_epoch, group.assignment_epoch, list(group.targets)) == (2, 2, ["m"])
 
     run(test)
