@@ -226,6 +226,10 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[Panel, ...]]]] = {
                         "sum(rate(kafka_server_group_coordinator_metrics_consumer_group_rebalance_count[$__rate_interval]))",
                         "consumer groups",
                     ),
+                    (
+                        "sum(rate(kafka_server_group_coordinator_metrics_streams_group_rebalance_count[$__rate_interval]))",
+                        "streams groups",
+                    ),
                 ),
             ),
             _one(
@@ -233,6 +237,12 @@ DASHBOARDS: Final[dict[str, tuple[str, tuple[Panel, ...]]]] = {
                 "short",
                 "sum by (protocol) (kafka_server_group_coordinator_metrics_group_count)",
                 "{{protocol}}",
+            ),
+            _one(
+                "Streams groups by state",
+                "short",
+                "sum by (state) (kafka_server_group_coordinator_metrics_streams_group_count)",
+                "{{state}}",
             ),
         ),
     ),
