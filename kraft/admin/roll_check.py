@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kraft.admin.roll_facts import RollFacts
 from kraft.common.config.node.layers import ConfigFile
-from kraft.common.config.node.node_loader import Surroundings, messages_of_files
+from kraft.common.config.node.node_config import NodeConfig
+from kraft.common.config.node.node_loader import Surroundings, judge_files
 from kraft.common.config.properties import parse_properties
 from kraft.common.config.types import split_list
 from kraft.common.features import METADATA_VERSION, unsupported
@@ -51,9 +52,14 @@ def judge_cluster(facts: RollFacts) -> list[RollFinding]:
     ]
 
 
-def judge_file(file: ConfigFile, surroundings: Surroundings | None = None) -> list[RollFinding]:
-    """The fate of each key of a properties file. The findings name the line."""
-    fates, general = _fates(file, surroundings)
+def judge_file(
+    file: ConfigFile,
+    surroundings: Surroundings | None = None,
+    faults_of: Callable[[NodeConfig], Sequence[str]] = lambda _: (),
+) -> list[RollFinding]:
+    """The fate of each key of a properties file. The findings name the line. `faults_of` tells what a node finds after
+    it has read its configuration, in key files for example."""
+    fates, general = _fates(file, surroundings, faults_of)
     named = file.path.rpartition("/")[2]
     told = [
         RollFinding(f"{named}:{line}", verdict, sentence, _remedy(verdict))
@@ -154,7 +160,7 @@ def _brokers(settings: Mapping[int, Mapping[str, str]]) -> list[RollFinding]:
     same: dict[int, int] = {}
     for broker, texts in sorted(settings.items()):
         written = "".join(f"{name}={_escaped(text)}\n" for name, text in sorted(texts.items()))
-        fates, general = _fates(ConfigFile("told", written), None)
+        fates, general = _fates(ConfigFile("told", written))
         for _, verdict, sentence in fates.values():
             if verdict != FINE:
                 found[(verdict, sentence)].append(broker)
@@ -182,15 +188,19 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
 
 
-def _fates(file: ConfigFile, surroundings: Surroundings | None) -> tuple[dict[int, tuple[str, str, str]], list[str]]:
+def _fates(
+    file: ConfigFile,
+    surroundings: Surroundings | None = None,
+    faults_of: Callable[[NodeConfig], Sequence[str]] = lambda _: (),
+) -> tuple[dict[int, tuple[str, str, str]], list[str]]:
     """By line: key, verdict and sentence; and the problems that have no line. It is what a node says at its start."""
     entries = parse_properties(file.text)
     fates = {entry.line: (entry.key, FINE, "") for entry in entries}
     general: list[str] = []
     problems = _kerberos(file, {entry.key: (entry.line, entry.value) for entry in entries})
-    faults, warnings = messages_of_files([file], surroundings)
-    problems += faults
-    for verdict, sentences in ((CHANGES, warnings), (STOPS, problems)):
+    judged = judge_files([file], surroundings)
+    problems += [*judged.problems, *faults_of(judged.config)]
+    for verdict, sentences in ((CHANGES, judged.warnings), (STOPS, problems)):
         for sentence in sentences:
             said = _SAID.fullmatch(sentence.removeprefix(f"{file.path}:"))
             line = int(said["line"]) if said is not None else 0

@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -52,6 +52,22 @@ COORDINATOR_MOVES: Final = (
 )
 
 
+DISKS: Final = ("a", "b")
+"""The log directories of a separate broker."""
+
+
+def internal_topics(replicas: int) -> dict[str, str]:
+    return {
+        **{
+            f"{topic}.replication.factor": str(replicas)
+            for topic in ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
+        },
+        "transaction.state.log.min.isr": str(replicas - 1),
+        "share.coordinator.state.topic.min.isr": str(replicas - 1),
+        "min.insync.replicas": str(replicas - 1),
+    }
+
+
 def until(is_so: Callable[[], bool], what: str, seconds: float = SECONDS_MAX) -> None:
     deadline = time.monotonic() + seconds
     while not is_so():
@@ -60,9 +76,9 @@ def until(is_so: Callable[[], bool], what: str, seconds: float = SECONDS_MAX) ->
 
 
 class Member:
-    """One node of the cluster: Kafka's program or ours on the same directory."""
+    """One node of the cluster: Kafka's program or ours on the same directories."""
 
-    def __init__(self, kafka: ApacheKafka) -> None:
+    def __init__(self, kafka: ApacheKafka, disks: Sequence[str] = ("data",)) -> None:
         self.kafka = kafka
         self.ours = NodeProcess(
             kafka.directory,
@@ -70,6 +86,7 @@ class Member:
             str(kafka.directory / "server.properties"),
             listen=None,
             controller_listen=None,
+            disks=disks,
         )
         self.is_ours = False
 
@@ -90,12 +107,32 @@ class Member:
 
 
 class RollingCluster:
-    """Three nodes that Apache Kafka's `kafka-storage` formats, with default features; a quorum of dynamic voters
-    (kraft.version 1), or of static ones."""
+    """Nodes that Apache Kafka's `kafka-storage` formats, with default features; a quorum of dynamic voters
+    (kraft.version 1), or of static ones. Three combined nodes, or three controllers and two brokers of two log
+    directories each."""
 
-    def __init__(self, directory: Path, *, dynamic: bool, release: str, settings: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        dynamic: bool,
+        release: str,
+        settings: dict[str, str] | None = None,
+        login: dict[str, str] | None = None,
+        format_options: Sequence[str] = (),
+        brokers: Sequence[int] = (),
+    ) -> None:
+        """`login` are librdkafka's settings of an administrator. `format_options` are those of `kafka-storage`.
+        `brokers` are the ids of separate brokers; none: combined nodes."""
+        self.controllers: Final = (1, 2, 3)
+        self.brokers: Final = tuple(brokers) or self.controllers
+        self.replicas: Final = len(self.brokers)
+        self.dynamic = dynamic
+        self.release = release
+        self.login = login or {}
+        self.format_options = tuple(format_options)
         ports = free_ports(6)
-        controllers = {number: f"127.0.0.1:{ports[2 + number]}" for number in (1, 2, 3)}
+        controllers = {number: f"127.0.0.1:{ports[2 + number]}" for number in self.controllers}
         quorum = (
             {"controller.quorum.bootstrap.servers": ",".join(controllers.values())}
             if dynamic
@@ -103,46 +140,49 @@ class RollingCluster:
         )
         shared = {
             **quorum,
-            "offsets.topic.replication.factor": "3",
             "offsets.topic.num.partitions": "3",
             "transaction.state.log.num.partitions": "3",
             "share.coordinator.state.topic.num.partitions": "3",
-            "transaction.state.log.replication.factor": "3",
-            "transaction.state.log.min.isr": "2",
-            "share.coordinator.state.topic.replication.factor": "3",
-            "share.coordinator.state.topic.min.isr": "2",
-            "min.insync.replicas": "2",
             "log.cleaner.backoff.ms": "1000",
+            **internal_topics(self.replicas),
             **(settings or {}),
         }
-        self.members = {
-            number: Member(
-                ApacheKafka(
-                    directory / f"node{number}",
-                    port=ports[number - 1],
-                    controller_port=ports[2 + number],
-                    node_id=number,
-                    settings=shared,
-                    heap="-Xmx384M",
-                    release=release,
-                )
+        self.members: dict[int, Member] = {}
+        for number in dict.fromkeys((*self.controllers, *self.brokers)):
+            kafka = ApacheKafka(
+                directory / f"node{number}",
+                port=ports[self.brokers.index(number)] if number in self.brokers else ports[2 + number],
+                controller_port=ports[2 + number] if number in self.controllers else ports[3],
+                node_id=number,
+                settings=shared,
+                heap="-Xmx384M",
+                release=release,
             )
-            for number in (1, 2, 3)
-        }
+            disks = ("data",)
+            if not brokers:
+                pass
+            elif number in self.controllers:
+                own = {"process.roles": "controller", "listeners": f"CONTROLLER://{controllers[number]}"}
+                kafka.settings.update(own)
+            else:
+                disks = DISKS
+                folders = ",".join(str(kafka.directory / name) for name in disks)
+                own = {"process.roles": "broker", "listeners": f"PLAINTEXT://{kafka.bootstrap}", "log.dirs": folders}
+                kafka.settings.update(own)
+            self.members[number] = Member(kafka, disks)
         self.voters = ",".join(
             f"{number}@{at}:{uuid_to_text(bytes([number]) * 16)}" for number, at in controllers.items()
         )
-        self.dynamic = dynamic
-        self.release = release
 
     @property
     def bootstrap(self) -> str:
-        return ",".join(member.kafka.bootstrap for member in self.members.values())
+        return ",".join(self.members[number].kafka.bootstrap for number in self.brokers)
 
     def start(self) -> None:
         """Format with Kafka's tool, and start Kafka's nodes."""
-        quorum = ("--initial-controllers", self.voters) if self.dynamic else ()
-        for member in self.members.values():
+        for number, member in self.members.items():
+            has_quorum = self.dynamic and number in self.controllers
+            quorum = ("--initial-controllers", self.voters) if has_quorum else ()
             kafka = member.kafka
             kafka.directory.mkdir(parents=True)
             path = kafka.directory / "server.properties"
@@ -150,7 +190,17 @@ class RollingCluster:
             if not self.dynamic:
                 del properties["controller.quorum.bootstrap.servers"]
             path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()), encoding="utf-8")
-            tool("storage", "format", "-t", CLUSTER_ID, "-c", str(path), *quorum, release=self.release)
+            tool(
+                "storage",
+                "format",
+                "-t",
+                CLUSTER_ID,
+                "-c",
+                str(path),
+                *quorum,
+                *self.format_options,
+                release=self.release,
+            )
         for member in self.members.values():
             member.kafka.launch()
         for member in self.members.values():
@@ -166,8 +216,8 @@ class RollingCluster:
         return time.monotonic() - began
 
     def lagging(self) -> list[str]:
-        """Partitions without three replicas in sync."""
-        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+        """Partitions without all replicas in sync."""
+        admin = AdminClient({**self.login, "bootstrap.servers": self.bootstrap, "log_level": 0})
         try:
             topics = admin.list_topics(timeout=10).topics
         except KafkaException as problem:
@@ -176,7 +226,7 @@ class RollingCluster:
             f"{topic}-{number}: leader {partition.leader} of {partition.isrs}"
             for topic, found in topics.items()
             for number, partition in found.partitions.items()
-            if len(partition.isrs) < 3 or partition.leader < 0
+            if len(partition.isrs) < self.replicas or partition.leader < 0
         ]
 
     def kill(self) -> None:
@@ -189,8 +239,14 @@ class RollingCluster:
 class Clients:
     """Producers and consumers of all kinds in threads, and what they were told."""
 
-    def __init__(self, bootstrap: str) -> None:
-        self.settings = {"bootstrap.servers": bootstrap, "log_level": 0, "reconnect.backoff.max.ms": 500}
+    def __init__(self, bootstrap: str, login: dict[str, str] | None = None) -> None:
+        """`login` are librdkafka's settings of a user."""
+        self.settings = {
+            **(login or {}),
+            "bootstrap.servers": bootstrap,
+            "log_level": 0,
+            "reconnect.backoff.max.ms": 500,
+        }
         self.written = threading.Event()
         self.ended = threading.Event()
         self.problems: list[str] = []
@@ -204,14 +260,14 @@ class Clients:
         self._writers: list[threading.Thread] = []
         self._readers: list[threading.Thread] = []
 
-    def create_topics(self) -> None:
+    def create_topics(self, replicas: int = 3) -> None:
         admin = AdminClient(self.settings)
         for future in admin.create_topics(
             [
                 NewTopic(
                     topic,
                     PARTITIONS,
-                    3,
+                    replicas,
                     config={"cleanup.policy": "compact", "segment.ms": "5000", "min.cleanable.dirty.ratio": "0.01"}
                     if topic == "compacted"
                     else {},

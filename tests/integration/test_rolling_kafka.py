@@ -13,9 +13,11 @@ import pytest
 
 from jepsen.java.kafka import BEFORE, REFERENCE, ApacheKafka, tool
 from kraft.cli.admin.app import main
+from kraft.testing.certificates import authority
 from tests.capabilities import require_capability
 from tests.docs.blocks import find_block
 from tests.integration.rolling_kafka import GROUPS, Clients, RollingCluster, until
+from tests.integration.secured_kafka import pkcs12_stores
 
 PAGE = "docs/operations/migrate.md"
 SECONDS_BETWEEN = 2.0
@@ -89,3 +91,20 @@ def test_the_check_before_a_roll_reads_a_cluster_of_kafka_and_a_properties_file(
         other.write_text(usual + "client.quota.callback.class=org.example.Callback\n", encoding="utf-8")
         code, told = check(other)
         assert (code, told["is_safe"]) == (1, False)
+        keys = tmp_path / "keys"
+        keys.mkdir()
+        (keys / "node.pem").write_text(authority().issued("node"), encoding="utf-8")
+        (keys / "ca.pem").write_text(authority().pem, encoding="utf-8")
+        secured = usual.replace("PLAINTEXT:", "CLIENTS:", 1).replace(
+            "listener.security.protocol.map=PLAINTEXT:PLAINTEXT", "listener.security.protocol.map=CLIENTS:SSL"
+        )
+        assert "CLIENTS://" in secured
+        assert "CLIENTS:SSL" in secured
+        for kind, safe in (("JKS", False), ("PKCS12", True)):
+            stores = pkcs12_stores(keys, kind)
+            other.write_text(secured + "".join(f"{key}={text}\n" for key, text in stores.items()), encoding="utf-8")
+            code, told = check(other)
+            assert (code, told["is_safe"]) == (int(not safe), safe), told
+            refused = [each["finding"] for each in told["findings"] if "is a JKS file" in each["finding"]]
+            assert len(refused) == (0 if safe else 1)
+            assert all("keytool -importkeystore" in each for each in refused)

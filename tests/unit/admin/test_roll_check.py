@@ -15,6 +15,7 @@ from kraft.admin.metadata import Partition, Topic
 from kraft.admin.roll_check import CHANGES, FINE, STOPS, RollFinding, is_safe, judge_cluster, judge_file
 from kraft.admin.roll_facts import RollFacts
 from kraft.common.config.node.layers import ConfigFile
+from kraft.common.config.node.node_config import NodeConfig
 
 PAGE = Path(__file__).parents[3] / "docs" / "operations" / "migrate.md"
 USUAL = """process.roles=broker,controller
@@ -140,6 +141,19 @@ def test_kerberos_stops_it_where_a_listener_asks_for_logins() -> None:
     assert any("by default" in each for each in stops(clients + between))
     assert not any("GSSAPI" in each for each in stops(clients + between + "sasl.enabled.mechanisms=PLAIN\n"))
     assert stops("sasl.enabled.mechanisms=GSSAPI\n") == []
+
+
+def test_what_is_found_in_key_files_stops_it_beside_the_problems_of_lines() -> None:
+    def in_key_files(config: NodeConfig) -> list[str]:
+        return [f"{config.tls_values('CLIENTS')['ssl.keystore.location']} is a JKS file"]
+
+    text = USUAL.replace("PLAINTEXT://:9092", "CLIENTS://:9092").replace("PLAINTEXT://a:9092", "CLIENTS://a:9092")
+    text += "listener.security.protocol.map=CONTROLLER:PLAINTEXT,CLIENTS:SSL\nssl.keystore.location=/k.jks\n"
+    found = judge_file(ConfigFile("/etc/server.properties", f"{text}num.partition=3\n"), None, in_key_files)
+    assert [line.partition(" - ")[0] for line in judged(found, STOPS)] == [
+        "server.properties:11: unknown key num.partition",
+        "server.properties: /k.jks is a JKS file",
+    ]
 
 
 def test_keys_of_an_authorizer_without_one_do_not_stop_it() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -12,6 +13,7 @@ from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstra
 from kraft.cli.admin.output import Table, show
 from kraft.cli.admin.running import FAILED, ask
 from kraft.cli.config_files import process_surroundings, read_config_files
+from kraft.world.real import RealWorld
 
 app = typer.Typer(
     help="From Apache Kafka: what a replacement of its nodes, one by one, would meet.",
@@ -40,14 +42,16 @@ def check(
     """Say what nodes of kraft would meet in the place of Kafka's. Exits with 1 if something stops the replacement.
 
     Reads features, quorum, topics, groups, permissions, SCRAM users and the brokers' settings from the cluster, and
-    each key of the given files. Changes nothing.
+    each key of the given files with the key stores that it names. Changes nothing.
     """
+    from kraft.server.security.faults import faults_of_keys_and_logins  # A tenth of a second that other commands spare.
+
     files, problems = read_config_files(config or [])
     if problems:
         raise typer.BadParameter("; ".join(problems))
     findings = judge_cluster(ask(bootstrap, timeout, read_roll_facts))
     for file in files:
-        findings += judge_file(file, process_surroundings())
+        findings += judge_file(file, process_surroundings(), partial(faults_of_keys_and_logins, RealWorld()))
     safe = is_safe(findings)
     show({"is_safe": safe, "findings": [each._asdict() for each in findings]}, [_table(findings)], output)
     if not safe:

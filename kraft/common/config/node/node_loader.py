@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from kraft.common.broker_state import DESIRED_STATE
 from kraft.common.config.definition import ConfigKey, Status
@@ -66,16 +67,23 @@ def load_node_config(
     return _Loader(gathered, surroundings or Surroundings(), format_options).load()
 
 
-def messages_of_files(
-    files: Sequence[ConfigFile], surroundings: Surroundings | None = None
-) -> tuple[list[str], list[str]]:
+class JudgedFiles(NamedTuple):
+    """What a node says at its start with some files, and the configuration that it would take from them."""
+
+    problems: list[str]
+    warnings: list[str]
+    config: NodeConfig
+    """With defaults for what has a problem."""
+
+
+def judge_files(files: Sequence[ConfigFile], surroundings: Surroundings | None = None) -> JudgedFiles:
     """The problems and the warnings of a node that would start with these files."""
     loader = _Loader(gather((), (), files, {}), surroundings or Surroundings(), NOTHING_ASKED)
-    try:
-        loader.load()
-    except ConfigurationError as error:
-        return error.problems, [loader.without_provided(warning) for warning in loader.warnings]
-    return [], [loader.without_provided(warning) for warning in loader.warnings]
+    config = loader.assembled()
+    problems, warnings = (
+        [loader.without_provided(each) for each in told] for told in (loader.problems, loader.warnings)
+    )
+    return JudgedFiles(problems, warnings, config)
 
 
 class _Loader:
@@ -92,12 +100,13 @@ class _Loader:
         self.values: dict[str, Value] = {}
 
     def load(self) -> NodeConfig:
-        try:
-            return self.assembled()
-        except ConfigurationError as error:
-            raise ConfigurationError([self.without_provided(problem) for problem in error.problems]) from None
+        config = self.assembled()
+        if self.problems:
+            raise ConfigurationError([self.without_provided(problem) for problem in self.problems])
+        return config
 
     def assembled(self) -> NodeConfig:
+        """The configuration, with defaults for what has a problem. The problems are noted."""
         self.resolve_variables()
         self.drop_unknown_keys()
         self.add_node_defaults()
@@ -110,8 +119,6 @@ class _Loader:
         self.check_quorum(roles, node_id, voters, bootstrap)
         config = self.assemble(roles, node_id, voters, bootstrap, listening)
         self.problems += check_together(config)
-        if self.problems:
-            raise ConfigurationError(self.problems)
         return config
 
     def resolve_variables(self) -> None:
