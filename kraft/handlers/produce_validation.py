@@ -1,4 +1,7 @@
-"""Checks before the appends of a Produce request: of the request, its codec and its topics."""
+"""Checks before the appends of a Produce request: of the request, its codec and its topics.
+
+The batch itself (size, CRC, magic, records) is checked at the append, in `kraft.storage.log_validator`.
+"""
 
 from __future__ import annotations
 

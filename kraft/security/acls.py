@@ -1,4 +1,7 @@
-"""Access control entries: Kafka's ids and names for them, and the filters that find them (KIP-11, KIP-290)."""
+"""Access control entries: Kafka's ids and names for them, and the filters that find them (KIP-11, KIP-290).
+
+The entries that decide on a request are selected in `kraft.security.acl_rules`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Packs the rows of one task of a micro-batch into record batches for the driver."""
+"""Packs the rows of one task of a micro-batch into record batches for the driver.
+
+The driver commits them in one transaction (`kraft.spark.sink.batch_commit`).
+"""
 
 from __future__ import annotations
 

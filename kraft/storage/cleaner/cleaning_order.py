@@ -1,4 +1,7 @@
-"""Input and results of a cleaning. All are plain values, because the computation may run in another process."""
+"""Input and results of a cleaning. All are plain values, because the computation may run in another process.
+
+Which log is cleaned next is decided in `kraft.storage.cleaner.cleaner_manager`.
+"""
 
 from __future__ import annotations
 

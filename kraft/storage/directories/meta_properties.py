@@ -2,6 +2,9 @@
 
 It is written once by formatting, in Java's properties format. Unknown keys are kept. A directory of another cluster or
 node is refused and not touched.
+
+At its start a node reads the file of the metadata directory (`kraft.server.node`), then those of the log directories
+(`kraft.storage.log_manager`).
 """
 
 from __future__ import annotations
