@@ -27,7 +27,7 @@ def states(facts: UncleanElectionFacts) -> list[tuple[int, str, Any]]:
     return [(loss.replica, loss.state, loss.end_offset) for loss in shown(facts).losses]
 
 
-def test_each_other_replica_of_an_election_has_a_state() -> None:
+def test_an_unclean_election_shows_the_state_of_each_replica_but_the_leader() -> None:
     report = Report(0, 5, FACTS, {1: Loss(5, 9, 7, 6, 1_500), 3: Loss(0, 0, 0, 6, 2_000)})
     facts = UncleanElectionFacts(topic="t", report=report, gone=(4,))
     assert states(facts) == [(1, "lost", 9), (3, "nothing", None), (4, "gone", None), (5, "awaited", None)]

@@ -59,7 +59,7 @@ def test_endless_complaints_use_bounded_memory() -> None:
     assert len(told._repetitions._series) == SERIES_MAX
 
 
-def test_complaints_every_few_seconds_are_one_series() -> None:
+def test_a_complaint_repeated_every_few_seconds_is_logged_at_growing_intervals() -> None:
     told, clock, lines = made()
     for _ in range(40):
         told.warning("put off", "disk")

@@ -64,7 +64,7 @@ def test_a_client_is_asked_for_all_that_its_subscriptions_name_at_the_shortest_i
     assert (found.metrics, found.interval_ms, found.subscriptions) == (("a.", "b.", "c."), 3000, ("one", "two"))
 
 
-def test_all_metrics_stand_alone() -> None:
+def test_a_prefix_beside_the_subscription_to_all_metrics_is_dropped() -> None:
     assert ask(made({"s": {"metrics": "a.,*"}}), NOW).metrics == ("*",)
 
 
@@ -95,7 +95,9 @@ def test_a_client_that_asks_too_early_is_throttled() -> None:
     ("subscription", "codec", "code"),
     [(5, 0, ErrorCode.UNKNOWN_SUBSCRIPTION_ID), (None, 9, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)],
 )
-def test_a_client_that_must_ask_anew_may_do_so_at_once(subscription: int | None, codec: int, code: int) -> None:
+def test_a_client_with_a_rejected_push_may_ask_for_its_subscription_immediately(
+    subscription: int | None, codec: int, code: int
+) -> None:
     clients = made()
     ask(clients, NOW)
     assert push(clients, NOW + 1, subscription=subscription, codec=codec) == code

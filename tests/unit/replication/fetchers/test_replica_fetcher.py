@@ -398,7 +398,7 @@ def test_a_damaged_batch_of_one_partition_does_not_stop_other_partitions(damaged
     ("level", "fetch_version", "list_offsets_version"),
     [(7, 13, 7), (9, 14, 8), (10, 15, 8), (20, 16, 8), (21, 17, 9), (25, 17, 10), (33, 17, 11)],
 )
-def test_a_follower_asks_in_the_versions_of_metadata_version(
+def test_metadata_version_decides_the_versions_of_a_followers_requests(
     level: int, fetch_version: int, list_offsets_version: int
 ) -> None:
     async def play(universe: Universe) -> None:
