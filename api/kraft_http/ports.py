@@ -289,7 +289,7 @@ class AccessFacts:
     reason: str
     """SUPER_USER, ENTRY, NO_ENTRY, NO_ENTRY_NAMES_RESOURCE or NO_AUTHORIZER."""
     entry: AccessControlEntry | None = None
-    """The deciding entry."""
+    """The entry that allowed or denied the operation; None unless `reason` is ENTRY."""
 
 
 class AdminPort(Protocol):

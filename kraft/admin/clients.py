@@ -1,4 +1,4 @@
-"""The clients that push their own metrics (KIP-714), as the brokers to which they push tell of them."""
+"""The clients that push their own metrics (KIP-714), as reported by the brokers to which they push."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from kraft.common.status_keys import CLIENT, CLIENTS
 @dataclass(frozen=True, slots=True)
 class MeteredClient:
     """One client. `broker_id` is the broker to which it pushes, `nodes` are those to which it sends requests. Latencies
-    and throttle are averages in ms, the rate is in records a second, errors are records and rebalances are counted
-    since its start, the lag is in records: the largest that it told, None if it told none. `idle_ms` is the time since
-    its last request about metrics. `left_out` are numbers beyond a bound in its last push."""
+    and throttle are averages in ms. The rate is in records a second. Errors (in records) and rebalances are counted
+    since the client's start. The lag is the largest one that the client reported, in records, or None. `idle_ms` is the
+    time since its last request about metrics. `left_out` are numbers beyond a bound in its last push."""
 
     instance_id: str
     client_id: str
@@ -88,8 +88,8 @@ async def list_clients(port: AdminTransport) -> MeteredClients | None:
 
 
 async def describe_client(port: AdminTransport, instance_id: str) -> ClientReport | None:
-    """The client with this instance id, as the broker to which it pushed last tells. None if no broker knows it. Raises
-    Refused."""
+    """The client with this instance id, as reported by the broker to which it pushed last. None if no broker knows it.
+    Raises Refused."""
     documents = await _tell(port, CLIENT, Resource(CLIENT_METRICS, instance_id))
     found = [each for document in documents for each in document["clients"]]
     if not found:
@@ -99,7 +99,7 @@ async def describe_client(port: AdminTransport, instance_id: str) -> ClientRepor
 
 
 def _newest(clients: Iterable[MeteredClient]) -> list[MeteredClient]:
-    """One of each client: a broker that it has left remembers it for some time."""
+    """The newest entry of each client. After a client moves to another broker, both list it for some time."""
     newest: dict[str, MeteredClient] = {}
     for each in clients:
         other = newest.get(each.instance_id)
@@ -109,12 +109,12 @@ def _newest(clients: Iterable[MeteredClient]) -> list[MeteredClient]:
 
 
 def _age(client: MeteredClient) -> tuple[bool, int]:
-    """The least is the best of what several brokers tell. One that was only asked has no numbers, so it comes last."""
+    """The sort key of a client's entries, the best first. An entry without pushes has no numbers, so it is last."""
     return not client.pushes, client.idle_ms
 
 
 def _client(told: dict[str, Any]) -> MeteredClient:
-    """A broker of an earlier release does not tell of all fields."""
+    """Convert an entry. Fields that a broker of an earlier release does not report are None or empty."""
     fields: dict[str, Any] = {name: told.get(name) for name in MeteredClient.__slots__}
     lists: dict[str, Any] = {"subscriptions": tuple(told["subscriptions"]), "nodes": tuple(told.get("nodes", ()))}
     return MeteredClient(**fields | lists)

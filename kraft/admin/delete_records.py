@@ -77,12 +77,12 @@ class _Run:
         self.failed: dict[TopicPartition, Failure] = {}
 
     def left(self) -> list[TopicPartition]:
-        """The partitions that have not succeeded and may still do so."""
+        """The partitions to try: neither deleted nor failed with a permanent error."""
         return [each for each in self._before if each not in self.begins and not _is_final(self.failed.get(each))]
 
     async def attempt(self) -> None:
-        """Send requests to the leaders of the remaining partitions. Raises the error of one that may succeed at another
-        attempt."""
+        """Send a request to each leader of the remaining partitions. Raises the error of a partition that may succeed
+        at another attempt."""
         left = self.left()
         unled: dict[TopicPartition, ApiError] = {}
         by_leader = await self._port.by_leader(left, unled)

@@ -18,7 +18,7 @@ STREAMS = "streams"
 
 
 class StreamsTask(NamedTuple):
-    """The part of a subtopology that reads the partitions of one number."""
+    """A task: the part of a subtopology that reads partition `partition` of each of its source topics."""
 
     subtopology: str
     partition: int

@@ -8,15 +8,15 @@ from typing import Final
 DESIRED_STATE: Final = "kraft.broker.desired.state"
 
 ACTIVE: Final = "active"
-"""It leads and holds replicas like any other."""
+"""The broker leads and holds replicas as usual."""
 MAINTENANCE: Final = "maintenance"
 """The broker keeps its replicas in sync, and leads only partitions that no other replica can lead."""
 DECOMMISSION: Final = "decommission"
-"""As in maintenance; its replicas are moved to other brokers, and once it holds none and has stopped it is
-unregistered."""
+"""As MAINTENANCE. In addition, its replicas are moved to other brokers. The broker is unregistered when it holds no
+replica and has stopped."""
 
 FENCED: Final = "fenced"
-"""It is kept fenced although its process lives: it leads nothing, is in no in-sync set, and clients are not sent to
-it. Its replicas stay where they are."""
+"""The broker is kept fenced although its process lives: it leads nothing, is in no ISR, and clients are not sent to it.
+Its replicas are not moved."""
 
 DESIRED_STATES: Final = (ACTIVE, MAINTENANCE, FENCED, DECOMMISSION)

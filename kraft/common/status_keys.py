@@ -12,38 +12,38 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 CLUSTER_HEALTH: Final = "kraft.status.health"
-"""Of the cluster (a broker resource), answered by any broker: the verdict of `GET /v1/cluster/health`."""
+"""The verdict of `GET /v1/cluster/health`. The resource is any broker, which answers for the whole cluster."""
 NODE_STATUS: Final = "kraft.status.node"
-"""Of one broker, answered by it; for the active controller's own node by that: disks, and waiting replicas."""
+"""The disks and the waiting replicas of one broker. That broker answers, or the active controller for its own node."""
 WAITING_ELECTIONS: Final = "kraft.status.elections"
-"""Of a topic, or of all (a broker resource), answered by any broker: partitions that wait for a leader, from the active
-controller."""
+"""The partitions of a topic that wait for a leader, or those of all topics if the resource is a broker. Any broker
+answers, with the state of the active controller."""
 
 HISTORY: Final = "kraft.status.history"
-"""Of one broker, or of a topic or group on one broker, answered by it: the last hour."""
+"""The last hour of a broker, or of a topic or group as one broker sees it. The requested broker answers."""
 
 TOPIC_FACTS: Final = "kraft.status.topic"
-"""Of a topic, answered by each broker for its own part: records, bytes, and traffic per second."""
+"""The records, the bytes and the traffic per second of a topic. Each broker answers for its own part."""
 
 TOPIC_GROUPS: Final = "kraft.status.topic.groups"
-"""Of a topic, answered by each coordinator for its own groups, to super users (nodes) only, since group ids are not
-public: the groups that use the topic."""
+"""The groups that use a topic. Each coordinator answers for its own groups. Only super users (nodes) get an answer,
+since group ids are not public."""
 
 GROUP_PROGRESS: Final = "kraft.status.group.progress"
-"""Of a group, answered by its coordinator: the last commit of each partition, and members that are stuck or slow."""
+"""The last commit of each partition of a group, and its members that are stuck or slow. Its coordinator answers."""
 
 SHARE_RECORDS: Final = "kraft.status.group.share"
-"""Of a share group, answered by each broker for the partitions that it leads: the records in flight."""
+"""The records in flight of a share group. Each broker answers for the partitions that it leads."""
 
 LOG_DIRS: Final = "kraft.status.log.dirs"
-"""Of one broker, answered by it: the bytes of all replicas in each log directory, by path."""
+"""The bytes of all replicas in each log directory of one broker, by path. That broker answers."""
 
 CLIENTS: Final = "kraft.status.clients"
-"""Of one broker, answered by it: the clients that push their metrics to it, each with a summary."""
+"""The clients that push their metrics to one broker, each with a summary. That broker answers."""
 
 CLIENT: Final = "kraft.status.client"
-"""Of one client (a client-metrics resource, named by its instance id), answered by each broker to which it pushes: its
-numbers."""
+"""The numbers of one client. The resource is a client-metrics resource named by the client's instance id. Each broker
+to which the client pushes answers."""
 
 STATUS_KEYS: Final = frozenset(
     (

@@ -62,13 +62,13 @@ class Telemetry:
         self._seen: ConfigsImage | None = None
         self._texts: dict[str, dict[str, str]] = {}
         self.export: Export | None = None
-        """Forwards what clients push; None: nobody wants it."""
+        """Forwards pushed metrics to an OTLP receiver; None if none is configured."""
 
     def now_ms(self) -> int:
         return int(self._clock.now() * 1000)
 
     def follow(self) -> None:
-        """Take the subscriptions of the metadata, if they have changed."""
+        """Apply the subscriptions in the metadata, if they have changed."""
         configs = self._metadata.image.configs
         if configs is self._seen:
             return
@@ -83,8 +83,8 @@ class Telemetry:
             self.instances.subscribe_to(self._subscriptions())
 
     def _subscriptions(self) -> dict[str, Subscription]:
-        """Those that can be read. One with a pattern of Java that RE2 does not have came with a cluster of Apache
-        Kafka: it covers nobody."""
+        """The valid subscriptions, by name. One that came from a cluster of Apache Kafka may have a Java pattern that
+        RE2 does not support. It is logged and covers no client."""
         found = {}
         for name, texts in self._texts.items():
             try:

@@ -141,7 +141,8 @@ class MetadataLog:
             yield batch
 
     def _refuse_damage(self, segment: Segment, length: int, committed_end: int, *, is_last: bool) -> None:
-        """Raises CorruptData unless a crash may have left the damage at the end of the readable batches."""
+        """Raise CorruptData if the damage cannot be the torn tail of a crash. The damage is at `segment.size`, after
+        the last readable batch."""
         what = "a later segment follows"
         if is_last and self.end_offset < committed_end:
             what = f"this node has synced the log up to offset {committed_end}"

@@ -70,7 +70,7 @@ class Survivor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumRecovery:
-    """The content to write."""
+    """The batch that makes the survivor the only voter: its epoch, its base offset and its control records."""
 
     epoch: int
     base_offset: int

@@ -127,11 +127,11 @@ class PastTraffic:
             self._of_others.add(past)
 
     def now(self) -> tuple[dict[str, PartitionTraffic], PartitionTraffic]:
-        """Return the past counters of each topic on this broker, and the sum of all other topics."""
+        """The counters of removed replicas: by topic while the topic is on this broker, and the sum of the rest."""
         others = PartitionTraffic()
         others.add(self._of_others)
         return dict(self._of_topics), others
 
     def tiers(self) -> dict[str, dict[str, int]]:
-        """The past counters of `PartitionTier`, by tiered topic on this broker."""
+        """The `PartitionTier` counters of removed replicas, by topic, for tiered topics still on this broker."""
         return dict(self._of_tiers)

@@ -103,7 +103,7 @@ class ShareConsumer:
 
     @property
     def failed(self) -> Mapping[TopicPartition, AcknowledgementsFailed]:
-        """Acknowledgements that failed since the last `commit`, by partition. Also after the consumer is closed."""
+        """Acknowledgements that failed since the last `commit`, by partition. Also readable after `close`."""
         for leader in self._leaders.values():
             failures, leader.session.failures = leader.session.failures, {}
             for place, failure in failures.items():

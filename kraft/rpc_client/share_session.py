@@ -120,8 +120,8 @@ class ShareSession:
         self.queued_count = 0
         """Acknowledgements that were ever queued."""
         self.settled_count = 0
-        """Acknowledgements that were applied or have failed. They are settled in the order in which they were queued,
-        up to the order within one request."""
+        """Acknowledgements that were applied or have failed. They are settled in the order in which they were queued.
+        Those of one request may be settled in any order."""
         self._group_id = group_id
         self._member_id = member_id
         self._offsets_only = offsets_only

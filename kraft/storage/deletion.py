@@ -38,7 +38,7 @@ class DeletionJob:
 
 
 class DelayedDeletions:
-    """Paths by the time they are due."""
+    """Paths to remove, each with the time when its removal is due."""
 
     __slots__ = ("_due",)
 

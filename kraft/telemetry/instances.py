@@ -23,16 +23,16 @@ from kraft.telemetry.summary import NO_SUMMARY, Summary, nodes_of, summary_of
 INSTANCES_MAX: Final = 16_384
 """Clients that are remembered, as in Kafka. The one that was silent for the longest is forgotten first."""
 POINTS_MAX: Final = 200_000
-"""Limit of numbers kept of all clients together. Beyond it those of the client that was silent for the longest are
-dropped; the client itself stays."""
+"""Limit of numbers kept for all clients together. Beyond it, the numbers of the longest silent client are dropped; its
+entry is kept."""
 DEFAULT_INTERVAL_MS: Final = 300_000
-"""When a client that no subscription covers asks again. As in Kafka, a longer interval of a subscription counts as
-this one."""
+"""The interval of a client that no subscription covers. As in Kafka, it is also the longest interval that a
+subscription can set."""
 KEPT_MS_MIN: Final = 60_000
 KEPT_INTERVALS: Final = 3
-"""A client is forgotten after so many push intervals without a request, and not before KEPT_MS_MIN."""
+"""A client's entry is removed after this many push intervals without a request, but not before KEPT_MS_MIN."""
 TEXT_CHARS_MAX: Final = 256
-"""What is kept of a client id, a software name or a version."""
+"""Characters kept of a client id, a software name or a version."""
 ALL: Final = "*"
 COMPRESSIONS: Final = (ZSTD, LZ4, GZIP, SNAPPY)
 """The codecs that a push may have, the preferred one first. A push may also be uncompressed."""
@@ -106,14 +106,14 @@ class ClientInstances:
     def __init__(self, telemetry_bytes_max: int) -> None:
         self.telemetry_bytes_max = telemetry_bytes_max
         self._by_id: OrderedDict[bytes, Instance] = OrderedDict()
-        """The one that was silent for the longest is first."""
+        """Clients by instance id, in the order of their last request: the longest silent one is first."""
         self._subscriptions: Mapping[str, Subscription] = {}
         self._version = 0
         self._points = 0
         self.refused = 0
         """Requests that got an error."""
         self.over_budget = 0
-        """Those of them that were pushes over the budget of the broker."""
+        """The number of `refused` requests that were pushes over the broker's budget."""
         self.budget = PushBudget()
 
     @property
@@ -122,7 +122,7 @@ class ClientInstances:
         return len(self._by_id)
 
     def subscribe_to(self, subscriptions: Mapping[str, Subscription]) -> None:
-        """Take other subscriptions, by name. Each client is matched anew at its next request."""
+        """Replace the subscriptions (by name). Each client is matched again at its next request."""
         self._subscriptions = subscriptions
         self._version += 1
 

@@ -126,15 +126,15 @@ class ClusterThread:
         self._switch(partial(self._cluster.partition, *groups, one_way=one_way))
 
     def delay(self, seconds: float, *nodes: int) -> None:
-        """Deliver everything that `nodes` (none given: all) receive `seconds` later; 0 ends the delay."""
+        """Deliver everything that `nodes` (all by default) receive `seconds` later. 0 ends the delay."""
         self._switch(partial(self._cluster.delay, seconds, *nodes))
 
     def lose(self, share: float, *nodes: int) -> None:
-        """Lose a share of the packets that `nodes` (none given: all) receive: they are sent again. 0 ends the loss."""
+        """Lose a share of the packets that `nodes` (all by default) receive. They are sent again. 0 ends the loss."""
         self._switch(partial(self._cluster.lose, share, *nodes))
 
     def fail(self, api: str, error: str, *nodes: int, times: int | None = 1, carried_out: bool = False) -> None:
-        """Make `nodes` (none given: all) answer the next requests of an API with an error: `fail("Produce",
+        """Make `nodes` (all by default) answer the next requests of an API with an error: `fail("Produce",
         "NOT_ENOUGH_REPLICAS")`. With `carried_out` they carry the request out as well."""
         self._switch(partial(self._cluster.fail, api, error, *nodes, times=times, carried_out=carried_out))
 
@@ -163,15 +163,15 @@ class ClusterThread:
         self._switch(partial(self._cluster.mend_disk, node_id))
 
     def leader(self, topic: str, partition: int = 0, *, other_than: int | None = None) -> int:
-        """Return the running node that leads the partition. Waits for one, and for one that is not `other_than`."""
+        """Return the running node that leads the partition. Waits until one does that is not `other_than`."""
         return self._call(partial(self._cluster.leader, topic, partition, other_than=other_than))
 
     def controller(self, *, other_than: int | None = None) -> int:
-        """Return the active controller. Waits for one, and for one that is not `other_than`."""
+        """Return the active controller. Waits until there is one that is not `other_than`."""
         return self._call(partial(self._cluster.controller, other_than=other_than))
 
     def coordinator(self, group: str, *, other_than: int | None = None) -> int:
-        """Return the running node that coordinates the group. Waits for one, and for one that is not `other_than`."""
+        """Return the running node that coordinates the group. Waits until one does that is not `other_than`."""
         return self._call(partial(self._cluster.coordinator, group, other_than=other_than))
 
     def create_topic(self, name: str, partitions: int = 1, *, replicas: int | None = None, **configs: object) -> None:

@@ -253,8 +253,8 @@ class LocalCluster:
         self._board.cut_apart(kept, self.node_ids, one_way=one_way)
 
     def delay(self, seconds: float, *nodes: int) -> None:
-        """Deliver everything that `nodes` (none given: all) receive, from nodes and clients, at least `seconds` later.
-        0 ends the delay."""
+        """Deliver everything that `nodes` receive, from nodes and clients, at least `seconds` later. 0 ends the delay.
+        Without `nodes` all are meant."""
         self._open_nursery()
         if seconds < 0:
             raise ValueError(f"nothing comes {-seconds:g} s before it is sent")
@@ -263,8 +263,8 @@ class LocalCluster:
             self._board.delay(node_id, seconds)
 
     def lose(self, share: float, *nodes: int) -> None:
-        """Lose a `share` of the packets that `nodes` (none given: all) receive. They are retransmitted 0.2 s later, as
-        by TCP. 0 ends the loss."""
+        """Lose a `share` of the packets that `nodes` receive. They are retransmitted 0.2 s later, as by TCP. 0 ends the
+        loss. Without `nodes` all are meant."""
         self._open_nursery()
         if not 0 <= share < 1:
             raise ValueError(f"{share:g} is no share of packets: it is 0, or more and less than 1")
@@ -273,9 +273,12 @@ class LocalCluster:
             self._board.lose(node_id, share)
 
     def fail(self, api: str, error: str, *nodes: int, times: int | None = 1, carried_out: bool = False) -> None:
-        """Make each of `nodes` (none given: all) answer clients' next `times` requests of an API (None: all until
-        `heal`) with an error, by Kafka's names: "Produce", "NOT_LEADER_OR_FOLLOWER". With `carried_out` it carries the
-        request out first. Raises LookupError for unknown names."""
+        """Make each of `nodes` answer the next `times` requests of an API by clients with an error. Without `nodes` all
+        are meant. With `times=None` it lasts until `heal`. With `carried_out` a node carries the request out before it
+        answers.
+
+        `api` and `error` are Kafka's names: "Produce", "NOT_LEADER_OR_FOLLOWER". Raises LookupError for unknown names.
+        """
         self._open_nursery()
         if times is not None and times < 1:
             raise ValueError(f"{times} times is never")

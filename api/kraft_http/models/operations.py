@@ -353,7 +353,7 @@ class KnownEnd(BaseModel):
 
 
 class ReplicaLoss(BaseModel):
-    """The loss of one replica by an unclean election of another one."""
+    """The records that one replica lost because another replica was elected uncleanly."""
 
     replica: int
     state: Literal["awaited", "lost", "nothing", "gone"] = Field(

@@ -34,7 +34,8 @@ RECORDS_MAX: Final = 6
 OFFSET_RATE: Final = 0.5
 COMMIT_UP_TO: Final = 0.7
 ABORT_UP_TO: Final = 0.85
-"""Random numbers above it leave the transaction open."""
+"""A random number up to COMMIT_UP_TO commits a transaction, one up to ABORT_UP_TO aborts it, and a larger one leaves it
+open."""
 PAUSE_SECONDS_MAX: Final = 0.4
 
 PASSING: Final = {

@@ -150,8 +150,8 @@ class UnreportedLosses:
         )
 
     def _is_partitions_again(self, image: MetadataImage, untold: UnreportedLoss) -> bool:
-        """Whether the replica may keep the records that it still has: it is in sync under a later leader, perhaps
-        itself, or the partition has left this broker."""
+        """Whether the truncation is no longer due. The replica is in sync in a later leader epoch (or leads it), or the
+        partition has left this broker."""
         partition = _partition(image, untold)
         if partition is None or self._replica_id not in partition.replicas:
             return True

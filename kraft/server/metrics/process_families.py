@@ -20,7 +20,7 @@ GAUGES: Final[dict[str, tuple[str, Callable[[ProcessUsage], float]]]] = {
 }
 
 AGE_SECONDS_MAX: Final = 0.5
-"""The time for which a response of the world is reused, because it reads files and lists the descriptors."""
+"""How long a reading of the usage is reused. Each reading reads files and lists the open descriptors."""
 
 
 class _Usage:

@@ -1,7 +1,7 @@
 """Checks, at the start of a controller, that the quorum will accept its requests.
 
 ACLs are in the metadata log, which a controller can read only after its quorum has accepted it. With an authorizer, a
-controller's principal must therefore be one of `super.users`. Otherwise every vote request fails for ever.
+controller's principal must therefore be one of `super.users`. Otherwise every vote request fails.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kraft.world.ports import World
 
 
 def _needs_permission(config: NodeConfig) -> bool:
-    """Whether the controller needs votes of other nodes whose authorizer allows nothing by default."""
+    """Whether the controller needs the votes of other controllers, and their authorizer denies requests by default."""
     return (
         bool(config.text("authorizer.class.name"))
         and config.is_controller

@@ -27,8 +27,8 @@ RUN_MIN = 6
 """Consecutive equal lengths after which a longer run is searched for."""
 VARINT_BYTES_MAX = 10
 GROUP_BYTES = 32 << 20
-"""The uncompressed bytes that are decoded together, unless one batch has more (at most 1 GiB). Positions in a buffer
-are 32-bit numbers."""
+"""Limit of the uncompressed bytes that are decoded together. A larger batch, at most 1 GiB, is decoded alone. Positions
+in a buffer are 32-bit numbers."""
 
 
 class Columns(NamedTuple):

@@ -90,7 +90,7 @@ class JobMetrics:
                 self.warnings += 1
 
     def note_progress(self, progress: Progress) -> None:
-        """The progress of a query counts from its start, so that of an ended query is kept apart."""
+        """Record a query's progress, which counts from the query's start. That of an ended query is added to `done`."""
         self.progress = progress
         if progress.batches:
             self.batch_seconds = progress.seconds

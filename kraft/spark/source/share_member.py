@@ -39,10 +39,10 @@ GATHER_SECONDS: Final = 2.0
 QUIET_SECONDS: Final = 0.1
 """A pause without records that ends the acquiring."""
 LOOK_SECONDS: Final = 1.0
-"""The longest pause between two looks for locks to renew."""
+"""The longest pause between two checks for locks to renew."""
 
 LOCK_SECONDS_MIN: Final = 0.5
-"""Locks are treated as if they lasted this long at least, which bounds how often they are looked at."""
+"""Shortest lock duration that is assumed. It bounds how often locks are checked for renewal."""
 
 
 class ShareMember:

@@ -24,7 +24,7 @@ from kraft.testing.foreign.process import PROCESSES, ForeignProcess
 from kraft.testing.foreign.values import CALLBACKS
 
 MAKER: Final = 0
-"""The number of the object that makes clients."""
+"""The object number of a command that creates a client instead of calling one."""
 CALL_SECONDS_MAX: Final = 75.0
 """Timeout of a call without its own: longer than librdkafka's longest default, 60 s."""
 GRACE_SECONDS: Final = 15.0

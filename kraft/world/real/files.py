@@ -160,7 +160,7 @@ def _lock(descriptor: int, path: str) -> None:
 
 
 def holders_of(path: str) -> list[LockHolder]:
-    """The other processes that have a file open, by pid, as far as /proc shows them (those of other users it hides)."""
+    """The other processes that have a file open, by pid, as far as /proc shows them: it hides those of other users."""
     wanted = os.path.realpath(path)
     pids = sorted(int(name) for name in _names("/proc") if name.isdigit())
     return [
@@ -175,7 +175,7 @@ def _has_open(pid: int, path: str) -> bool:
 def _names(directory: str) -> list[str]:
     try:
         return os.listdir(directory)
-    except OSError:  # There is no /proc, the process is somebody else's, or it has gone.
+    except OSError:  # There is no /proc, the process belongs to another user, or it has ended.
         return []
 
 
@@ -187,7 +187,7 @@ def _target(path: str) -> str:
 
 
 def _command(pid: int) -> str:
-    """The beginning of its command line."""
+    """The first bytes of a process's command line; "?" if it cannot be read."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             words = file.read(COMMAND_BYTES_MAX)

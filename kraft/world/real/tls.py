@@ -26,7 +26,8 @@ RECORD_BYTES: Final = 16 * 1024
 RECORD_OVERHEAD_BYTES_MAX: Final = 1024
 ALERT_TYPE: Final = 21
 DISGUISED_ALERT_LENGTH: Final = (19).to_bytes(2, "big")
-"""Level, description and type of an alert, and the tag of its cipher (RFC 8446, 5.2)."""
+"""Length of an encrypted alert in TLS 1.3, which looks like data: one byte each for level, description and content
+type, 16 for the tag of the cipher (RFC 8446, 5.2)."""
 _ALERT_OF_CERTIFICATES: Final = re.compile("ALERT_.*(CERTIFICATE|UNKNOWN_CA|ACCESS_DENIED)")
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _VERIFY: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}

@@ -43,7 +43,7 @@ _new_status: Any = _run.CancelStatus.__new__
 
 
 class _DeadlineChange:
-    """Trio's work around a change of a cancel scope, left out if the scope has no deadline."""
+    """A context manager for a change of a cancel scope. Trio's own update runs only if the scope has a deadline."""
 
     __slots__ = ("_scope",)
 

@@ -98,8 +98,8 @@ def side_by_side(trios: list[Trio], plan: Plan, parts: list[str], figures: Figur
 
 def heading(plan: Plan) -> str:
     return (
-        "Three nodes each, broker and controller, on one machine; both clusters running, rounds in turn, but "
-        "for starts and the many partitions.\n"
+        "Three nodes each, broker and controller, on one machine; both clusters run and take their rounds in "
+        "turn. Only\nstarts and the benchmark of many partitions run one cluster at a time.\n"
         "librdkafka as the client, RF 3, min ISR 2, acks=all, flush settings of the defaults, no compression; "
         "medians of\n"
         f"{plan.rounds} rounds, {plan.failovers} for fail-overs. GB is 10^9 bytes. Kafka's directories are "

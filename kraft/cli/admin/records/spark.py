@@ -238,8 +238,8 @@ def compact(
     quiet: Quiet = False,
     output: Output = None,
 ) -> None:
-    """Rewrite the many small files of `kraft spark archive`, in a directory or an Iceberg table, as few large ones. An
-    interrupted run is continued by the next run of either."""
+    """Rewrite the many small files of `kraft spark archive`, in a directory or an Iceberg table, as few large ones. The
+    next run of either command, archive or compact, completes an interrupted run."""
     to = table_of(table, catalog, catalog_property)
     if (directory is None) == (to is None):
         raise typer.BadParameter("give a directory, or --table for an Iceberg table", param_hint="DIRECTORY / --table")

@@ -16,7 +16,7 @@ MEMBERS_A_GROUP: Final = 10
 
 
 class Described(Protocol):
-    """A group of one of the three responses."""
+    """The result for one group in any of the three responses."""
 
     @property
     def members(self) -> Sequence[Any]: ...

@@ -97,8 +97,11 @@ def _interval_ms(draft: GroupDraft, group_id: str) -> int:
 
 
 def remove_member(draft: GroupDraft, member: ShareMember, group_id: str) -> None:
-    """Remove a member. The next heartbeat of another one computes a new target. A group without members has nothing to
-    assign, so its target is that of the new epoch, and its next member does not wait for the assignment interval."""
+    """Remove a member. The next heartbeat of another member computes a new target.
+
+    If no member is left, the empty target is stored immediately, with the new group epoch. So the next member to join
+    does not wait for the assignment interval.
+    """
     for record in records.member_tombstones(group_id, member.member_id):
         draft.write_share(group_id, record)
     group = _bump_epoch(draft, draft.require_share_group(group_id))
