@@ -20,7 +20,7 @@ from jepsen.sandbox import ROOT
 FIRST_NODES: Final = (1, 2, 3, 4, 5)
 """The nodes that a cluster has from the beginning."""
 KAFKAS: Final = 2
-"""Of these, the nodes that run Apache Kafka at first, where a cluster has both programs."""
+"""The number of first nodes that run Apache Kafka at the start of a cluster with both programs."""
 
 
 def of_voters(voters: Sequence[str]) -> list[str]:
@@ -51,7 +51,7 @@ class Program(Protocol):
 
 
 class Target(Protocol):
-    """What all nodes of a cluster share, and which program each of them runs first.
+    """The settings that all nodes of a cluster share, and the program that each node runs first.
 
     - `starts_at_once`: the deadlines after healing count from the start of the processes, not from when they serve.
     - `admin`: the settings for HTTP, if the target has it.

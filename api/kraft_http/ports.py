@@ -97,7 +97,7 @@ class DrainFacts:
     """The remaining work of a decommissioning."""
 
     moving: int
-    """Of these replicas, those that are being moved to other brokers."""
+    """The number of remaining replicas that are being moved to other brokers."""
     blocked: tuple[str, ...]
     """Partitions (`topic-0`) for whose replica no other broker is free."""
 
@@ -242,7 +242,7 @@ class InternalTopicFacts:
 
     topic: str
     replicas: int
-    """Of the partition that has the fewest."""
+    """The fewest replicas that any partition of the topic has."""
     replicas_wanted: int
     min_in_sync: int
     min_in_sync_wanted: int

@@ -28,8 +28,8 @@ class Way:
 
 
 class Ways:
-    """Splits the polls of all readers. `gone` counts the removed records. `took` tells of a record in a poll whether it
-    is gone and may be. `may_go_back` tells whether the reader of a record in one poll may start over in another."""
+    """Splits the polls of all readers. `gone` counts the removed records. `took` returns whether a record in a poll is
+    gone and may be. `may_go_back` returns whether the reader of a record in one poll may start over in another."""
 
     def __init__(self, took: Callable[[Poll, Record], bool], may_go_back: Callable[[Poll, Record, Poll], bool]) -> None:
         self._took = took

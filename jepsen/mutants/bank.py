@@ -167,7 +167,7 @@ def control_runs() -> list[tuple[str, ...]]:
 
 
 def control(arguments: Sequence[str], directory: Path) -> subprocess.CompletedProcess[str]:
-    """One of these runs upon the product as it is."""
+    """Run one of the bank's runs on the product without a mutant."""
     command = [sys.executable, "-m", "jepsen", "run", "--directory", str(directory), "--seed", "1", *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=RUN_SECONDS_MAX, check=False)
 

@@ -279,8 +279,8 @@ MIXED = frozenset(
     | {"halves", "bridge", "ring", "clients", "loss", "slow-network", "late-frames", "reordered-frames"}
     | {"doubled-frames", "slow-processor", "leave", "preferred-leaders", "reassign", "voter-leaves"}
 )
-"""What a swarm does to a cluster with nodes of Apache Kafka: deaths, pauses, cuts and what administrators do. Disks and
-clocks are left alone: a JVM waits by a clock that cannot be changed, and Kafka does not sync all that it writes."""
+"""Faults of a swarm in a cluster with nodes of Apache Kafka: deaths, pauses, cuts and administration. Disks and clocks
+have no faults: a JVM waits by a clock that cannot be changed, and Kafka does not sync all that it writes."""
 ROLL = Step(fault="roll", hold=8.0, rest=0.0)
 """It is under way longer than a fault of a swarm, so one fault meets a node that is starting."""
 

@@ -73,7 +73,7 @@ def compile_module(source: Path) -> Path:
         raise NotCompiled("mypy and setuptools are not installed")
     with tempfile.TemporaryDirectory(prefix="kraft-compile-") as place:
         made = _run_mypyc(content, module_name(target), Path(place))
-        # Nobody sees half of it, whoever compiles the same at the same time.
+        # No process sees a partly written file, even if several compile the same module at the same time.
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f"{target.stem}.", delete=False) as copy:
             copy.write(made.read_bytes())
         Path(copy.name).chmod(0o644)

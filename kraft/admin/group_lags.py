@@ -174,7 +174,7 @@ def _share_group_lag(group: ShareGroup, offsets: Mapping[TopicPartition, ShareOf
 
 
 async def groups_of_topic(port: AdminTransport, topic: str, coordinators: Mapping[str, int]) -> list[TopicGroup]:
-    """Those of the groups that use a topic, by id. Each coordinator is asked for GROUPS_A_STEP groups at a time. Groups
+    """Return the groups that use a topic, by id. Each coordinator is asked for GROUPS_A_STEP groups at a time. Groups
     are left out as in `group_lags`. Raises Refused."""
 
     async def ask(coordinator: int) -> list[_Told]:

@@ -201,7 +201,7 @@ async def describe_groups(port: AdminTransport, group_ids: Sequence[str], coordi
 
 
 async def _classic_groups(port: AdminTransport, group_ids: Sequence[str], coordinator: int) -> dict[str, Group]:
-    """Those of the groups that are classic, without retries. Raises Refused."""
+    """Return the classic groups among `group_ids`, without retries. Raises Refused."""
     request = DescribeGroupsRequest(groups=list(group_ids))
     response = await port.ask(request, DescribeGroupsResponse, node_id=coordinator)
     found = {}
@@ -301,7 +301,7 @@ def _consumer_member(member: ConsumerGroupMember) -> Member:
 async def _streams_groups(
     port: AdminTransport, group_ids: Sequence[str], coordinator: int
 ) -> tuple[dict[str, Group], bool]:
-    """Those of the groups that are streams groups, by id. The second value is True if the node does not serve streams
+    """Return the streams groups among `group_ids`, by id. The second value is True if the node does not serve streams
     groups. No retries. Raises Refused."""
     found, not_served = await describe_streams_groups(port, group_ids, coordinator)
     counts = await partition_counts(port, found.values())

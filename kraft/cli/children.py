@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 
 PR_SET_PDEATHSIG = 1
-"""Of prctl(2): the signal that a child gets when its parent dies."""
+"""The option of prctl(2) that sets the signal a child gets when its parent dies."""
 
 
 def stop_with_parent(parent: int) -> Callable[[], None] | None:

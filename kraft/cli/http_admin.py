@@ -89,7 +89,7 @@ class AdminThread:
         except Exception as problem:  # noqa: BLE001 - the boundary of a thread: the node lives on without its admin, and says so.
             self._log_sink({"level": "error", "event": "http_admin_failed", "error": repr(problem)})
         finally:
-            self._listener.close()  # Else whoever connects to an admin that failed would wait for ever.
+            self._listener.close()  # Otherwise clients that connect to a failed admin would wait for ever.
 
     def _import(self) -> Any:
         try:

@@ -25,7 +25,7 @@ class LibraryLogs(logging.Handler):
             return
         try:
             self._sink(_line(record))
-        except Exception:  # noqa: BLE001  # As every handler: whoever logs is not to fail by that. A record that cannot be shown goes to stderr.
+        except Exception:  # noqa: BLE001  # As in every handler: logging must not fail the caller. A record that cannot be shown goes to stderr.
             self.handleError(record)
 
 

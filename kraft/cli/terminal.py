@@ -29,7 +29,7 @@ def stderr_sink(log_format: str, level: str) -> Callable[[LogLine], None]:
         try:
             stream.write(render(line) + "\n")
             stream.flush()
-        except (OSError, ValueError):  # Nobody reads any more, or the stream is closed: a node does not die of that.
+        except (OSError, ValueError):  # The reader has gone, or the stream is closed: the node continues.
             return
 
     return sink

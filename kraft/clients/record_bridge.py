@@ -118,7 +118,7 @@ class RecordBridge:
             if not future.done():
                 if isinstance(outcome, BaseException):
                     future.set_exception(outcome)
-                    future.exception()  # Nobody has to ask.
+                    future.exception()  # Marks it as retrieved: the caller may ignore it.
                 else:
                     future.set_result(outcome)
         self._on_their_way -= len(done)
@@ -208,7 +208,7 @@ class RecordBridge:
         try:
             self._loop.call_soon_threadsafe(self._complete, done)
         except RuntimeError:
-            return  # The asking loop has ended, so nobody waits.
+            return  # The caller's loop has ended, so no task waits.
 
 
 def _outcome(delivery: Delivery) -> Sent | BaseException:

@@ -94,7 +94,7 @@ class RemoteContext(Generic[T]):
                     raise _BlockFailed
         except _BlockFailed:
             pass
-        except Exception as problem:  # noqa: BLE001 - the boundary of a task: whatever it was goes to whoever asked.
+        except Exception as problem:  # noqa: BLE001 - the boundary of a task: the caller gets any error.
             self._problem = problem
         finally:
             self._value = None

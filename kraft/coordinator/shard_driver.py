@@ -48,8 +48,8 @@ S = TypeVar("S")
 RETRY_BACKOFF_S = 0.5
 SET_ASIDE_S = 1.0
 SET_ASIDE_S_MAX = 60.0
-"""Longest pause before a shard is loaded again after an unexpected failure. Pauses double, and start anew once the
-shard has served for this time."""
+"""Longest pause before a shard is loaded again after an unexpected failure. Pauses double. They start at the
+shortest again once the shard has served for this time."""
 AT_ONCE_A_MS = 4
 """The number of appends in a millisecond that are made synchronously in the tasks that submit them. A transaction ends
 with two or three."""
@@ -156,8 +156,8 @@ class ShardDriver(Generic[S]):
         """Serve until cancelled through `cancel_scope`. Requests still waiting then get NOT_COORDINATOR. An unexpected
         error quarantines this shard only: until it is reloaded, requests get COORDINATOR_LOAD_IN_PROGRESS."""
         if predecessor is not None:
-            # What an older epoch was appending has either landed or not by then. Shielded, so that whoever waits for us
-            # waits for it too.
+            # By then the appends of an older epoch have either succeeded or failed. Shielded, so that a task that waits
+            # for this driver waits for them, too.
             with trio.CancelScope(shield=True):
                 await predecessor.finished.wait()
         try:

@@ -84,7 +84,7 @@ def _end_of(topic: str, wanted: OffsetForLeaderPartition, replica_id: int, broke
             log = partition.log
             if (
                 0 <= log.leader_epoch_cache.latest_epoch < wanted.leader_epoch
-            ):  # It names the epoch in which nobody leads.
+            ):  # The requested epoch is one without a leader.
                 answer.end_offset, answer.leader_epoch = log.log_end_offset, log.leader_epoch_cache.latest_epoch
                 return answer
         answer.end_offset, answer.leader_epoch = partition.log.end_offset_for_epoch(wanted.leader_epoch)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kraft.world.ports import Clock
 
 HEADER_BYTES_MAX: Final = 64 << 10
-"""What a frame of PushTelemetry has besides the metrics, at most."""
+"""Limit of the bytes of a PushTelemetry frame besides the metrics."""
 DECOMPRESSED_BYTES_MAX: Final = 4 << 20
 """Limit of a push after decompression; `telemetry.max.bytes` if that is larger."""
 STEPS_A_TURN: Final = 20

@@ -240,7 +240,7 @@ class PartitionQueue:
         self.partition = partition
         self.batches: deque[Batch] = deque()
         self.in_flight: Batch | None = None
-        self.is_aside = False  # Nobody led it a moment ago.
+        self.is_aside = False  # The partition had no leader at the last look-up.
         self.next_sequence = 0
         self.producer_id = -1  # Whom `next_sequence` belongs to.
         self.producer_epoch = -1

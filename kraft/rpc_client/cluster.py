@@ -151,7 +151,7 @@ class Cluster:
                 request, version=version, timeout=self.request_seconds if seconds is None else seconds
             )
         except TimeoutError:
-            # It may lead nowhere any more, with nobody left to say so: the next attempt takes another.
+            # The connection may be half-open: the peer has gone without closing it. The next attempt opens another one.
             connection.close()
             raise
 

@@ -165,7 +165,8 @@ class ClientConnection:
     async def begin(self, request: Any, *, version: int | None = None) -> Pending:
         """Send `request`; `finish` waits for its response. Raises Disconnected, UnsupportedApi."""
         pending = Pending(request.API_KEY, self.version_of(request.API_KEY) if version is None else version)
-        pending.is_awaited = False  # Also while it is sent: reading is handed on to nobody who may not take it up.
+        # Set before the send: reading must not be passed on to a request that no task awaits.
+        pending.is_awaited = False
         pending.correlation_id = await self._send(pending.key, pending.version, request, pending)
         return pending
 

@@ -218,7 +218,7 @@ class Producer:
             if not isinstance(problem, TimeoutError) and not is_worth_waiting(problem):
                 self._fail(self._accumulator.queues.values(), problem)
             else:
-                self._halted = True  # Nobody can be asked.
+                self._halted = True  # No broker answers.
                 sends.start_soon(self._pause, problem)
             return
         for partition, reason in unled.items():

@@ -63,7 +63,7 @@ class ShareLeader:
         self._wake = trio.Event()
         self._done = trio.Event()
         self._scope = trio.CancelScope(shield=True)
-        """Of `run`: the last requests are sent also if the application is cancelled."""
+        """The scope of `run`. It is shielded: the last requests are sent also if the application is cancelled."""
 
     def wake(self) -> None:
         """Look again for a request to send."""

@@ -87,7 +87,7 @@ class Failure(NamedTuple):
 
 @dataclass(slots=True)
 class FetchResult:
-    """What a ShareFetch brought. `refused` has the error code and message of partitions that were not fetched. Records
+    """The result of a ShareFetch. `refused` has the error code and message of partitions that were not fetched. Records
     of `damaged` partitions are released from the damaged batch on."""
 
     acquired: list[AcquiredRecord] = field(default_factory=list)

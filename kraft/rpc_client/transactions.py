@@ -108,8 +108,8 @@ class TransactionalIdentity:
         features = await self._cluster.retrying(self._cluster.features)
         epoch_each = features.get(TRANSACTION_VERSION, 0) >= EPOCH_EACH_LEVEL
         if epoch_each and not self._epoch_each:
-            # The feature was raised. The last transaction has left the epoch as it was, and where its markers are not
-            # written yet, records under that epoch would join it: nobody is asked any more whether they may.
+            # The feature was raised. The last transaction did not raise the epoch. In partitions that lack its markers,
+            # records in that epoch would join it: at this feature level such records are not verified.
             await self.initialize()
         self._epoch_each = epoch_each
         self._partitions = set()

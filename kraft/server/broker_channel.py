@@ -101,7 +101,7 @@ class BrokerChannel:
             )
             connection = self._connections.get(address)
             if connection is not None and connection.is_open:
-                opened.close()  # Somebody else was faster; one connection for each address.
+                opened.close()  # Another task was faster. There is one connection for each address.
                 return connection
             connection = self._connections[address] = opened
         return connection

@@ -230,8 +230,8 @@ class BrokerLifecycleManager:
             return REGISTRATION_RETRY_SECONDS if self.registration_lost is None else interval
         self._refused_with = ErrorCode.NONE
         self._take(response)
-        # Somebody waits for the next answer, as a rule; but an operator may keep us fenced for hours. News of the
-        # metadata wakes us.
+        # A fenced broker usually serves again within seconds, so it asks often. But an operator may keep it fenced for
+        # hours, so the pauses grow. A change of the metadata ends a pause.
         if self.fenced:
             self._fenced_answers += 1
             return min(interval, FENCED_PAUSES_SECONDS[min(self._fenced_answers, len(FENCED_PAUSES_SECONDS)) - 1])

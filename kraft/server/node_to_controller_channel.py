@@ -98,7 +98,7 @@ class NodeToControllerChannel:
                     raise
                 reason = str(problem)
             if reason == UNANSWERED:
-                self.close()  # The connection may lead nowhere any more, with nobody left to say so: half-open.
+                self.close()  # The connection may be half-open: the peer has gone without closing it.
             if clock.now() + RETRY_SECONDS >= deadline:
                 raise ApiError(
                     ErrorCode.REQUEST_TIMED_OUT,

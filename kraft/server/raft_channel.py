@@ -49,7 +49,7 @@ class QuorumChannel:
                 raise problem.__cause__ from problem
             raise ConnectionError(str(problem)) from problem
         except (TimeoutError, trio.Cancelled):
-            # Whoever asked may have a deadline of its own. What does not answer may lead nowhere any more: half-open.
+            # The caller may have a deadline of its own. A connection without a response may be half-open.
             self._forget(host, port)
             raise
 
@@ -71,7 +71,7 @@ class QuorumChannel:
             )
             connection = self._connections.get((host, port))
             if connection is not None and connection.is_open:
-                opened.close()  # Somebody else was faster; one connection for each address.
+                opened.close()  # Another task was faster. There is one connection for each address.
                 return connection
             connection = self._connections[host, port] = opened
         return connection

@@ -1,4 +1,4 @@
-"""What a share group's settings mean for the leaders of partitions."""
+"""A share group's settings, as the leaders of partitions use them."""
 
 from __future__ import annotations
 

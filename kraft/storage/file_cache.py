@@ -29,7 +29,7 @@ class OpenFile:
     def __del__(self) -> None:
         try:
             self.file.close()
-        except BaseException:  # noqa: BLE001  # A node that dies at this very call raises through its next one; nobody can catch what is raised here.
+        except BaseException:  # noqa: BLE001  # A node that dies at this call raises at its next one; an error raised here cannot be caught.
             pass
 
 

@@ -1,4 +1,4 @@
-"""What a broker spends on reading pushes: bytes a second, of all clients together.
+"""The budget of a broker for reading pushes: bytes a second, for all clients together.
 
 A client that makes up an instance id for each push keeps to no interval. So there is a limit that does not depend on
 ids. A push over it gets THROTTLING_QUOTA_EXCEEDED, and clients push again after their interval (KIP-714).
@@ -11,7 +11,7 @@ from typing import Final
 BYTES_A_SECOND: Final = 4 << 20
 """After decompression. Ten thousand clients that push 20 KiB a minute need 3.3 MiB."""
 BYTES_AT_ONCE: Final = 64 << 20
-"""What may be read at once after a quiet time."""
+"""Bytes that may be read immediately after a quiet time."""
 
 
 class PushBudget:

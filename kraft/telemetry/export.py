@@ -1,8 +1,8 @@
-"""What clients push, on its way to an OTLP receiver: the queue, and the bytes of an ExportMetricsServiceRequest.
+"""Forwarding of pushed metrics to an OTLP receiver: the queue, and the bytes of an ExportMetricsServiceRequest.
 
-MetricsData and ExportMetricsServiceRequest have the same form. So pushes stand one behind another in a request, each
-with the client's attributes (those that KIP-714 names) in its resource. What is lost is not sent again: clients push
-totals, so the next push tells more.
+MetricsData and ExportMetricsServiceRequest have the same form. So a request is a sequence of pushes, each with
+the client's attributes (those that KIP-714 names) in its resource. A lost push is not sent again: clients push totals,
+so the next push contains the same numbers, or newer ones.
 """
 
 from __future__ import annotations

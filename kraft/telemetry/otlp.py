@@ -55,7 +55,7 @@ class Point(NamedTuple):
 
 @dataclass(slots=True)
 class Push:
-    """What was read. `labels` are the attributes of the client itself, such as its group."""
+    """The content of a decoded push. `labels` are the attributes of the client itself, such as its group."""
 
     points: list[Point] = field(default_factory=list)
     labels: dict[str, str] = field(default_factory=dict)

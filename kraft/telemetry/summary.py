@@ -1,4 +1,4 @@
-"""What a client's own numbers say of how it gets on: the same few for Java's clients and librdkafka's."""
+"""A summary of a client's own metrics: the same few numbers for Java's clients and for librdkafka's."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ class ClusterThread:
         self._thread.start()
         try:
             self._serving.result()  # Raises what kept the cluster from serving.
-        except BaseException:  # Ctrl-C, too: nobody else would end the thread, and the process waits for it.
+        except BaseException:  # Ctrl-C, too: otherwise the thread would not end, and the process waits for it.
             self._give_up()
             raise
         return self

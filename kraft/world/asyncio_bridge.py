@@ -61,7 +61,7 @@ class AsyncioBridge:
         except trio.Cancelled:
             _answer(loop, partial(_fail, future, ConnectionError(f"{self._name} is stopping")))
             raise
-        except Exception as problem:  # noqa: BLE001 - the boundary of a task: whatever it was goes to whoever asked.
+        except Exception as problem:  # noqa: BLE001 - the boundary of a task: the caller gets any error.
             _answer(loop, partial(_fail, future, problem))
         else:
             _answer(loop, partial(_succeed, future, result))
@@ -71,7 +71,7 @@ def _answer(loop: asyncio.AbstractEventLoop, deliver: Callable[[], None]) -> Non
     try:
         loop.call_soon_threadsafe(deliver)
     except RuntimeError:
-        return  # The asking loop has ended, so nobody waits.
+        return  # The caller's loop has ended, so no task waits.
 
 
 def _succeed(future: asyncio.Future[Any], result: Any) -> None:

@@ -1,4 +1,4 @@
-"""What a node reports about its troubles: models, and the health reasons derived from them. Pure."""
+"""A node's reports of its troubles: models, and the health reasons derived from them. Pure."""
 
 from __future__ import annotations
 

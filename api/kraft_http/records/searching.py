@@ -146,7 +146,7 @@ class Search:
         }
         starts, ends = await _bounds(cluster, places, wanted)
         for index, place in places.items():
-            # Whoever may not read is told before the answer begins. The records are read again.
+            # A caller without permission gets the error before the response begins. The records are read again.
             await place.read(starts[index], 1, 0, committed=wanted.committed)
             break
         now = _now()

@@ -56,7 +56,7 @@ class BoundedConnection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # As uvicorn has it.
         super().connection_made(transport)
-        self.conn._receive_buffer = StrictBuffer()  # h11 lets nobody choose. The tests would see it go unused.
+        self.conn._receive_buffer = StrictBuffer()  # h11 has no option for it. A test fails if h11 stops using it.
         self.app_state = {**self.app_state, SOURCE: self.source, CERTIFICATE: _certificate(transport)}
         self._look()
         others = [other for other in self.connections if other is not self and isinstance(other, BoundedConnection)]

@@ -44,8 +44,8 @@ class Failures:
         try:
             await self.app(scope, receive, noted_send)
         except ClientDisconnect:
-            return  # Nobody is left to answer.
-        except Exception as problem:  # The boundary of a request: whatever it was, both sides hear of it.
+            return  # The client has disconnected.
+        except Exception as problem:  # The boundary of a request: any error is logged and returned to the client.
             request = Request(scope)
             self._tell(request, problem)
             if begun:

@@ -1,4 +1,4 @@
-"""What a request carries, by key, and what its path says before it is routed."""
+"""Keys of the values that a request carries, and facts read from its path before it is routed."""
 
 from __future__ import annotations
 

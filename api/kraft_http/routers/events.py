@@ -62,7 +62,7 @@ async def get_events(
     streams: list[int] = request.app.state.event_streams
     if len(streams) >= STREAMS_MAX:
         raise ApiProblem(503, f"{STREAMS_MAX} streams of events are open already.")
-    await port.events(start, 0)  # Whoever may not see them is told before a stream begins.
+    await port.events(start, 0)  # A caller without permission gets the error before the stream begins.
     return _CountedStream(_stream(port, start), streams)
 
 

@@ -333,7 +333,7 @@ async def _wanted(
             except Refused as problem:
                 if problem.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                     raise
-                continue  # It was deleted; nobody can go on there.
+                continue  # The topic was deleted: no consumer can continue there.
             leaders.update({place: leader for place, leader in of_topic.items() if place in present})
         return leaders
     for wanted in topics:

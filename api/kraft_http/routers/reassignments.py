@@ -288,8 +288,8 @@ async def delete_throttle(
         bool, Query(description="Remove it even while moves are in progress. They continue without a limit.")
     ] = False,
 ) -> Response:
-    """Remove the rates of all brokers and the lists of throttled replicas of all topics, whoever has set them. The
-    cluster-wide default rates stay."""
+    """Remove the rates of all brokers and the lists of throttled replicas of all topics, also those set by other
+    tools. The cluster-wide default rates stay."""
     if not while_moving and _phase(await port.cluster_facts(), None) == "moving":
         raise ApiProblem(
             409,

@@ -120,7 +120,7 @@ class _Reports(Response):
                 await send({"type": "http.response.body", "body": line, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         except (ClientDisconnect, OSError):
-            return  # Nobody is left to report to.
+            return  # The client has disconnected.
 
 
 async def _stream(

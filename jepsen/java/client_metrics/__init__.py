@@ -8,7 +8,7 @@ from jepsen.java.jars import JavaMissing, jars
 
 SOURCE = Path(__file__).parent / "Receiver.java"
 SETTINGS = {"metric.reporters": "Receiver"}
-"""What a node of Apache Kafka needs besides the classes."""
+"""Settings that a node of Apache Kafka needs for the receiver, besides its classes."""
 
 
 def compiled(directory: Path) -> Path:

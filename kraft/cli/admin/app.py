@@ -220,7 +220,7 @@ def _run(arguments: Sequence[str]) -> int:
         _hide_types_of_flags(command)
         command(args=list(arguments), prog_name="kraft")
     except SystemExit as leaving:
-        # Help that somebody stopped to read (`--help | head -1`) is no failure.
+        # A reader that closes the pipe of the help (`--help | head -1`) is no failure.
         if isinstance(leaving.__context__, BrokenPipeError):
             abandon(sys.stdout)
             return OK

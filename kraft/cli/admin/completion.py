@@ -72,7 +72,7 @@ def offer_names(noun: str, verb: Any) -> None:
 def _complete(names: Names, context: Any, incomplete: str) -> list[Offered]:
     try:
         found = trio.run(_ask, names, context)
-    except Exception:  # noqa: BLE001 - nobody reads an error between two keys; the command itself will tell it.
+    except Exception:  # noqa: BLE001 - an error during completion is not shown; the command reports it.
         return []
     return [Offered(name) for name in found if name.startswith(incomplete)][:OFFERED_MAX]
 
@@ -84,7 +84,7 @@ async def _ask(names: Names, context: Any) -> list[str]:
     addresses = parse_bootstrap(where.get("KRAFT_BOOTSTRAP_SERVER") or DEFAULT_BOOTSTRAP)
     with trio.fail_after(SECONDS_MAX):
         async with Cluster(world, addresses, connect_seconds=SECONDS_MAX, operation_seconds=SECONDS_MAX) as cluster:
-            await cluster.features()  # Tells at once when nobody is there.
+            await cluster.features()  # Fails immediately if no broker answers.
             return await names(cluster)
 
 

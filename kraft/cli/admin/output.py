@@ -163,7 +163,7 @@ def abandon(stream: TextIO) -> None:
 
 def draw(tables: Sequence[Table]) -> str:
     """Tables as rich draws them."""
-    from rich.console import Console  # Where no table is drawn, nobody waits for rich.
+    from rich.console import Console  # Imported only when a table is drawn: rich loads slowly.
 
     console = Console(width=None if sys.stdout.isatty() else 4096, highlight=False)
     with console.capture() as drawing:

@@ -81,7 +81,7 @@ def ask(bootstrap: str, timeout: float, question: Callable[[Cluster], Awaitable[
         each_seconds = min(CONNECT_SECONDS_MAX, timeout / len(addresses))  # They are tried in turn.
         async with Cluster(world, addresses, connect_seconds=each_seconds, operation_seconds=timeout) as cluster:
             if at_once:
-                await cluster.features()  # Tells at once when nobody is there, instead of trying until the deadline.
+                await cluster.features()  # Fails immediately if no broker answers, not at the deadline.
                 cluster.connect_seconds = min(CONNECT_SECONDS_MAX, timeout)
             return await question(cluster)
 

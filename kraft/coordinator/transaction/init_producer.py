@@ -75,7 +75,7 @@ def _renewed(found: Transaction, claim: Claim | None, fresh: FreshId) -> Transac
     if claim.producer_epoch == found.producer_epoch:
         return found._replace(producer_epoch=found.producer_epoch + 1, last_producer_epoch=found.producer_epoch)
     if claim.producer_epoch == found.last_producer_epoch:
-        return found  # It asks again, and nobody else has since.
+        return found  # A repeated request: no other producer has claimed the id since.
     raise ApiError(
         ErrorCode.PRODUCER_FENCED,
         f"producer {claim.producer_id}: epoch {claim.producer_epoch} is not the newest, {found.producer_epoch}",

@@ -95,7 +95,7 @@ async def create_missing(names: list[str], context: RequestContext, broker: Brok
     try:
         response: CreateTopicsResponse
         if broker.authorizer is not None and names in COORDINATORS_TOPICS:
-            response = await broker.controller.send(request)  # Whoever asks for a coordinator needs no right to create.
+            response = await broker.controller.send(request)  # A coordinator's look-up needs no right to create.
         else:
             response = await create_for_client(wanted, context, broker)
     except ApiError as problem:

@@ -307,7 +307,7 @@ class LogWriter:
                 while not validated or validated[0].config is not partition.log.config:
                     steps = validated_for_leader(batch, partition.log.config, now_ms)
                     validated[:] = (await in_turns(steps, run_job=self._world.threads.run),)
-            except Exception as problem:  # noqa: BLE001  # As in `_begin_one`: whoever waits for the append raises it.
+            except Exception as problem:  # noqa: BLE001  # As in `_begin_one`: the task that waits for the append raises it.
                 append.failure = problem
         append.is_ready = True
         self._have_all_look()
@@ -383,7 +383,7 @@ class LogWriter:
             if pending is not None and pending.opened is not None:
                 return pending
             append.info = None if pending is None else pending.info
-        except Exception as problem:  # noqa: BLE001  # The boundary of an append: whoever waits for it raises this, and the writer goes on.
+        except Exception as problem:  # noqa: BLE001  # The boundary of an append: the task that waits for it raises this, and the writer continues.
             append.failure = problem
         append.finished()
         self._tell_failure(append)

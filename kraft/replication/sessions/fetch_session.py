@@ -124,7 +124,7 @@ class FetchSession:
         for partition in wanted:
             known = self.partitions.get(partition.key)
             if known is not None:
-                # With another leader epoch the fetcher began anew: it may have dropped what was last sent.
+                # With another leader epoch the fetcher started over: it may have dropped the last response.
                 if known.current_leader_epoch == partition.current_leader_epoch:
                     partition.high_watermark = known.high_watermark
                     partition.told_log_start_offset = known.told_log_start_offset

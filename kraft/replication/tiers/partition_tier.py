@@ -26,7 +26,7 @@ COUNTERS: Final = (
     "fetched_bytes",
     "fetches",
 )
-"""What a PartitionTier has that never falls."""
+"""The fields of a PartitionTier that never fall."""
 NO_REASON: Final = "no reason given"
 
 

@@ -1,4 +1,4 @@
-"""What stops a node's start in its key files and logins."""
+"""Faults of key files and logins that stop a node's start."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ DELETE: Final = _Api(
 
 
 class _Destination(NamedTuple):
-    """What can be in one request."""
+    """The broker, API and group of a request. Calls with equal values can share one request."""
 
     broker_id: int
     api: _Api

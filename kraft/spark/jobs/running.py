@@ -59,8 +59,8 @@ class Part(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What Spark does now, the number of completed tasks, and the number of all tasks (0 if unknown). `failed` has the
-    failed attempts of tasks by stage."""
+    """The current work of Spark, the number of completed tasks, and the number of all tasks (0 if unknown). `failed`
+    has the failed attempts of tasks by stage."""
 
     what: str
     done: int = 0

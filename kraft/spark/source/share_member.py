@@ -99,7 +99,7 @@ class ShareMember:
     def _run(self) -> None:
         try:
             trio.run(self._live)
-        except Exception as problem:  # The end of the thread: whoever opens the member gets it, else the log.
+        except Exception as problem:  # The end of the thread: the opener of the member gets it, else the log.
             if self._opened.done():
                 log.exception("share group %s: the member of the query has failed", self._group)
             else:

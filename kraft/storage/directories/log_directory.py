@@ -126,7 +126,7 @@ def make_name_durable(files: FileSystem, path: str) -> None:
         try:
             files.sync_directory(path)
         except PermissionError:
-            return  # Not ours to open, so made by somebody else, long ago.
+            return  # This user may not open it, so another user created it, long ago.
 
 
 class LogDirectory:

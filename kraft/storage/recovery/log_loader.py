@@ -57,8 +57,8 @@ TEMPORARY_SUFFIX = ".tmp"
 
 @dataclass(slots=True)
 class LoadReport:
-    """What loading found and did. `events` has one sentence each for the node's log. `bytes_cut` counts dropped bytes.
-    `was_flushed`: the checkpoint's recovery point shows that the log was flushed before."""
+    """The findings and changes of loading a log. `events` has one sentence each for the node's log. `bytes_cut` counts
+    dropped bytes. `was_flushed`: the checkpoint's recovery point shows that the log was flushed before."""
 
     events: list[str] = field(default_factory=list)
     bytes_cut: int = 0

@@ -94,7 +94,7 @@ class FaultyStream:
         except ConnectionError:
             if self._is_closed or not self._is_apart():
                 raise
-            return sum(map(len, buffers))  # Nobody hears over a cut that the other side has gone.
+            return sum(map(len, buffers))  # A peer behind a cut does not learn that the other side has gone.
 
     async def wait_writable(self) -> None:
         await self._board.until(self._may_send)
@@ -123,7 +123,7 @@ class FaultyStream:
         if not self._is_closed:
             self._is_closed = True
             self._stream.close()
-            self._board.tell()  # Whoever waits at a cut.
+            self._board.tell()  # Wakes the tasks that wait at a cut.
 
     def _peer_party(self) -> Party:
         """The party at the other end. A node that connects registers its port after it was accepted, and before it

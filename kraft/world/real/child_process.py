@@ -76,4 +76,4 @@ def _tell(token: trio.lowlevel.TrioToken, event: trio.Event) -> None:
     try:
         token.run_sync_soon(event.set)
     except trio.RunFinishedError:
-        return  # Nobody waits any more.
+        return  # No task waits any more.

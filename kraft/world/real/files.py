@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 
 from kraft.world.ports import Buffer, FileStatus, LockHeld, LockHolder
 
-_FILE_MODE = 0o600  # Records and credentials are nobody else's.
+_FILE_MODE = 0o600  # No other user may read records and credentials.
 _DIRECTORY_MODE = 0o700
 PROBE_STRIDE = 128 * 1024  # Bytes between two residency probes: the kernel's usual read-ahead window.
 BUFFERS_PER_CALL = 1024  # IOV_MAX on Linux.

@@ -291,7 +291,7 @@ class RealNetwork:
     __slots__ = ("_client_contexts", "_file_buffer", "_handshake_turns")
 
     def __init__(self) -> None:
-        self._file_buffer = memoryview(bytearray(TURN_BYTES))  # Pages that nobody touches cost nothing.
+        self._file_buffer = memoryview(bytearray(TURN_BYTES))  # Pages that are never touched cost nothing.
         self._handshake_turns = trio.Lock()
         self._client_contexts: dict[Tls, ssl.SSLContext] = {}
 
@@ -379,7 +379,7 @@ async def _connect(family: int, address: Address) -> socket.socket:
         status = connecting.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if status:
             raise OSError(status, os.strerror(status))
-        # An ephemeral port nobody listens on can meet itself on loopback.
+        # On loopback, a connection to an ephemeral port without a listener may connect to itself.
         if connecting.getsockname() == connecting.getpeername():
             raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
         return connecting

@@ -179,7 +179,7 @@ class TlsStream(RealStream):
         try:
             return self._tls.getpeercert(binary_form=True)
         except ValueError:
-            return None  # Closed meanwhile: whoever it was gets nothing.
+            return None  # Closed meanwhile: the peer gets no response anyway.
 
     def receive_nowait(self, buffer: memoryview) -> int | None:
         count = 0

@@ -91,7 +91,7 @@ def _turns(runner: Any) -> Turns:
                 del message
             if runner.instruments:
                 _tell(runner, "after_task_step", task)
-            del task, step, value, context.task  # Nobody finds what has ended kept alive by the loop.
+            del task, step, value, context.task  # The loop must not keep ended tasks alive.
 
 
 def _wait(runner: Any, task: Any, message: Any) -> None:

@@ -269,7 +269,7 @@ def decommission(
                 await throttle_departure(cluster, node_id, throttle)
             await members.want_state(cluster, node_id, None if cancel else DECOMMISSION)
         clock = cluster.world.clock
-        deadline = clock.now() + max(wait, LOOK_AGAIN_SECONDS)  # Nodes hear of it a moment after the controller.
+        deadline = clock.now() + max(wait, LOOK_AGAIN_SECONDS)  # Nodes learn of it a moment after the controller.
         while True:
             found = await _left(cluster, node_id)
             blocked = None if cancel or not found["replicas_left"] else await _blocked(cluster, node_id)

@@ -156,7 +156,7 @@ def _document(
 
 
 async def _look(cluster: Cluster) -> MeteredClients:
-    """Raises NotFound if no broker tells of clients."""
+    """List the clients. Raises NotFound if no broker reports any."""
     found = await clients.list_clients(cluster)
     if found is None:
         raise NotFound(

@@ -90,7 +90,7 @@ def health(
             try:
                 found = await _health(cluster)
             except (Disconnected, NoBroker, DeadlinePassed, TimeoutError):
-                # Nobody answers yet, or somebody has just gone.
+                # No broker answers yet, or one has just stopped.
                 if clock.now() >= deadline:
                     raise
             else:

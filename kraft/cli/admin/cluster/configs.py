@@ -171,7 +171,7 @@ def delete_keys(
 async def _unset(cluster: Cluster, resource: Resource, keys: list[str]) -> list[str]:
     """The keys that the resource itself does not set. Raises NotFound for an unknown key."""
     own, told = configs.KIND_NAMES[resource.kind], resource
-    if resource.kind == configs.BROKER and not resource.name:  # Nodes tell of it only what is set there.
+    if resource.kind == configs.BROKER and not resource.name:  # Nodes return only the keys that it sets.
         [node_id, *_] = await cluster.retrying(cluster.broker_ids)
         own, told = "cluster", Resource(configs.BROKER, str(node_id))
     known = {setting.name: setting for setting in await configs.describe_configs(cluster, told, keys)}

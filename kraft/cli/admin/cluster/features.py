@@ -53,7 +53,7 @@ LOST_BELOW: Mapping[str, tuple[tuple[int, str], ...]] = {
     ),
     "streams.version": ((1, "streams groups are not served any more (KIP-1071)"),),
 }
-"""What is lost below a level of a feature."""
+"""By feature: each level, and what no longer works below it."""
 
 
 @app.command("list", epilog="Example: kraft features list")

@@ -141,7 +141,7 @@ def mirror(
         async with Cluster(
             RealWorld(**security._asdict()), addresses, connect_seconds=CONNECT_SECONDS, operation_seconds=timeout
         ) as target:
-            await target.features()  # Says at once when nobody is there.
+            await target.features()  # Fails immediately if no broker answers.
             return await _mirror(source, target, wish, _Sayer(source, quiet=quiet))
 
     done, outcome = ask(bootstrap, timeout, question)

@@ -60,12 +60,12 @@ def assign(draft: GroupDraft, group: ConsumerGroup) -> ConsumerGroup:
     group."""
     if group.group_epoch <= group.assignment_epoch or (due := _snapshot_of(draft, group)) is None:
         return group
-    # Nobody may be told epoch 0, so the first epoch has its target at once.
+    # No member may get epoch 0, so the target of the first epoch is computed immediately.
     if group.group_epoch == FIRST_EPOCH or _is_small(draft, group):
         adopt_target(draft, compute(due, at_once(counted_topics(group, draft.topics))))
         return draft.require_consumer_group(group.group_id)
     if group.assignment_epoch < FIRST_EPOCH:
-        # Members get an epoch to wait in, in which nobody has anything.
+        # Members wait in an epoch in which no member has a partition.
         group = draft.write_consumer(
             group.group_id, records.target_metadata(group.group_id, group.group_epoch - 1, NEVER_ASSIGNED_MS)
         )

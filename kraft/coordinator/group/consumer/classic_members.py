@@ -200,7 +200,7 @@ def heartbeat_as_classic(draft: GroupDraft, group: ConsumerGroup, request: Heart
     member, _ = _require_classic(group, request.member_id, request.group_instance_id, request.generation_id)
     draft.start_consumer_session(group.group_id, member.member_id)
     if group.classic_count == len(group.members):
-        # Nobody else's heartbeat computes a target.
+        # No other member's heartbeat computes a target.
         group = draft.require_consumer_group(group.group_id)
         assign(draft, follow_topics(draft, group, subscription_changed=False))
     group = draft.require_consumer_group(group.group_id)

@@ -222,7 +222,7 @@ class GroupCoordinator:
             response: SyncGroupResponse = await self._write(request.group_id, lambda draft: sync(draft, request))
         except ApiError as refused:
             code = refused.code
-            # Where the shard is here no more, whoever waited has been told so.
+            # If the shard has left this broker, the waiting members already have its error.
             with suppress(ApiError):
                 self.runtime.submit(
                     self.partition_for(request.group_id), lambda draft: abandon_assignment(draft, request, code)
@@ -236,7 +236,7 @@ class GroupCoordinator:
         try:
             response: HeartbeatResponse = await self._write(request.group_id, lambda draft: heartbeat(draft, request))
         except ApiError as refused:
-            # While the group is being read nobody's session runs, so nothing is wrong with it.
+            # While the group is being loaded no session runs, so no member's session can expire.
             return HeartbeatResponse(
                 error_code=ErrorCode.NONE if refused.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else refused.code
             )

@@ -421,7 +421,7 @@ def _updated(member: StreamsMember, request: Request, caller: Caller) -> Streams
 
 
 def _assigned_by(member: StreamsMember) -> tuple[object, ...]:
-    """What assignments depend on."""
+    """The values of a member on which assignments depend."""
     return member.topology_epoch, member.rack_id, member.tags, member.process_id
 
 

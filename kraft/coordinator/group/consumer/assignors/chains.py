@@ -29,8 +29,8 @@ def even_out(shares: Shares) -> None:
         came: _Came = {}
         last = _find_last(shares, first, closed, came)
         if last is None:
-            # Whoever can be reached has at least as many as `first` less one, and gives to nobody else. As the members
-            # with most come first, no later chain can end there, or come through.
+            # Each member reached has at least as many partitions as `first` less one, and gives to no other member. The
+            # members with the most come first, so no later chain can end at them or pass through them.
             closed.add(first)
             closed.update(came)
             continue
