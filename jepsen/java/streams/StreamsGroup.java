@@ -6,21 +6,25 @@ import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
+import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.state.Stores;
 
 /**
- * Counts the words of one topic, exactly once, as a streams group: the words pass through a repartition topic, and the
- * counts are a store with a changelog. A line on standard input prints the tasks, and its end closes the application.
+ * An application that is a streams group and processes exactly once. The topology `count` counts the words of a topic:
+ * the words pass through a repartition topic, and the counts are a store with a changelog. The topology `join` appends
+ * to each value of its first source the value that the same key has in its second, which is a table with a changelog.
+ * A line on standard input prints the tasks, and its end closes the application.
  *
- * java -cp JARS WordCount.java BOOTSTRAP APPLICATION SOURCE TARGET STATE_DIRECTORY [KEY=VALUE ...]
+ * java -cp JARS StreamsGroup.java count|join BOOTSTRAP APPLICATION SOURCE[,TABLE] TARGET STATE_DIRECTORY
+ *     [KEY=VALUE ...]
  */
-public final class WordCount {
+public final class StreamsGroup {
     public static void main(String[] arguments) throws Exception {
         Properties settings = new Properties();
-        settings.put("bootstrap.servers", arguments[0]);
-        settings.put("application.id", arguments[1]);
-        settings.put("state.dir", arguments[4]);
+        settings.put("bootstrap.servers", arguments[1]);
+        settings.put("application.id", arguments[2]);
+        settings.put("state.dir", arguments[5]);
         settings.put("group.protocol", "streams");
         settings.put("processing.guarantee", "exactly_once_v2");
         settings.put("replication.factor", "1");
@@ -29,19 +33,16 @@ public final class WordCount {
         settings.put("default.key.serde", Serdes.StringSerde.class);
         settings.put("default.value.serde", Serdes.StringSerde.class);
         settings.put("producer.transaction.timeout.ms", "10000");
-        for (String each : Arrays.copyOfRange(arguments, 5, arguments.length)) {
+        for (String each : Arrays.copyOfRange(arguments, 6, arguments.length)) {
             settings.put(each.substring(0, each.indexOf('=')), each.substring(each.indexOf('=') + 1));
         }
         StreamsBuilder topology = new StreamsBuilder();
-        topology.<String, String>stream(arguments[2])
-            .flatMapValues(line -> Arrays.asList(line.split(" ")))
-            .groupBy((key, word) -> word)
-            .count(Materialized.<String, Long>as(Stores.inMemoryKeyValueStore("counts"))
-                .withKeySerde(Serdes.String())
-                .withValueSerde(Serdes.Long()))
-            .toStream()
-            .mapValues(count -> Long.toString(count))
-            .to(arguments[3]);
+        String[] sources = arguments[3].split(",");
+        switch (arguments[0]) {
+            case "count" -> count(topology, sources[0], arguments[4]);
+            case "join" -> join(topology, sources[0], sources[1], arguments[4]);
+            default -> throw new IllegalArgumentException("no topology " + arguments[0] + ": name count or join");
+        }
         KafkaStreams streams = new KafkaStreams(topology.build(), settings);
         streams.setUncaughtExceptionHandler(problem -> StreamThreadExceptionResponse.REPLACE_THREAD);
         streams.setStateListener((state, before) -> System.out.println(state));
@@ -56,5 +57,25 @@ public final class WordCount {
             }
         }
         System.exit(streams.close(Duration.ofSeconds(30)) ? 0 : 1);
+    }
+
+    private static void count(StreamsBuilder topology, String source, String target) {
+        topology.<String, String>stream(source)
+            .flatMapValues(line -> Arrays.asList(line.split(" ")))
+            .groupBy((key, word) -> word)
+            .count(Materialized.<String, Long>as(Stores.inMemoryKeyValueStore("counts"))
+                .withKeySerde(Serdes.String())
+                .withValueSerde(Serdes.Long()))
+            .toStream()
+            .mapValues(count -> Long.toString(count))
+            .to(target);
+    }
+
+    private static void join(StreamsBuilder topology, String source, String tableSource, String target) {
+        KTable<String, String> table = topology.table(tableSource,
+            Materialized.<String, String>as(Stores.inMemoryKeyValueStore("table")));
+        topology.<String, String>stream(source)
+            .join(table, (value, found) -> value + " " + found)
+            .to(target);
     }
 }
