@@ -21,6 +21,7 @@ from jepsen.spark.spark_logs import read_to_the_end
 from tests.bench.probe import until_acknowledged
 from tests.bench.systems import KafkaSystem
 from tests.integration.clusters import Cluster
+from tests.integration.streams_members import StreamsMember
 
 KRAFT = [sys.executable, "-m", "kraft.cli.admin.app"]
 BASE_MS = 1_700_000_000_000
@@ -206,6 +207,44 @@ def test_a_share_group_continues_on_the_mirror_at_its_first_unfinished_record(
     assert command([*reset, "--to-offset", "10"]).returncode == 0
     mirror(cluster, elsewhere, *arguments)
     assert start_of(elsewhere, "workers", "copied.queue") == 101, "a start offset at the target never goes back"
+
+
+@pytest.mark.timeout(120)
+def test_a_streams_group_continues_on_the_mirror_after_its_committed_offset(
+    cluster: Cluster, elsewhere: Cluster
+) -> None:
+    """Its repartition topic is not mirrored, so the offsets there are not either."""
+    cluster.create("lines", 1)
+    writer = Producer({"bootstrap.servers": cluster.bootstrap})
+    produce(writer, "lines", range(1, 41), 1)
+    arguments = ["lines", "--groups-pattern", "words"]
+    assert mirror(cluster, elsewhere, *arguments)["records"] == 40
+    member = StreamsMember(cluster.bootstrap, "words", "lines")
+    assert member.commit("lines", 40) == 0
+    assert member.commit("words-counts-repartition", 0) == 0
+    produce(writer, "lines", range(41, 61), 1)
+    mirror(cluster, elsewhere, *arguments)
+    mirrored = {("lines", 0): 40}  # The marker of the first run, before the next record.
+    assert committed(elsewhere, "words") == mirrored
+    moved = StreamsMember(elsewhere.bootstrap, "words", "lines")
+    assert committed(elsewhere, "words") == mirrored, "the offsets of an application that moves are kept"
+    assert member.commit("lines", 60) == 0
+    refused = mirror(cluster, elsewhere, *arguments)["said"]
+    assert "offsets of group words are not kept at the target: it has members there" in refused
+    assert committed(elsewhere, "words") == mirrored
+    moved.leave()
+    member.leave()
+    mirror(cluster, elsewhere, *arguments)
+    assert committed(elsewhere, "words") == {("lines", 0): 61}  # One more than at the source: that marker.
+
+
+def committed(cluster: Cluster, group: str) -> dict[tuple[str, int], int]:
+    """The committed offsets of a group; partitions without one are left out."""
+    told = command(["groups", "describe", group, "-o", "json", "-b", cluster.bootstrap])
+    assert told.returncode == 0, told.stderr
+    [found] = json.loads(told.stdout)["groups"]
+    offsets = {(each["topic"], each["partition"]): each["committed_offset"] for each in found["offsets"]}
+    return {place: offset for place, offset in offsets.items() if offset is not None}
 
 
 def command(arguments: list[str]) -> subprocess.CompletedProcess[str]:
