@@ -55,7 +55,7 @@ def test_kafkas_nodes_are_replaced_by_ours_and_back_one_by_one_and_nothing_is_lo
         finally:
             clients.stop()
         print("longest pauses in seconds:", {name: round(seconds, 1) for name, seconds in clients.pauses.items()})
-        clients.judge()
+        clients.judge(tmp_path)
     finally:
         cluster.kill()
 

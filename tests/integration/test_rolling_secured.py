@@ -124,6 +124,6 @@ def test_logins_permissions_tokens_and_quotas_are_the_same_while_kafkas_nodes_ar
                     secrets.expire(number)
         finally:
             clients.stop()
-        clients.judge()
+        clients.judge(tmp_path)
     finally:
         cluster.kill()
