@@ -83,7 +83,7 @@ def nearest(tests: Mapping[str, int], seconds: Mapping[str, float], limit: float
 
 
 def seconds_measured() -> dict[str, float]:
-    """Of each file that runs of pytest in this checkout, or the tree, have measured."""
+    """The seconds of each test file, as measured by runs in this checkout, else as kept in the tree."""
     here: dict[str, float] = json.loads(MEASURED.read_text()) if MEASURED.exists() else {}
     return seconds_kept() | here
 

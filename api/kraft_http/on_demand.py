@@ -1,7 +1,7 @@
 """The HTTP admin of a node that may never be asked for more than probes and metrics.
 
 FastAPI, pydantic and the models of all routes take 30 MB and half a second. They are loaded in a thread by the first
-request that needs them. Until then the paths in `ANSWERS` are answered by `kraft_http.probes`.
+request that needs them. The paths in `ANSWERS` are answered by `kraft_http.probes`, before and after that.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class OnDemand:
     """ASGI application: answers what `ANSWERS` has, and loads the whole application for all else."""
 
     def __init__(self, port: AdminPort, load: Callable[[], ASGIApp]) -> None:
-        """`load` returns the whole application. It is called once, in a thread of its own."""
+        """`load` makes the whole application. It is called once, in a thread."""
         self._load = load
         self._loading = asyncio.Lock()
         self._whole: ASGIApp | None = None
@@ -48,8 +48,8 @@ class OnDemand:
         self._early: ASGIApp = OriginMiddleware(known, identity=port.identity)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_early = self._whole is None and scope["type"] == "http" and scope["method"] == "GET"
-        if is_early and (scope["path"], scope["query_string"]) in ANSWERS:
+        is_read = scope["type"] == "http" and scope["method"] == "GET"
+        if is_read and (scope["path"], scope["query_string"]) in ANSWERS:
             await self._early(scope, receive, send)
         else:
             await self._by_whole(scope, receive, send)
@@ -63,7 +63,8 @@ class OnDemand:
         await response(scope, receive, send)
 
     async def _by_whole(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async with self._loading:
-            if self._whole is None:
-                self._whole = await asyncio.to_thread(self._load)
+        if self._whole is None:
+            async with self._loading:
+                if self._whole is None:
+                    self._whole = await asyncio.to_thread(self._load)
         await self._whole(scope, receive, send)

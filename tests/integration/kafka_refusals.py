@@ -24,7 +24,7 @@ LOG: Final = "server.log"
 
 
 class Copy(NamedTuple):
-    """Who wrote a record, and as which of its producer epoch."""
+    """The producer of a record, its epoch, and the record's sequence number in that epoch."""
 
     producer_id: int
     epoch: int
@@ -59,7 +59,7 @@ def is_kafkas(copies: list[Copy], partition: str, refused: set[Refusal]) -> bool
 
 
 def kafkas_copies(directory: Path, topic: str, numbers: Iterable[int]) -> set[int]:
-    """Those of the numbers whose second copies are Kafka's. `directory` has the nodes' directories."""
+    """The numbers whose second copies are Kafka's. `directory` has the nodes' directories."""
     refused = refusals(path.read_text(errors="replace") for path in directory.glob(f"node*/{LOG}"))
     found = set()
     for number in numbers:

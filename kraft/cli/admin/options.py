@@ -72,6 +72,12 @@ Output = Annotated[
     ),
 ]
 Timeout = Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="Give up after SECONDS.")]
+Interval = Annotated[
+    float, typer.Option("--interval", "-i", metavar="SECONDS", min=0.2, help="Seconds between two updates.")
+]
+Looks = Annotated[
+    int, typer.Option("--looks", metavar="N", min=0, help="Exit after N updates; 0: run until interrupted.")
+]
 DeliveryTimeout = Annotated[
     float | None,
     typer.Option(

@@ -18,6 +18,8 @@ from kraft.cli.admin.options import (
     DEFAULT_BOOTSTRAP,
     DEFAULT_TIMEOUT,
     Bootstrap,
+    Interval,
+    Looks,
     Output,
     OutputFormat,
     Timeout,
@@ -88,12 +90,8 @@ def list_all(
 @app.command(epilog="Example: kraft clients top --by lag --interval 5")
 def top(
     by: Annotated[Order, typer.Option("--by", help="What is sorted by, the largest first.")] = Order.LATENCY,
-    interval: Annotated[
-        float, typer.Option("--interval", "-i", metavar="SECONDS", min=0.2, help="Seconds between two updates.")
-    ] = 2.0,
-    looks: Annotated[
-        int, typer.Option("--looks", metavar="N", min=0, help="Exit after N updates; 0: run until interrupted.")
-    ] = 0,
+    interval: Interval = 2.0,
+    looks: Looks = 0,
     rows: Annotated[int, typer.Option("--rows", metavar="N", min=1, help="Rows of the table.")] = 20,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,

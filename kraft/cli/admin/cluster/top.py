@@ -16,6 +16,8 @@ from kraft.cli.admin.options import (
     DEFAULT_BOOTSTRAP,
     DEFAULT_TIMEOUT,
     Bootstrap,
+    Interval,
+    Looks,
     Output,
     OutputFormat,
     Timeout,
@@ -35,12 +37,8 @@ GROUPS_MAX = 200
 
 @app.command(epilog="Example: kraft top --interval 5")
 def top(
-    interval: Annotated[
-        float, typer.Option("--interval", "-i", metavar="SECONDS", min=0.2, help="Seconds between two updates.")
-    ] = 2.0,
-    looks: Annotated[
-        int, typer.Option("--looks", metavar="N", min=0, help="Exit after N updates; 0: run until interrupted.")
-    ] = 0,
+    interval: Interval = 2.0,
+    looks: Looks = 0,
     rows: Annotated[int, typer.Option("--rows", metavar="N", min=1, help="Rows of each table.")] = 10,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
