@@ -21,8 +21,9 @@ from kraft.common.errors import ApiError
 from kraft.coordinator.share.share_state import NO_OFFSET, SharePartitionKey
 from kraft.coordinator.share.share_states import DeliveryStates
 from kraft.protocol.error_codes import ErrorCode
+from kraft.share.acknowledgement import RENEW, Acknowledgement
 from kraft.share.dead_letters import GivenUp
-from kraft.share.share_partition import RENEW, Acknowledgement, Acquired, Change, Limits, SharePartition
+from kraft.share.share_partition import Acquired, Change, Limits, SharePartition
 from kraft.world.ports import Clock
 
 FENCING: Final = frozenset((ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH, ErrorCode.INVALID_REQUEST))
@@ -81,7 +82,7 @@ class LedSharePartition:
         found = await self._states.read(self._key, self.leader_epoch)
         self._state_epoch = found.state_epoch
         start = found.start_offset if found.start_offset != NO_OFFSET else await first_offset()
-        self._window = SharePartition(start, found.batches)
+        self._window = SharePartition(start, found.batches, is_new=found.start_offset == NO_OFFSET)
         self._given_up.extend(self._window.archiving(self._limits()))
 
     @property
@@ -190,7 +191,7 @@ class LedSharePartition:
 
     async def _settle(self, change: Change) -> None:
         """Queue the change, and return once it is durable. Raises ApiError if the write failed."""
-        if not change.stored:
+        if change.is_empty:
             return
         pending = _Pending(change)
         self._waiting.append(pending)
@@ -230,6 +231,7 @@ class LedSharePartition:
             else:
                 self._changed()
             return
+        window.start_is_stored(start_offset)
         for pending in portion:
             window.commit(pending.change)
             self._given_up.extend(pending.change.given_up)

@@ -7,7 +7,7 @@ from typing import Final
 
 from kraft.common.metrics import Histogram
 from kraft.coordinator.share.share_state import SharePartitionKey
-from kraft.share.share_partition import ACCEPT, REJECT, RELEASE, RENEW, Acknowledgement
+from kraft.share.acknowledgement import ACCEPT, REJECT, RELEASE, RENEW, Acknowledgement
 
 ACKNOWLEDGEMENT_TYPES: Final = {ACCEPT: "Accept", RELEASE: "Release", REJECT: "Reject", RENEW: "Renew"}
 """Kafka's names. Gaps are not counted, since they have no record."""

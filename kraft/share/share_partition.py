@@ -9,17 +9,16 @@ letter is written (KIP-1191), if the group has dead letters.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from kraft.common.errors import ApiError
-from kraft.coordinator.share.share_state import ACKNOWLEDGED, ARCHIVED, ARCHIVING, AVAILABLE, StateBatch
+from kraft.coordinator.share.share_state import ACKNOWLEDGED, ARCHIVED, ARCHIVING, AVAILABLE, NO_OFFSET, StateBatch
 from kraft.protocol.error_codes import ErrorCode
+from kraft.share.acknowledgement import ACCEPT, GAP, REJECT, RELEASE, RENEW, Acknowledgement, by_type, check
 from kraft.share.dead_letters import DELIVERED_TOO_OFTEN, REJECTED, GivenUp
 from kraft.share.window import ACQUIRED, CHANGING, Tile, Window
 
-GAP, ACCEPT, RELEASE, REJECT, RENEW = 0, 1, 2, 3, 4
-"""Types of an acknowledgement. A gap is an offset without a record, as after compaction."""
 STATE_AFTER: Final = {GAP: ARCHIVED, ACCEPT: ACKNOWLEDGED, RELEASE: AVAILABLE, REJECT: ARCHIVED}
 TERMINAL: Final = frozenset((ACKNOWLEDGED, ARCHIVED))
 THROTTLED_COUNT_MIN: Final = 2
@@ -40,22 +39,20 @@ class Acquired(NamedTuple):
     delivery_count: int
 
 
-class Acknowledgement(NamedTuple):
-    """A member's acknowledgement of the records from `first` to `last` (inclusive): one type for all, or one for
-    each."""
-
-    first: int
-    last: int
-    types: Sequence[int]
-
-
 @dataclass(frozen=True, slots=True)
 class Change:
     """A change that is not durable yet. Its `stored` is sent to the share coordinator; then call `commit` or
-    `roll_back`. Letters of the records that are `given_up` may be written once it is committed."""
+    `roll_back`. Letters of the records that are `given_up` may be written once it is committed. `needs_start`: records
+    were finished that only the start offset covers, and no stored one does yet. It is sent even without `stored`."""
 
     stored: tuple[StateBatch, ...]
     given_up: tuple[GivenUp, ...] = ()
+    needs_start: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing needs to be stored."""
+        return not self.stored and not self.needs_start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,9 +71,9 @@ class SharePartition:
     """The window of one share group over one partition, and the member that holds each acquired record. Members are
     identified by id."""
 
-    def __init__(self, start_offset: int, stored: Iterable[StateBatch] = ()) -> None:
+    def __init__(self, start_offset: int, stored: Iterable[StateBatch] = (), *, is_new: bool = False) -> None:
         """`stored` is the state that the share coordinator has, from `start_offset` on, disjoint and ascending. Records
-        between two of its ranges were never delivered."""
+        between two of its ranges were never delivered. If the group `is_new` here, no start offset is stored."""
         self._window = Window(start_offset)
         for first, last, state, delivery_count in stored:
             if first > self._window.end:
@@ -88,6 +85,7 @@ class SharePartition:
         self._members: dict[str, int] = {}
         self._next_member = 1
         self._move_start()
+        self._stored_start = NO_OFFSET if is_new else self._window.start
 
     @property
     def start_offset(self) -> int:
@@ -266,10 +264,14 @@ class SharePartition:
     ) -> Change:
         """Apply all acknowledgements of a member, or none. Renewals take effect immediately.
 
-        Records below the start offset are already settled, and are skipped. Raises ApiError: INVALID_REQUEST for a
-        malformed acknowledgement, INVALID_RECORD_STATE if the member does not hold a record.
+        Records below the start offset are already settled, and are skipped. Some of them may be archived in memory
+        only, because they left the log: a log start can go back when a broker is killed. So the start offset is stored
+        before such a record counts as finished.
+
+        Raises ApiError: INVALID_REQUEST for a malformed acknowledgement, INVALID_RECORD_STATE if the member does not
+        hold a record.
         """
-        _check(acknowledgements)
+        check(acknowledgements)
         owner = self._members.get(member_id)
         settled: list[_Settled] = []
         changed: list[list[Tile]] = []
@@ -288,7 +290,7 @@ class SharePartition:
             for tile in self._window.tiles(first, end):
                 if tile.state != ACQUIRED or tile.owner != owner:
                     raise _invalid_state(f"{member_id} does not hold the records {tile.first} to {tile.end - 1}")
-                for kind, kind_first, kind_end in _by_type(each, tile.first, tile.end):
+                for kind, kind_first, kind_end in by_type(each, tile.first, tile.end):
                     piece = tile._replace(first=kind_first, end=kind_end)
                     if kind == RENEW:
                         tiles.append(piece._replace(deadline_ms=now_ms + limits.lock_ms))
@@ -298,7 +300,12 @@ class SharePartition:
             changed.append(tiles)
         for tiles in changed:
             self._window.replace(tiles)
-        return _change(settled)
+        return replace(_change(settled), needs_start=any(map(self._needs_start, acknowledgements)))
+
+    def _needs_start(self, said: Acknowledgement) -> bool:
+        """Whether records below the start are finished that the stored start does not cover."""
+        first, end = max(said.first, self._stored_start), min(said.last + 1, self._window.start)
+        return first < end and any(kind in (ACCEPT, REJECT) for kind, *_ in by_type(said, first, end))
 
     def release(self, member_id: str, limits: Limits) -> Change:
         """Release every record that a member holds, for example when its session ends."""
@@ -358,6 +365,10 @@ class SharePartition:
             )
         self._move_start()
         self._forget_idle()
+
+    def start_is_stored(self, start_offset: int) -> None:
+        """The share coordinator has this start offset."""
+        self._stored_start = max(self._stored_start, start_offset)
 
     def roll_back(self, change: Change) -> None:
         """Undo a change that could not be written: its records are acquired again, until their deadline."""
@@ -454,39 +465,6 @@ def _merged(stored: Iterable[StateBatch]) -> list[StateBatch]:
         else:
             merged.append(each)
     return merged
-
-
-def _by_type(each: Acknowledgement, first: int, end: int) -> Iterable[tuple[int, int, int]]:
-    """Yield the ranges of equal type from `first` to before `end`: (type, first, end)."""
-    if len(each.types) == 1:
-        yield each.types[0], first, end
-        return
-    begin = first
-    while begin < end:
-        kind = each.types[begin - each.first]
-        stop = begin + 1
-        while stop < end and each.types[stop - each.first] == kind:
-            stop += 1
-        yield kind, begin, stop
-        begin = stop
-
-
-def _check(acknowledgements: Sequence[Acknowledgement]) -> None:
-    """Check that ranges ascend and do not overlap, and that each has one known type for all its records, or one per
-    record. Raises ApiError(INVALID_REQUEST)."""
-    end = 0
-    for first, last, types in acknowledgements:
-        if not end <= first <= last:
-            raise ApiError(
-                ErrorCode.INVALID_REQUEST, f"the range {first} to {last} overlaps or precedes another, or is empty"
-            )
-        if len(types) not in (1, last - first + 1):
-            raise ApiError(
-                ErrorCode.INVALID_REQUEST, f"{len(types)} acknowledgement types for the range {first} to {last}"
-            )
-        if any(not GAP <= kind <= RENEW for kind in types):
-            raise ApiError(ErrorCode.INVALID_REQUEST, f"unknown acknowledgement type among {sorted(set(types))}")
-        end = last + 1
 
 
 def _invalid_state(message: str) -> ApiError:

@@ -25,11 +25,11 @@ from kraft.replication.offset_lookups import find_by_time
 from kraft.replication.partition import CONSUMER, Partition
 from kraft.replication.purgatory import FetchWaiter
 from kraft.replication.replica_manager import ReplicaManager
+from kraft.share.acknowledgement import Acknowledgement
 from kraft.share.dead_letters import DeadLetters
 from kraft.share.led_share_partition import LedSharePartition
 from kraft.share.share_activity import ShareActivity
 from kraft.share.share_group_settings import EARLIEST, LATEST, ShareGroupSettings
-from kraft.share.share_partition import Acknowledgement
 from kraft.share.share_sessions import Place, SessionKey, ShareSessions
 from kraft.world.ports import World
 

@@ -38,7 +38,7 @@ def clock_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
     middle = sorted(offsets.values())[(len(offsets) - 1) // 2]
     wrong = {node_id: offset - middle for node_id, offset in offsets.items() if abs(offset - middle) > CLOCK_MS_MAX}
     told = "; ".join(
-        f"node {node_id} is {_duration(abs(away) // 1000)} {'ahead' if away > 0 else 'behind'}"
+        f"node {node_id} is {_duration(abs(away) / 1000)} {'ahead' if away > 0 else 'behind'}"
         for node_id, away in sorted(wrong.items())
     )
     if told:
@@ -63,7 +63,7 @@ def certificate_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
             when = (
                 f"ended at {at(each.ends_ms)}: {refused} are refused"
                 if left_ms < 0
-                else f"ends in {_duration(left_ms // 1000)}, at {at(each.ends_ms)}"
+                else f"ends in {_duration(left_ms / 1000)}, at {at(each.ends_ms)}"
             )
             yield Reason(
                 code="certificate_ended" if left_ms < 0 else "certificate_ends",
@@ -86,11 +86,14 @@ def slow_disk_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
             )
 
 
-def _duration(seconds: int) -> str:
-    """The duration in its two largest units."""
+def _duration(seconds: float) -> str:
+    """The duration in its two largest units. Seconds are rounded away from ten minutes on, minutes from ten hours on:
+    a difference of clocks is measured no better than the time of a response."""
+    step = 3_600 if seconds >= 36_000 else 60 if seconds >= 600 else 1
+    rest = round(seconds / step) * step
     parts: list[str] = []
     for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
-        count, seconds = divmod(seconds, size)
+        count, rest = divmod(rest, size)
         if count or (unit == "s" and not parts):
             parts.append(f"{count} {unit}")
     return " ".join(parts[:2])

@@ -14,7 +14,7 @@ from kraft.handlers.registry import RequestContext
 from kraft.handlers.share.share_state import require_share_groups
 from kraft.protocol.error_codes import ErrorCode
 from kraft.security.acls import Operation, ResourceKind
-from kraft.share.share_partition import RENEW, Acknowledgement
+from kraft.share.acknowledgement import RENEW, Acknowledgement
 from kraft.share.share_sessions import Place
 
 if TYPE_CHECKING:

@@ -25,7 +25,10 @@ def nodes_ahead(*offsets_ms: int) -> list[NodeStatus]:
     [
         ((0, 0, 3_600_000), "node 3 is 1 h ahead"),
         ((0, -3_600_000, -3_600_400), "node 1 is 1 h ahead"),
+        ((0, 0, 3_599_100), "node 3 is 1 h ahead"),
         ((0, 10, -DAY_MS), "node 3 is 1 d behind"),
+        ((0, 0, 900 - DAY_MS), "node 3 is 1 d behind"),
+        ((0, 0, 59_600), "node 3 is 1 min ahead"),
         ((0, 90_000), "node 2 is 1 min 30 s ahead"),
         ((0, 10_000, -10_000), "node 2 is 10 s ahead; node 3 is 10 s behind"),
     ],

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from kraft.coordinator.share.share_state import ARCHIVING, StateBatch
+from kraft.share.acknowledgement import ACCEPT, REJECT, RELEASE, Acknowledgement
 from kraft.share.in_flight import RangeInFlight, ranges_in_flight
-from kraft.share.share_partition import ACCEPT, REJECT, RELEASE, Acknowledgement, Limits, SharePartition
+from kraft.share.share_partition import Limits, SharePartition
 
 LIMITS = Limits(lock_ms=1000)
 

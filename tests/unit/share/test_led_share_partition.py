@@ -20,9 +20,10 @@ from kraft.coordinator.share.share_state import (
 )
 from kraft.coordinator.share.share_states import DeliveryStates, ReadState
 from kraft.protocol.error_codes import ErrorCode
+from kraft.share.acknowledgement import ACCEPT, REJECT, RENEW, Acknowledgement
 from kraft.share.dead_letters import DELIVERED_TOO_OFTEN, REJECTED, GivenUp
 from kraft.share.led_share_partition import LedSharePartition
-from kraft.share.share_partition import ACCEPT, REJECT, RENEW, Acknowledgement, Limits
+from kraft.share.share_partition import Limits
 from tests.unit.coordinator.fakes import TrioClock
 from tests.unit.coordinator.service import run
 

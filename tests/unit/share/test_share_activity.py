@@ -6,8 +6,8 @@ import pytest
 
 from kraft.coordinator.share.share_state import SharePartitionKey
 from kraft.share import share_activity
+from kraft.share.acknowledgement import ACCEPT, GAP, REJECT, RELEASE, RENEW, Acknowledgement
 from kraft.share.share_activity import ShareActivity
-from kraft.share.share_partition import ACCEPT, GAP, REJECT, RELEASE, RENEW, Acknowledgement
 
 
 def test_records_are_counted_by_type_of_acknowledgement_and_gaps_are_not() -> None:

@@ -12,19 +12,9 @@ from hypothesis import strategies as st
 from kraft.common.errors import ApiError
 from kraft.coordinator.share.share_state import ACKNOWLEDGED, ARCHIVED, ARCHIVING, AVAILABLE, StateBatch
 from kraft.protocol.error_codes import ErrorCode
+from kraft.share.acknowledgement import ACCEPT, GAP, REJECT, RELEASE, RENEW, Acknowledgement
 from kraft.share.dead_letters import DELIVERED_TOO_OFTEN, REJECTED, GivenUp
-from kraft.share.share_partition import (
-    ACCEPT,
-    GAP,
-    REJECT,
-    RELEASE,
-    RENEW,
-    Acknowledgement,
-    Acquired,
-    Change,
-    Limits,
-    SharePartition,
-)
+from kraft.share.share_partition import Acquired, Change, Limits, SharePartition
 from kraft.share.window import ACQUIRED, CHANGING
 
 LIMITS = Limits(record_locks_max=20, delivery_count_max=3, lock_ms=100)
