@@ -16,6 +16,7 @@ from kraft.protocol.api_keys import FORWARDABLE, ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.framing import SIZE_BYTES, decode_request, encode_response_in_turns
 from kraft.protocol.messages.default_principal_data import DefaultPrincipalData
+from kraft.protocol.messages.describe_quorum_response import DescribeQuorumResponse
 from kraft.protocol.messages.envelope_request import EnvelopeRequest
 from kraft.protocol.messages.envelope_response import EnvelopeResponse
 from kraft.security.acls import Operation
@@ -27,12 +28,14 @@ if TYPE_CHECKING:
 API = Handler(ApiKey.ENVELOPE, between(0, 0), permission=OnCluster(Operation.CLUSTER_ACTION), listeners=(CONTROLLER,))
 
 PRINCIPAL_VERSION = 0
+_MISDIRECTED = frozenset((ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER))
 
 
 @API.serve
 async def envelope(request: EnvelopeRequest, context: RequestContext, node: ControllerServices) -> EnvelopeResponse:
     """Serve the request inside the envelope, and encode its response for the client's version. Raises ApiError if the
-    envelope cannot be decoded."""
+    envelope cannot be decoded, and NOT_CONTROLLER if only the active controller could serve the request: a broker of
+    Apache Kafka keeps a controller's address until the envelope itself has this error."""
     principal, by_token = decode_principal(request.request_principal)
     try:
         address = str(ipaddress.ip_address(bytes(request.client_host_address)))
@@ -58,10 +61,19 @@ async def envelope(request: EnvelopeRequest, context: RequestContext, node: Cont
         response = await _failed(handler, inner, header.api_version, problem)
     except EXPECTED as problem:
         response = await _failed(handler, inner, header.api_version, problem)
+    if _is_misdirected(response):
+        raise ApiError(ErrorCode.NOT_CONTROLLER, "this node does not lead the quorum")
     frame = await in_turns(
         encode_response_in_turns(header.api_key, header.api_version, header.correlation_id, response)
     )
     return EnvelopeResponse(response_data=bytes(frame[SIZE_BYTES:]))
+
+
+def _is_misdirected(response: Any) -> bool:
+    """Whether the response says that this node is not the active controller, or not the quorum's leader."""
+    if isinstance(response, DescribeQuorumResponse):
+        return any(part.error_code in _MISDIRECTED for topic in response.topics for part in topic.partitions)
+    return getattr(response, "error_code", ErrorCode.NONE) in _MISDIRECTED
 
 
 async def _failed(handler: Handler, request: Any, version: int, problem: Exception) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,9 +21,16 @@ from kraft.network.reply import Peer
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.framing import SIZE_BYTES, encode_request
+from kraft.protocol.messages.add_raft_voter_request import AddRaftVoterRequest
+from kraft.protocol.messages.add_raft_voter_response import AddRaftVoterResponse
 from kraft.protocol.messages.create_topics_request import CreateTopicsRequest
 from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
+from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest
+from kraft.protocol.messages.describe_quorum_response import DescribeQuorumResponse, PartitionData, TopicData
 from kraft.protocol.messages.envelope_request import EnvelopeRequest
+from kraft.protocol.messages.envelope_response import EnvelopeResponse
+from kraft.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from kraft.protocol.messages.remove_raft_voter_response import RemoveRaftVoterResponse
 from kraft.security.acl_rules import AclRules
 from kraft.security.authorizer import Authorizer
 from tests.properties.access_decisions import Deaf
@@ -92,3 +100,61 @@ def test_any_envelope_principal_bytes_are_decoded_or_refused(data: bytes | None)
     except ApiError as refused:
         codes.append(refused.code)
     assert codes in ([], [ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE])
+
+
+def described(code: ErrorCode) -> DescribeQuorumResponse:
+    part = PartitionData(partition_index=0, error_code=code)
+    return DescribeQuorumResponse(topics=[TopicData(topic_name="__cluster_metadata", partitions=[part])])
+
+
+def enveloped(request: Any, response: Any) -> EnvelopeResponse:
+    """The answer to an envelope with that request, where the controller's response to it is this one."""
+    handler = Handler(request.API_KEY, between(*request.VALID_VERSIONS), permission=ANYBODY, listeners=(CONTROLLER,))
+
+    @handler.serve
+    async def serve(request: Any, context: RequestContext, node: Any) -> Any:
+        return response
+
+    version = request.VALID_VERSIONS[1]
+    message = EnvelopeRequest(
+        request_data=encode_request(request.API_KEY, version, 7, "me", request)[SIZE_BYTES:],
+        request_principal=encode_principal("User:alice", False),
+        client_host_address=ipaddress.ip_address("10.1.2.3").packed,
+    )
+    node = SimpleNamespace(registry=Registry(CONTROLLER, [handler]))
+    context = RequestContext(Peer("10.0.0.1", CONTROLLER, ("10.0.0.9", 9093)), ApiKey.ENVELOPE, 0, 1, None)
+    answer: EnvelopeResponse = trio.run(envelope.API.serve_function, message, context, node)  # type: ignore[arg-type]
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("request_", "response"),
+    [
+        (DescribeQuorumRequest(topics=[]), described(ErrorCode.NOT_LEADER_OR_FOLLOWER)),
+        (AddRaftVoterRequest(), AddRaftVoterResponse(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)),
+        (RemoveRaftVoterRequest(), RemoveRaftVoterResponse(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)),
+    ],
+    ids=["DescribeQuorum", "AddRaftVoter", "RemoveRaftVoter"],
+)
+def test_a_request_for_the_quorums_leader_makes_the_sender_look_for_the_controller_anew(
+    request_: Any, response: Any
+) -> None:
+    """A broker of Apache Kafka looks for the active controller only after NOT_CONTROLLER."""
+    with pytest.raises(ApiError) as refused:
+        enveloped(request_, response)
+    assert refused.value.code == ErrorCode.NOT_CONTROLLER
+
+
+@pytest.mark.parametrize(
+    ("request_", "response"),
+    [
+        (DescribeQuorumRequest(topics=[]), described(ErrorCode.NONE)),
+        (DescribeQuorumRequest(topics=[]), described(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)),
+        (AddRaftVoterRequest(), AddRaftVoterResponse(error_code=ErrorCode.DUPLICATE_VOTER)),
+    ],
+    ids=["described", "another topic", "voter twice"],
+)
+def test_other_answers_of_the_quorum_go_to_the_client(request_: Any, response: Any) -> None:
+    answer = enveloped(request_, response)
+    assert answer.error_code == ErrorCode.NONE
+    assert answer.response_data
