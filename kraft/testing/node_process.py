@@ -37,12 +37,14 @@ class NodeProcess:
         listen: str | None = "127.0.0.1:0",
         controller_listen: str | None = "127.0.0.1:0",
         own_session: bool = False,
+        ready_seconds_max: float = READY_SECONDS_MAX,
     ) -> None:
         """`arguments` are further options of kraft-node. `disks` are the names of its log directories. Logs go to
         `kraft-node.log` beside the data.
 
         `listen` or `controller_listen` is None for a node without that role, or if the node's properties file has the
         listener. With `own_session` signals of the terminal do not reach the process.
+        `ready_seconds_max` is the longest time until the node serves.
         """
         self.directory = Path(directory)
         self.arguments = arguments
@@ -52,6 +54,7 @@ class NodeProcess:
         self._controller_listen = controller_listen
         self._admin = "127.0.0.1:0" if admin else "off"
         self._own_session = own_session
+        self._ready_seconds_max = ready_seconds_max
         self.process: subprocess.Popen[str] | None = None
         self.ready: dict[str, str] = {}
 
@@ -158,7 +161,7 @@ class NodeProcess:
     def _await_ready(self) -> dict[str, str]:
         assert self.process is not None
         assert self.process.stdout is not None
-        deadline = time.monotonic() + READY_SECONDS_MAX
+        deadline = time.monotonic() + self._ready_seconds_max
         with selectors.DefaultSelector() as selector:
             selector.register(self.process.stdout, selectors.EVENT_READ)
             while time.monotonic() < deadline:
@@ -172,7 +175,7 @@ class NodeProcess:
                     self._close_output()
                     raise NodeFailed(f"the node ended with exit code {code}:\n{self.log_tail()}")
         self.kill()
-        raise NodeFailed(f"the node did not serve within {READY_SECONDS_MAX:g} s:\n{self.log_tail()}")
+        raise NodeFailed(f"the node did not serve within {self._ready_seconds_max:g} s:\n{self.log_tail()}")
 
     def _close_output(self) -> None:
         if self.process is not None and self.process.stdout is not None:

@@ -23,7 +23,7 @@ from confluent_kafka.admin import (
 from jepsen.java.kafka import BEFORE, REFERENCE, ApacheKafka
 from kraft.testing.node_process import NodeProcess
 from tests.capabilities import require_capability
-from tests.integration.rolling_kafka import COORDINATOR_MOVES
+from tests.integration.rolling_clients import COORDINATOR_MOVES
 
 SECONDS_MAX = 60.0
 KAFKA_SECONDS_MAX = 180.0

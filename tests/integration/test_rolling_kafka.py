@@ -16,7 +16,8 @@ from kraft.cli.admin.app import main
 from kraft.testing.certificates import authority
 from tests.capabilities import require_capability
 from tests.docs.blocks import find_block
-from tests.integration.rolling_kafka import GROUPS, Clients, RollingCluster, until
+from tests.integration.rolling_clients import GROUPS, Clients
+from tests.integration.rolling_kafka import RollingCluster, until
 from tests.integration.secured_kafka import pkcs12_stores
 
 PAGE = "docs/operations/migrate.md"

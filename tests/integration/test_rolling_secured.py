@@ -11,7 +11,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from jepsen.java.kafka import BEFORE, REFERENCE
 from tests.capabilities import require_capability
-from tests.integration.rolling_kafka import GROUPS, SECONDS_MAX, Clients, until
+from tests.integration.rolling_clients import GROUPS, Clients
+from tests.integration.rolling_kafka import SECONDS_MAX, until
 from tests.integration.secured_kafka import ADMIN, ANSWERS, CLOSED, DENIED, OPEN, RULES, SecuredCluster
 
 CHANGES = ((1, True), (2, True), (3, True), (3, False), (1, False), (2, False))
