@@ -14,6 +14,7 @@ from pathlib import Path
 
 from jepsen import sandbox
 from jepsen.judges.verdict import EXIT_CODES, Verdict, judge_file
+from jepsen.targets import KAFKAS, target_named
 
 RUNS = "KRAFT_JEPSEN_RUNS"
 
@@ -25,6 +26,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="run and judge; exit code 0 ok, 1 violation, 2 invalid")
     run.add_argument("--target", default=os.environ.get("TARGET", "kraft"), choices=("kraft", "kafka", "mixed"))
+    run.add_argument("--kafkas", type=int, default=KAFKAS, choices=(1, 2, 3, 4), help="of five nodes, with mixed")
     run.add_argument("--source", help="a checkout of kraft to run instead of this one")
     run.add_argument("--workload", default="queue", help="see `plans`; several, separated by commas, are run in turn")
     run.add_argument("--plan", default="swarm", help="see `plans`; likewise")
@@ -152,7 +154,6 @@ def run(options: argparse.Namespace) -> int:
 def run_one(options: argparse.Namespace, workload: str, plan: str, seed: int, directory: Path) -> Verdict:
     from jepsen.report import write_report
     from jepsen.run import HISTORY, Options, Run
-    from jepsen.targets import target_named
 
     chosen = Options(
         workload=workload,
@@ -173,7 +174,8 @@ def run_one(options: argparse.Namespace, workload: str, plan: str, seed: int, di
     )
     scratch = sandbox.scratch() / directory.name
     with sandbox.fresh_namespaces() if sandbox.inside() else nullcontext():
-        verdict = Run(chosen, target_named(options.target, options.source, seed), directory, scratch).execute()
+        target = target_named(options.target, options.source, seed, options.kafkas)
+        verdict = Run(chosen, target, directory, scratch).execute()
     shutil.rmtree(scratch, ignore_errors=True)
     write_report(directory / HISTORY, directory / "report.html", verdict)
     tell(verdict)

@@ -40,6 +40,8 @@ class RunFacts:
     unclean: bool = False
     min_in_sync: int = 1
     """min.insync.replicas of the topic that is written to."""
+    kafkas: list[int] = field(default_factory=list)
+    """The first nodes that run Apache Kafka in a cluster of both programs."""
     machine: str = "namespaces"
     version: str = ""
 

@@ -18,10 +18,10 @@ from jepsen.history import METADATA, MIXED, Recorder, RunFacts
 from jepsen.judges.verdict import UNSEEN_SECONDS_MAX, Verdict, judge_file
 from jepsen.nemesis.injection import Context
 from jepsen.nemesis.plans import needs_preload
-from jepsen.nemesis.runner import Nemesis
+from jepsen.nemesis.runner import Nemesis, roll_after
 from jepsen.node import NodeFailed
 from jepsen.observer import Observer
-from jepsen.targets import Target
+from jepsen.targets import MixedTarget, Target
 from jepsen.workloads.client import Client
 from jepsen.workloads.final import compare_replicas, read_all, read_committed, read_transactions, stuck
 from jepsen.workloads.share import configure
@@ -103,6 +103,7 @@ class Run:
             secured=options.secured,
             unclean=options.workload in UNCLEAN,
             min_in_sync=1 if options.workload in UNCLEAN else 2,
+            kafkas=sorted(target.kafkas) if isinstance(target, MixedTarget) else [],
             version=commit(short=True),
             machine="loopback" if options.disk == "directory" else "namespaces",
         )
@@ -183,8 +184,9 @@ class Run:
             chance=random.Random(options.seed),
             group=GROUP,
         )
-        is_mixed = self.cluster.target.name == MIXED
-        nemesis = Nemesis(context, options.plan, options.flush, options.seconds / 2 if is_mixed else None)
+        name, plan = self.cluster.target.name, options.plan
+        is_mixed, rolled = name == MIXED, roll_after(name, plan, options.seconds)
+        nemesis = Nemesis(context, plan, options.flush, is_mixed=is_mixed, roll_after=rolled)
         nemesis.start()
         try:
             time.sleep(options.seconds)

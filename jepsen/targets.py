@@ -20,7 +20,7 @@ from jepsen.sandbox import ROOT
 FIRST_NODES: Final = (1, 2, 3, 4, 5)
 """The nodes that a cluster has from the beginning."""
 KAFKAS: Final = 2
-"""The number of first nodes that run Apache Kafka at the start of a cluster with both programs."""
+"""The usual number of first nodes that run Apache Kafka at the start of a cluster with both programs."""
 
 
 def of_voters(voters: Sequence[str]) -> list[str]:
@@ -174,10 +174,11 @@ class MixedTarget:
     ready_seconds_max = KafkaTarget.ready_seconds_max
     settings: Mapping[str, str] = {**KafkaTarget.settings, **KraftTarget.settings}
 
-    def __init__(self, source: Path, seed: int) -> None:
+    def __init__(self, source: Path, seed: int, kafkas: int = KAFKAS) -> None:
+        """`kafkas` is the number of first nodes that run Apache Kafka."""
         self.kraft = KraftTarget(source)
         self.kafka = KafkaTarget(log_level="INFO")
-        self.kafkas = frozenset(random.Random(seed).sample(FIRST_NODES, KAFKAS))
+        self.kafkas = frozenset(random.Random(seed).sample(FIRST_NODES, kafkas))
 
     def program(self, number: int) -> Program:
         return self.kafka if number in self.kafkas else self.kraft
@@ -189,7 +190,7 @@ class MixedTarget:
         return {}
 
 
-def target_named(name: str, source: str | None = None, seed: int = 0) -> Target:
+def target_named(name: str, source: str | None = None, seed: int = 0, kafkas: int = KAFKAS) -> Target:
     """Return the target of that name. `source` is the checkout of kraft to run (default: this one, or
     KRAFT_JEPSEN_SOURCE). Raises ValueError."""
     kraft = Path(source or os.environ.get("KRAFT_JEPSEN_SOURCE") or ROOT)
@@ -198,5 +199,5 @@ def target_named(name: str, source: str | None = None, seed: int = 0) -> Target:
     if name == "kafka":
         return KafkaTarget()
     if name == MIXED:
-        return MixedTarget(kraft, seed)
+        return MixedTarget(kraft, seed, kafkas)
     raise ValueError(f"TARGET={name}: kraft, kafka and mixed are known")

@@ -31,6 +31,7 @@ ACKNOWLEDGED_PER_SECOND_LEAST = 5.0
 LEADER_CHANGES_LEAST = 2
 CALM = "calm"
 ROLL = "roll"
+STEADY = "steady"
 OVERTAKEN = "overtaken-leader"
 TIERED = frozenset({"tiered"})
 NEEDS: dict[str, tuple[type[Operation], ...]] = {
@@ -82,9 +83,8 @@ def invalid(run: RunHistory, lost: int, reads: Sequence[float]) -> Iterator[str]
     yield from _unlooked(run)
     if run.facts.plan != CALM:
         yield from _faults(run)
-    rolls = [fault for fault in run.operations.of(FaultInjected) if fault.kind == ROLL]
-    if run.facts.target == MIXED and not any(fault.bit for fault in rolls):
-        yield "no node changed its program"
+    if run.facts.target == MIXED:
+        yield from _unmixed(run, phases["chaos"])
     if (
         run.facts.plan == OVERTAKEN
         and run.facts.tells_losses
@@ -94,6 +94,17 @@ def invalid(run: RunHistory, lost: int, reads: Sequence[float]) -> Iterator[str]
             f"{lost} acknowledged records were lost by unclean elections, with {len(run.loss_reports)} reports: "
             "there was nothing to tell the truth about"
         )
+
+
+def _unmixed(run: RunHistory, chaos: float) -> Iterator[str]:
+    """Yield what a run on both programs lacks: a node that changed its program, or in a steady cluster leaders of the
+    quorum on both since the faults began."""
+    if run.facts.plan == STEADY:
+        leaders = {each.controller for each in run.samples if each.at >= chaos and each.controller >= 0}
+        if not leaders & set(run.facts.kafkas) or leaders <= set(run.facts.kafkas):
+            yield "the quorum was led by nodes of one program alone"
+    elif not any(fault.bit for fault in run.operations.of(FaultInjected) if fault.kind == ROLL):
+        yield "no node changed its program"
 
 
 def _unlooked(run: RunHistory) -> Iterator[str]:

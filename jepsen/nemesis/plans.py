@@ -119,6 +119,9 @@ class Step:
     rest: float
 
 
+STEADY = "steady"
+"""The plan that moves the leadership of the quorum by kills. In a cluster of both programs no node changes its own."""
+
 NAMED: dict[str, tuple[Step, ...]] = {
     "calm": (),
     "power-all": (Step(fault="power-all", hold=0.2, rest=7.0), Step(fault="kill-leader", hold=1.0, rest=2.0)),
@@ -228,6 +231,10 @@ NAMED: dict[str, tuple[Step, ...]] = {
         Step(fault="pause-controller", hold=6.0, rest=1.0),
         Step(fault="kill-follower", hold=1.0, rest=4.0),
         Step(fault="kill-controller", hold=1.0, rest=4.0),
+    ),
+    STEADY: tuple(
+        Step(fault=name, hold=1.0, rest=1.0)
+        for name in ("kill-controller", "kill-controller", "kill-coordinator", "kill-controller", "preferred-leaders")
     ),
     "store": tuple(
         Step(fault=name, hold=hold, rest=2.0)

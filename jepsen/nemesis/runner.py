@@ -6,22 +6,36 @@ import threading
 import traceback
 
 from jepsen.checker.operations import INFO, OK, FaultInjected, Unexpected
+from jepsen.history import MIXED
 from jepsen.loopback import LoopbackNetwork
 from jepsen.nemesis.injection import Context, Injection, NotHere, NotNow
-from jepsen.nemesis.plans import FAULTS, ROLL, Step, steps
+from jepsen.nemesis.plans import FAULTS, ROLL, STEADY, Step, steps
 
 OVERLAP_CHANCE = 0.35
 RECOVERY_SECONDS_MAX = 40.0
 
 
+def roll_after(target: str, plan: str, seconds: float) -> float | None:
+    """Return the seconds of faults after which a node changes its program: half of them in a cluster of both programs
+    whose plan is not the steady one, else None."""
+    return seconds / 2 if target == MIXED and plan != STEADY else None
+
+
 class Nemesis:
     """A thread that injects faults: at most two at the same time, never two at the same node."""
 
-    def __init__(self, context: Context, plan: str, flush: bool, roll_after: float | None = None) -> None:
+    def __init__(
+        self,
+        context: Context,
+        plan: str,
+        flush: bool,
+        *,
+        is_mixed: bool = False,
+        roll_after: float | None = None,
+    ) -> None:
         """After `roll_after` seconds of faults a node changes its program, beside the plan; None: never."""
         self._context = context
         is_reduced, is_tiered = isinstance(context.cluster.network, LoopbackNetwork), context.cluster.store is not None
-        is_mixed = roll_after is not None
         self._steps = steps(plan, context.chance, flush, is_reduced, is_tiered, is_mixed)
         self._roll_after = roll_after
         self._overlap = plan == "swarm"

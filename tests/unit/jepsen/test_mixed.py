@@ -12,13 +12,13 @@ import pytest
 
 from jepsen import targets
 from jepsen.checker.operations import OK, FaultInjected
-from jepsen.history import MIXED
+from jepsen.history import MIXED, Sample
 from jepsen.judges.verdict import judge
 from jepsen.nemesis.injection import Injection, NotHere, NotNow
 from jepsen.nemesis.plans import FAULTS, ROLL, Step, steps
 from jepsen.nemesis.plans import MIXED as OF_MIXED
 from jepsen.nemesis.rolling import roll
-from jepsen.nemesis.runner import Nemesis
+from jepsen.nemesis.runner import Nemesis, roll_after
 from jepsen.node import NodeFailed
 from tests.unit.jepsen.histories import load, run
 
@@ -146,7 +146,7 @@ def test_a_node_is_rolled_once_when_half_of_the_time_is_over(monkeypatch: pytest
     of: Any = SimpleNamespace(
         cluster=SimpleNamespace(network=None, store=None), recorder=recorder, chance=random.Random(1), busy=set()
     )
-    nemesis = Nemesis(of, plan, flush=True, roll_after=5.0)
+    nemesis = Nemesis(of, plan, flush=True, is_mixed=True, roll_after=5.0)
     nemesis._steps = iter([Step(fault="kill-leader", hold=0.0, rest=0.0)] * 12)
     waits = SimpleNamespace(is_set=lambda: False, wait=lambda seconds=0.0: clock.__dict__.update(seconds=clock.seconds))
     nemesis._stopped = waits  # type: ignore[assignment]
@@ -164,7 +164,7 @@ def test_a_node_is_rolled_in_a_plan_that_has_no_steps_or_whose_time_is_over(monk
     of: Any = SimpleNamespace(
         cluster=SimpleNamespace(network=None, store=None), recorder=recorder, chance=random.Random(1), busy=set()
     )
-    nemesis = Nemesis(of, "calm", flush=True, roll_after=5.0)
+    nemesis = Nemesis(of, "calm", flush=True, is_mixed=True, roll_after=5.0)
 
     def wait(seconds: float = 0.0) -> bool:
         waited.append(seconds)
@@ -182,4 +182,32 @@ def test_a_run_on_both_programs_counts_only_if_a_node_changed_its_own(bit: bool,
     rolled = FaultInjected(process="nemesis", began=6.0, ended=7.0, outcome=OK, kind="roll", bit=bit)
     judged = run(*load(), rolled)
     judged.facts.target = MIXED
+    assert [each for each in judge(judged).reasons if "program" in each] == told
+
+
+def test_as_many_first_nodes_are_kafkas_as_the_run_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(targets, "jars", lambda name: Path("/jars"))
+    assert len(targets.MixedTarget(Path("/ours"), 7, kafkas=3).kafkas) == 3
+
+
+def test_a_steady_cluster_is_not_rolled(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert roll_after(MIXED, "steady", 40.0) is None
+    assert roll_after(MIXED, "mixed", 40.0) == 20.0
+    assert roll_after("kraft", "mixed", 40.0) is None
+
+
+@pytest.mark.parametrize(
+    ("leaders", "told"),
+    [
+        ((1, 3), []),
+        ((1, 2), ["the quorum was led by nodes of one program alone"]),
+        ((3,), ["the quorum was led by nodes of one program alone"]),
+    ],
+)
+def test_a_steady_run_counts_only_if_nodes_of_both_programs_led_the_quorum(
+    leaders: tuple[int, ...], told: list[str]
+) -> None:
+    judged = run(*load())
+    judged.facts.target, judged.facts.plan, judged.facts.kafkas = MIXED, "steady", [1, 2]
+    judged.samples[:] = [Sample(at=6.0 + turn, controller=leader) for turn, leader in enumerate(leaders)]
     assert [each for each in judge(judged).reasons if "program" in each] == told
