@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
+import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import fastavro
 import pytest
 from pyiceberg.catalog import load_catalog
 from pyiceberg.table import Table
 
 from jepsen.s3_server import BUCKET, running_s3
+from jepsen.spark.spark_logs import read_to_the_end
 from tests.integration.clusters import Cluster
 from tests.integration.outcomes import Kraft
 from tests.integration.spark_commands import BASE_MS, HOUR_MS, Sent, cut_off, kill_after_a_batch, send
@@ -191,8 +196,8 @@ def test_an_iceberg_table_holds_typed_values_and_chosen_partitions_of_several_to
     ]
     (bad,) = table.scan("topic = 'ice-typed-b' and value is null").to_arrow().to_pylist()
     assert bad["_bad"]["value"] == b"no json"
-    other = kraft(*archive_of(tmp_path, "ice-typed-a", "shop.typed", *by, *typed[:2], "--value-schema", "id BIGINT"))
-    assert (other.code, "kraft does not change a table's columns" in other.err) == (1, True), other
+    other = kraft(*archive_of(tmp_path, "ice-typed-a", "shop.typed", *by, *typed[:2], "--value-schema", "id STRING"))
+    assert (other.code, "has the column value.id as int64, but this run writes string" in other.err) == (1, True), other
     compared = kraft("verify", "ice-typed-a", *options(tmp_path, "shop.typed"))
     assert (compared.code, "has typed values" in compared.err) == (1, True), compared
     for wrong in (["--partition-by", "week(timestamp)"], ["--by-hour", *by], ["--catalog", "x"]):
@@ -204,6 +209,81 @@ def test_an_iceberg_table_holds_typed_values_and_chosen_partitions_of_several_to
             *(options(tmp_path, "a.b") if wrong[0] != "--catalog" else []),
         ]
         assert kraft(*given, *wrong).code == 2, wrong
+
+
+@pytest.mark.timeout(300)
+def test_columns_of_an_iceberg_table_evolve_with_the_schema_and_records_that_do_not_fit_are_dead_letters(
+    cluster: Cluster, kraft: Kraft, tmp_path: Path
+) -> None:
+    cluster.create("ice-evolved", 1)
+    dead = ("--dead-letter", "ice-evolved-dead", "-o", "json")
+
+    def archived(schema: str, *records: bytes, form: str = "json") -> dict[str, Any]:
+        send(cluster, "ice-evolved", [Sent(each, b"k", 0, BASE_MS, (("h", b"1"),)) for each in records])
+        typed = ("--value-format", form, "--value-schema", schema)
+        found = kraft(*archive_of(tmp_path, "ice-evolved", "shop.evolved", *typed, *dead))
+        assert found.code == 0, found
+        return {name: found.document[name] for name in ("records", "dead_letters")}
+
+    assert archived("id INT, name STRING", b'{"id": 1, "name": "a"}', b'{"id": 1099511627776}') == {
+        "records": 1,
+        "dead_letters": 1,
+    }
+    wider = "price DECIMAL(9,2), id BIGINT"
+    assert archived(wider, b'{"id": 1099511627776, "price": 1.5}', b"no json") == {"records": 1, "dead_letters": 1}
+    record = {"type": "record", "name": "R", "fields": [{"name": "id", "type": "int"}, {"name": "at", "type": "float"}]}
+    value = io.BytesIO()
+    fastavro.schemaless_writer(value, record, {"id": 3, "at": 0.5})
+    assert archived(json.dumps(record), value.getvalue(), form="avro") == {"records": 1, "dead_letters": 0}
+
+    rows = sorted(rows_of(tmp_path, "shop.evolved"), key=lambda row: int(row["offset"]))
+    assert [(row["offset"], row["value"]) for row in rows] == [
+        (0, {"id": 1, "name": "a", "price": None, "at": None}),
+        (2, {"id": 1 << 40, "name": None, "price": Decimal("1.50"), "at": None}),
+        (4, {"id": 3, "name": None, "price": None, "at": 0.5}),
+    ]
+    letters = read_to_the_end(cluster.bootstrap, "ice-evolved-dead")
+    assert [(each.key(), each.value(), each.timestamp()[1]) for each in letters] == [
+        (b"k", b'{"id": 1099511627776}', BASE_MS),
+        (b"k", b"no json", BASE_MS),
+    ]
+    headers = dict(letters[0].headers() or ())
+    assert {name: headers[name] for name in ("h", "kraft.topic", "kraft.partition", "kraft.offset")} == {
+        "h": b"1",
+        "kraft.topic": b"ice-evolved",
+        "kraft.partition": b"0",
+        "kraft.offset": b"1",
+    }
+    assert headers["kraft.error"].startswith(b"value: ")
+    schema = ("--value-format", "json", "--value-schema", "id STRING")
+    refused = kraft(*archive_of(tmp_path, "ice-evolved", "shop.evolved", *schema))
+    assert (refused.code, "value.id as int64, but this run writes string" in refused.err) == (1, True), refused
+    itself = kraft(*archive_of(tmp_path, "ice-evolved", "shop.evolved", *schema, "--dead-letter", "ice-evolved"))
+    assert (itself.code, "one that is archived" in itself.err) == (1, True), itself
+
+
+@pytest.mark.timeout(300)
+def test_dead_letters_of_a_killed_run_are_in_their_topic_once(cluster: Cluster, kraft: Kraft, tmp_path: Path) -> None:
+    cluster.create("ice-dead", 1)
+    send(
+        cluster,
+        "ice-dead",
+        [Sent(b'{"id": %d}' % each if each % 2 else b"bad", b"k", 0, BASE_MS) for each in range(40)],
+    )
+    typed = ("--value-format", "json", "--value-schema", "id INT", "--dead-letter", "ice-dead-dead")
+    arguments = archive_of(tmp_path, "ice-dead", "shop.dead", *typed, "--records-per-batch", "20")
+    for step in (("data_files", "before", 1), ("commit_batch", "after", 1)):
+        cut_off(cluster, "archive_table", step, arguments, tmp_path)
+    changed = kraft(*archive_of(tmp_path, "ice-dead", "shop.dead", *typed[:3], "id BIGINT", *typed[4:]))
+    assert (changed.code, "micro-batch 0" in changed.err) == (1, True), changed
+    rest = kraft(*arguments, "-o", "json")
+    assert rest.code == 0, rest.err
+    assert sorted(each["value"]["id"] for each in rows_of(tmp_path, "shop.dead")) == list(range(1, 40, 2))
+    letters = read_to_the_end(cluster.bootstrap, "ice-dead-dead")
+    assert [dict(each.headers() or ())["kraft.offset"] for each in letters] == [
+        b"%d" % each for each in range(0, 40, 2)
+    ]
+    assert not [each for each in data_files(tmp_path) if each.startswith("dead-")]
 
 
 def test_an_iceberg_table_in_an_object_store_has_each_record_once(

@@ -17,22 +17,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from kraft.security.acls import Operation
 from kraft.spark.jobs.access import Access
-from kraft.spark.jobs.delta import BatchCommits, is_table, require_library
+from kraft.spark.jobs.dead_letters import DeadLetters, divided
+from kraft.spark.jobs.delta import BatchCommits, evolve, evolved, is_table, require_library
 from kraft.spark.jobs.early_cluster import EarlyCluster, early
 from kraft.spark.jobs.early_files import check_writable, local_checkpoint
 from kraft.spark.jobs.files import literal
-from kraft.spark.jobs.memory import BAD, NAME, VALUES, Document, Memory, Remembered, check_same
-from kraft.spark.jobs.parquet_files import Layout, codec_of, put, staging
+from kraft.spark.jobs.memory import BAD, DEAD, FORMAT, NAME, VALUES, Document, Memory, Remembered, check_same
+from kraft.spark.jobs.parquet_files import Layout, codec_of, put, serialized, staging
 from kraft.spark.jobs.pending_renames import carry_out
 from kraft.spark.jobs.reading import AS_IT_IS, Reading, Starts, starts_of
 from kraft.spark.jobs.running import WRITTEN, JobFailed, JobNotFound, Notice, Say, run_to_the_end
 from kraft.spark.jobs.selection import Selection
-from kraft.spark.jobs.topics import SeenTopic, identity_of, log_starts, require_topic
+from kraft.spark.jobs.topics import SeenTopic, ensure_topic, identity_of, log_starts, require_topic
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 BATCH = "batch="
@@ -46,15 +48,40 @@ WHOLE = "_SUCCESS"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Typed:
-    """Values are JSON of a schema (DDL, or JSON), and the column `value` is a struct of its fields. `bad_records` are
-    those of the source: `fail`, `null` or `column`."""
+    """How values are decoded. `format` and `schema` are the source's options `valueFormat` and `valueSchema`. The
+    column `value` is a struct of the schema's fields. `bad_records` is that of the source: `fail`, `null` or `column`.
+    With `dead_letter`, bad records go to this topic instead."""
 
     schema: str
+    format: str = "json"
     bad_records: str = "fail"
+    dead_letter: str | None = None
 
     @property
     def options(self) -> dict[str, str]:
-        return {"valueFormat": "json", "valueSchema": self.schema, "badRecords": self.bad_records}
+        bad = self.bad_records if self.dead_letter is None else "column"
+        return {"valueFormat": self.format, "valueSchema": self.schema, "badRecords": bad}
+
+    @property
+    def remembered(self) -> Document:
+        return {
+            VALUES: self.schema,
+            FORMAT: self.format,
+            BAD: self.bad_records,
+            DEAD: self.dead_letter or "",
+        }
+
+
+NOT_TYPED: Document = {VALUES: "", FORMAT: "", BAD: "", DEAD: ""}
+
+
+def remembered_of(typed: Typed | None) -> Document:
+    """Return what a checkpoint keeps of the decoding of values."""
+    return NOT_TYPED if typed is None else typed.remembered
+
+
+def dead_letter_of(typed: Typed | None) -> str | None:
+    return None if typed is None else typed.dead_letter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,10 +104,12 @@ def check_archive(wanted: Archive, selection: Selection, settings: Mapping[str, 
     for `archive_many`, unless the selection is one topic by name. Raises JobNotFound, JobFailed."""
     place = Path(wanted.directory).absolute()
     check_writable(place)
-    columns_of(wanted.typed)
     if wanted.format == DELTA:
         require_library()
     for one, found in early(wanted.at, lambda cluster: seen_archives(cluster, wanted, selection)):
+        columns = columns_of(wanted.typed, one.topic)
+        if wanted.format == DELTA:
+            evolved(Path(one.directory).absolute(), columns)
         checkpoint = local_checkpoint(str(Path(one.directory).absolute() / CHECKPOINT), settings)
         if checkpoint is not None:
             checkpoint.check_free()
@@ -91,6 +120,7 @@ def check_archive(wanted: Archive, selection: Selection, settings: Mapping[str, 
 def seen_archives(cluster: EarlyCluster, wanted: Archive, selection: Selection) -> list[tuple[Archive, SeenTopic]]:
     """Return the archive of each topic, and the topic. Raises JobNotFound, JobFailed."""
     place = Path(wanted.directory).absolute()
+    check_dead_letter(cluster, wanted.typed, selection)
     if len(selection.topics) == 1:
         topic = selection.topics[0]
         found = cluster.existing(topic, Operation.READ)
@@ -101,6 +131,18 @@ def seen_archives(cluster: EarlyCluster, wanted: Archive, selection: Selection) 
         (replace(wanted, topic=topic, directory=str(place / f"{TOPIC}{topic}")), cluster.seen(topic, Operation.READ))
         for topic in every
     ]
+
+
+def check_dead_letter(cluster: EarlyCluster, typed: Typed | None, selection: Selection) -> None:
+    """Check that this user can write dead letters, in transactions, and that they are not archived. Raises
+    JobFailed."""
+    topic = dead_letter_of(typed)
+    if topic is None:
+        return
+    if selection.includes(topic):
+        raise JobFailed(f"{topic} is the topic of dead letters, and one that is archived: give another one")
+    cluster.target(topic, 1)
+    cluster.check_transactions()
 
 
 def required_topics(selection: Selection, at: Access, place: Path) -> dict[str, SeenTopic]:
@@ -145,7 +187,7 @@ def archive(session: SparkSession, wanted: Archive, say: Say) -> dict[str, Any]:
 
     if wanted.format == DELTA:
         require_library()
-    columns = columns_of(wanted.typed)
+    columns = columns_of(wanted.typed, wanted.topic)
     found = require_topic(wanted.at, wanted.topic)
     place = Path(wanted.directory).absolute()
     check_one(place, wanted.topic)
@@ -158,12 +200,20 @@ def archive(session: SparkSession, wanted: Archive, say: Say) -> dict[str, Any]:
         if wanted.typed is not None:
             options |= wanted.typed.options
         is_delta, hours = wanted.format == DELTA, ("hour",) if wanted.by_hour else ()
+        dead = DeadLetters(wanted.at, dead_letter_of(wanted.typed))
+        if dead.topic is not None:
+            ensure_topic(wanted.at, dead.topic, 1)
         by = ("topic", "day", *hours) if is_delta else ("day", *hours, "partition")
         with staging(place) as hidden:
             layout = Layout(
-                staging=str(hidden), by=by, codec=codec_of(session), int96=not is_delta and wanted.typed is None
+                staging=str(hidden),
+                by=by,
+                codec=codec_of(session),
+                int96=not is_delta and wanted.typed is None,
+                columns=serialized(evolve(place, columns)) if is_delta else "",
+                sets_aside=dead.topic is not None,
             )
-            sink = BatchCommits(place, memory, layout, columns) if is_delta else BatchFiles(place, layout)
+            sink = BatchCommits(place, memory, layout, columns, dead) if is_delta else BatchFiles(place, layout, dead)
             writer = written_files(session, {**options, LAYOUT: layout.text()}).writeStream.foreachBatch(sink)
             progress = run_to_the_end(session, writer, memory.checkpoint, say)
     return {
@@ -172,20 +222,46 @@ def archive(session: SparkSession, wanted: Archive, say: Say) -> dict[str, Any]:
         "directory": str(place),
         "records": progress.rows,
         "batches": progress.batches,
+        **dead.summary,
     }
 
 
-def columns_of(typed: Typed | None) -> pa.Schema:
-    """Return the columns of the rows. Raises JobFailed for a schema that cannot be read."""
+def without_values(wish: Document) -> Document:
+    """Return the parameters that must be the same in every run of a table. The columns of a table may evolve."""
+    return {name: value for name, value in wish.items() if name not in NOT_TYPED}
+
+
+def check_open_batch(known: Document, wish: Document, memory: Remembered) -> None:
+    """Raise JobFailed if values are decoded in another way while a micro-batch with dead letters is not finished: its
+    dead letters may be in their topic already, and must be those of the same records."""
+    if not known.get(DEAD) or all(known.get(name) == wish[name] for name in NOT_TYPED):
+        return
+    if (number := memory.open_batch()) is not None:
+        raise JobFailed(
+            f"micro-batch {number} of {memory.checkpoint} is not finished, and has dead letters: run the job once as "
+            f"before (value schema {known[VALUES]}), then change it"
+        )
+
+
+def columns_of(typed: Typed | None, topic: str = "") -> pa.Schema:
+    """Return the columns of the files. `topic` names the subject in a schema registry. Raises JobFailed for a schema
+    that cannot be read."""
     from kraft.spark.decode.rows import arrow_schema
+    from kraft.spark.decode.shape import BAD as REASON
     from kraft.spark.decode.shape_options import shape_options
 
     given = {} if typed is None else {name.lower(): value for name, value in typed.options.items()}
+    if topic:
+        given["subscribe"] = topic
     try:
         shape = shape_options(given, include_headers=True)
     except ValueError as problem:
         raise JobFailed(str(problem)) from problem
-    return arrow_schema(include_headers=True) if shape is None else shape.schema
+    if shape is None:
+        return arrow_schema(include_headers=True)
+    if dead_letter_of(typed) is None:
+        return shape.schema
+    return pa.schema([each for each in shape.schema if each.name != REASON])
 
 
 def check_begun(wanted: Archive, found: SeenTopic, place: Path, memory: Remembered) -> tuple[Document | None, Document]:
@@ -196,10 +272,12 @@ def check_begun(wanted: Archive, found: SeenTopic, place: Path, memory: Remember
         memory.recall(),
         {"job": "archive", "format": wanted.format, "files by": by, **wanted.reading.remembered},
     )
-    wish |= {VALUES: wanted.typed.schema if wanted.typed else "", BAD: wanted.typed.bad_records if wanted.typed else ""}
+    wish |= remembered_of(wanted.typed)
     wish |= identity_of(wanted.topic, found)
     if known is not None:
-        check_same(known, wish, str(place))
+        kept = wish if wanted.format != DELTA else without_values(wish)
+        check_same(known, kept, str(place))
+        check_open_batch(known, wish, memory)
     elif not memory.is_begun() and (is_table(place) or any(place.glob(f"{BATCH}*"))):
         raise JobFailed(
             f"{place} holds an archive whose {CHECKPOINT} is missing, so the archived offsets are unknown: "
@@ -212,6 +290,7 @@ def begun(wanted: Archive, found: SeenTopic, place: Path, memory: Memory) -> Sta
     """Check that this run continues the first run, and return where that started. Raises JobFailed."""
     known, wish = check_begun(wanted, found, place, memory)
     if known is not None:
+        memory.remember({**known, **{name: wish[name] for name in NOT_TYPED}})
         return starts_of(known, found.partitions or 0)
     starts = None if memory.is_begun() else log_starts(wanted.at, wanted.topic)
     memory.remember({**wish, "starts": starts})
@@ -234,8 +313,8 @@ def written_files(session: SparkSession, options: Mapping[str, str]) -> DataFram
 class BatchFiles:
     """Writes a micro-batch to its directory. A complete directory is not written again."""
 
-    def __init__(self, place: Path, layout: Layout) -> None:
-        self.place, self.layout = place, layout
+    def __init__(self, place: Path, layout: Layout, dead: DeadLetters) -> None:
+        self.place, self.layout, self.dead = place, layout, dead
 
     def __call__(self, frame: DataFrame, number: int) -> None:
         directory = self.place / f"{BATCH}{number:08d}"
@@ -244,7 +323,9 @@ class BatchFiles:
             # it any more.
             return
         hidden = Path(self.layout.staging) / directory.name
-        put(frame.collect(), self.layout, hidden)
+        files, dead = divided(frame.collect())
+        self.dead.write(frame.sparkSession, self.layout, dead)
+        put(files, self.layout, hidden)
         (hidden / WHOLE).touch()
         if directory.exists():  # Written in part, by an earlier version.
             shutil.rmtree(directory)

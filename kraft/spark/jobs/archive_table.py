@@ -16,7 +16,18 @@ from typing import TYPE_CHECKING, Any
 
 from kraft.security.acls import Operation
 from kraft.spark.jobs.access import Access
-from kraft.spark.jobs.archive import TOPIC, Typed, columns_of, written_files
+from kraft.spark.jobs.archive import (
+    TOPIC,
+    Typed,
+    check_dead_letter,
+    check_open_batch,
+    columns_of,
+    dead_letter_of,
+    remembered_of,
+    without_values,
+    written_files,
+)
+from kraft.spark.jobs.dead_letters import DeadLetters, divided
 from kraft.spark.jobs.early_cluster import EarlyCluster, early
 from kraft.spark.jobs.early_files import local_checkpoint
 from kraft.spark.jobs.file_source import TABLE
@@ -25,6 +36,7 @@ from kraft.spark.jobs.iceberg import (
     check_table,
     commit_batch,
     ensure_table,
+    evolve_table,
     find_table,
     is_next,
     partition_parts,
@@ -33,12 +45,12 @@ from kraft.spark.jobs.iceberg import (
     time_unit,
 )
 from kraft.spark.jobs.iceberg_files import TableLayout, data_files, remove_orphans, table_layout
-from kraft.spark.jobs.memory import BAD, VALUES, Document, Memory, Remembered, check_same
+from kraft.spark.jobs.memory import Document, Memory, Remembered, check_same
 from kraft.spark.jobs.parquet_files import codec_of
 from kraft.spark.jobs.reading import AS_IT_IS, Reading, Starts, starts_of
 from kraft.spark.jobs.running import JobFailed, JobNotFound, Notice, Say, run_to_the_end, state_directory
 from kraft.spark.jobs.selection import Selection
-from kraft.spark.jobs.topics import SeenTopic, identity_of, log_starts, require_topic
+from kraft.spark.jobs.topics import SeenTopic, ensure_topic, identity_of, log_starts, require_topic
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -71,8 +83,7 @@ class TableArchive:
             "table": self.table.shown,
             "partition by": ", ".join(self.by),
             **self.reading.remembered,
-            VALUES: self.typed.schema if self.typed else "",
-            BAD: self.typed.bad_records if self.typed else "",
+            **remembered_of(self.typed),
         }
 
 
@@ -80,11 +91,11 @@ def check_archive_table(wanted: TableArchive, selection: Selection, settings: Ma
     """Check all that can be checked before Spark starts. `settings` are those for Spark. Writes nothing. Raises
     JobNotFound, JobFailed."""
     require_library()
-    columns, parts = columns_of(wanted.typed), partition_parts(wanted.by)
-    table = find_table(wanted.table)
-    if table is not None:
-        check_table(wanted.table, table, columns, parts)
+    parts, table = partition_parts(wanted.by), find_table(wanted.table)
     for topic, found in early(wanted.at, lambda cluster: seen_topics(cluster, wanted, selection)).items():
+        columns = columns_of(wanted.typed, topic)
+        if table is not None:
+            check_table(wanted.table, table, columns, parts)
         one = of_topic(wanted, topic, found, is_one=len(selection.topics) == 1)
         checkpoint = local_checkpoint(str(one.checkpoint), settings)
         if checkpoint is not None:
@@ -94,6 +105,7 @@ def check_archive_table(wanted: TableArchive, selection: Selection, settings: Ma
 
 
 def seen_topics(cluster: EarlyCluster, wanted: TableArchive, selection: Selection) -> dict[str, SeenTopic]:
+    check_dead_letter(cluster, wanted.typed, selection)
     if len(selection.topics) == 1:
         return {selection.topics[0]: cluster.existing(selection.topics[0], Operation.READ)}
     return {each: cluster.seen(each, Operation.READ) for each in required_topics(wanted, selection)}
@@ -119,7 +131,8 @@ def check_begun(wanted: TableArchive, found: SeenTopic, memory: Remembered) -> t
     does not continue the first one."""
     known, wish = memory.recall(), wanted.is_begun_as | identity_of(wanted.topic, found)
     if known is not None:
-        check_same(known, wish, str(wanted.checkpoint))
+        check_same(known, without_values(wish), str(wanted.checkpoint))
+        check_open_batch(known, wish, memory)
     elif memory.is_begun():
         raise JobFailed(f"{wanted.checkpoint} is the checkpoint of another query: give another one")
     return known, wish
@@ -143,6 +156,7 @@ def archive_tables(session: SparkSession, selection: Selection, wanted: TableArc
         "table": wanted.table.shown,
         "records": sum(each["records"] for each in summaries),
         "batches": sum(each["batches"] for each in summaries),
+        **({"dead_letters": sum(each["dead_letters"] for each in summaries)} if dead_letter_of(wanted.typed) else {}),
         **({"checkpoint": summaries[0]["checkpoint"]} if is_one else {}),
     }
 
@@ -151,26 +165,33 @@ def archive_table(session: SparkSession, wanted: TableArchive, found: SeenTopic,
     """Archive one topic and return the summary. Raises JobFailed."""
     parts, columns, memory = (
         partition_parts(wanted.by),
-        columns_of(wanted.typed),
+        columns_of(wanted.typed, wanted.topic),
         Memory(session, str(wanted.checkpoint)),
     )
     with memory.alone(say):
         wanted = replace(wanted, reading=wanted.reading.settled(memory.recall(), is_begun=memory.is_begun()))
         known, wish = check_begun(wanted, found, memory)
         starts = log_starts(wanted.at, wanted.topic) if known is None else None
-        document = {**wish, "starts": starts, RUNS: []} if known is None else known
+        document = {**wish, "starts": starts, RUNS: []} if known is None else {**known, **remembered_of(wanted.typed)}
         memory.remember(document)
+        dead = DeadLetters(wanted.at, dead_letter_of(wanted.typed))
+        if dead.topic is not None:
+            ensure_topic(wanted.at, dead.topic, 1)
         table = ensure_table(wanted.table, columns, parts)
         check_table(wanted.table, table, columns, parts)
+        if evolve_table(wanted.table, table, columns):
+            say(Notice(f"the table {wanted.table.shown} has new columns or wider types"))
         runs = [*document.get(RUNS, []), uuid.uuid4().hex]
         memory.remember({**document, RUNS: runs})
-        layout = table_layout(table, runs[-1], time_unit(parts), codec_of(session))
-        sink = SnapshotCommits(table, memory, layout)
+        sets_aside = dead.topic is not None
+        layout = table_layout(table, runs[-1], time_unit(parts), codec_of(session), sets_aside=sets_aside)
+        sink = SnapshotCommits(table, memory, layout, dead)
         options = stream_options(wanted, starts if known is None else starts_of(known, found.partitions or 0))
         writer = written_files(session, {**options, TABLE: layout.text()}).writeStream.foreachBatch(sink)
         progress = run_to_the_end(session, writer, memory.checkpoint, say)
         memory.remember({**document, RUNS: clean_up(table, sink, runs, say)})
-    return {"checkpoint": wanted.checkpoint, "records": progress.rows, "batches": progress.batches}
+    counts = {"records": progress.rows, "batches": progress.batches}
+    return {"checkpoint": wanted.checkpoint, **counts, **dead.summary}
 
 
 def stream_options(wanted: TableArchive, starts: Starts | None) -> dict[str, str]:
@@ -195,8 +216,8 @@ def clean_up(table: Table, sink: SnapshotCommits, runs: list[str], say: Say) -> 
 class SnapshotCommits:
     """Commits a micro-batch to the table, unless the table already has the batch's number."""
 
-    def __init__(self, table: Table, memory: Memory, layout: TableLayout) -> None:
-        self.table, self.memory, self.layout = table, memory, layout
+    def __init__(self, table: Table, memory: Memory, layout: TableLayout, dead: DeadLetters) -> None:
+        self.table, self.memory, self.layout, self.dead = table, memory, layout, dead
         self.commits = 0
         self.kept: set[str] = set()
 
@@ -205,6 +226,8 @@ class SnapshotCommits:
         reloaded(self.table)
         if not is_next(self.table, query, number):
             return
-        files = data_files(self.table, self.layout, frame.collect())
+        rows, dead = divided(frame.collect())
+        self.dead.write(frame.sparkSession, self.layout, dead)
+        files = data_files(self.table, self.layout, rows)
         self.commits += commit_batch(self.table, query, number, files)
         self.kept |= {each.file_path for each in files}

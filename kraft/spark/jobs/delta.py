@@ -13,11 +13,13 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from kraft.spark.decode.rows import spark_schema
+from kraft.spark.jobs.dead_letters import DeadLetters, divided
+from kraft.spark.jobs.evolution import Evolution
 from kraft.spark.jobs.files import literal
 from kraft.spark.jobs.memory import Memory
 from kraft.spark.jobs.parquet_files import Layout, put
@@ -49,8 +51,8 @@ class BatchCommits:
     """Commits a micro-batch to the table, unless the table already has the batch's number. Creates the table before the
     first commit."""
 
-    def __init__(self, place: Path, memory: Memory, layout: Layout, columns: pa.Schema) -> None:
-        self.place, self.memory, self.layout, self.columns = place, memory, layout, columns
+    def __init__(self, place: Path, memory: Memory, layout: Layout, columns: pa.Schema, dead: DeadLetters) -> None:
+        self.place, self.memory, self.layout, self.columns, self.dead = place, memory, layout, columns, dead
 
     def __call__(self, frame: DataFrame, number: int) -> None:
         query: str = json.loads(self.memory.text("metadata"))["id"]
@@ -64,7 +66,9 @@ class BatchCommits:
                 "removed or set back. Give another directory"
             )
         directory = self.place / f"batch={number:08d}"
-        write_files(frame, self.layout, directory)
+        files, dead = divided(frame.collect())
+        self.dead.write(frame.sparkSession, self.layout, dead)
+        write_files(files, self.layout, directory)
         commit(table, query, number, added(self.place, directory))
 
 
@@ -79,10 +83,66 @@ def table_at(place: Path, by: list[str], columns: pa.Schema) -> DeltaTable:
     return DeltaTable(str(place))
 
 
-def write_files(frame: DataFrame, layout: Layout, directory: Path) -> None:
-    """Write the rows as Parquet files. Files of an earlier attempt are removed."""
+def present_columns(place: Path) -> pa.Schema | None:
+    """Return the columns of the table; None if it does not exist."""
+    from deltalake import DeltaTable
+
+    if not DeltaTable.is_deltatable(str(place)):
+        return None
+    return pa.schema(
+        [pa.field(each.name, plain_type(each.type)) for each in pa.schema(DeltaTable(str(place)).schema())]
+    )
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type as the source's rows have it: without the library's large and view types."""
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(each.name, plain_type(each.type)) for each in kind])
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_list_view(kind):
+        return pa.list_(pa.field("element", plain_type(kind.value_type)))
+    if pa.types.is_map(kind):
+        value = pa.field("value", plain_type(kind.item_type))
+        return pa.map_(pa.field("key", plain_type(kind.key_type), nullable=False), value)
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    return pa.binary() if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind) else kind
+
+
+def evolved(place: Path, columns: pa.Schema) -> pa.Schema:
+    """Return the columns of a run's files: those that the run writes, with all nested fields of the table. Raises
+    JobFailed for a change that a Delta table does not allow. The library does not write the table feature
+    `typeWidening`."""
+    has = present_columns(place)
+    if has is None:
+        return columns
+    found = Evolution(table=f"the Delta table {place}", widens=False, other="give another directory").columns(
+        has, pa.schema([pa.field(each.name, plain_type(each.type)) for each in columns])
+    )
+    return pa.schema([found.field(each) for each in columns.names])
+
+
+def evolve(place: Path, columns: pa.Schema) -> pa.Schema:
+    """Add the columns that the table lacks, in one commit, and return the columns of the run's files. Raises
+    JobFailed."""
+    from deltalake import DeltaTable, Schema
+    from deltalake.exceptions import DeltaError
+
+    after, has = evolved(place, columns), present_columns(place)
+    if has is None:
+        return after
+    new = pa.schema([each for each in after if each.name not in has.names or has.field(each.name).type != each.type])
+    if new.names:
+        try:
+            DeltaTable(str(place)).alter.add_columns(Schema.from_arrow(new).fields)
+        except DeltaError as problem:
+            raise JobFailed(f"the columns {', '.join(new.names)} were not added to {place}: {problem}") from problem
+    return after
+
+
+def write_files(files: list[Any], layout: Layout, directory: Path) -> None:
+    """Move the files of a micro-batch's tasks to its directory. Files of an earlier attempt are removed."""
     hidden = Path(layout.staging) / directory.name
-    put(frame.collect(), layout, hidden)
+    put(files, layout, hidden)
     if directory.exists():
         shutil.rmtree(directory)
     hidden.rename(directory)

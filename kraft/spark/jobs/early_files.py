@@ -22,6 +22,7 @@ from kraft.spark.jobs.files import AVRO, NAMED, SHOWN_MAX, SourceFiles
 from kraft.spark.jobs.lock import NAME as LOCK
 from kraft.spark.jobs.lock import record_of, refusal
 from kraft.spark.jobs.memory import NAME, Document
+from kraft.spark.jobs.processed_files import numbers
 from kraft.spark.jobs.running import JobFailed, JobNotFound
 
 LINES_MAX: Final = 1000
@@ -54,6 +55,11 @@ class LocalCheckpoint:
     def is_begun(self) -> bool:
         """Whether a query has used this checkpoint."""
         return (self.directory / "offsets").exists()
+
+    def open_batch(self) -> int | None:
+        """Return the number of the micro-batch that has begun and is not committed; None if there is none."""
+        begun, done = (max(numbers(self.directory / each), default=-1) for each in ("offsets", "commits"))
+        return begun if begun > done else None
 
     def check_free(self) -> None:
         """Raise JobFailed if another run uses the checkpoint, or it cannot be written."""

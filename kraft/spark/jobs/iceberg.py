@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from kraft.spark.decode.shape import BAD
+from kraft.spark.jobs.evolution import OTHER_TABLE, Evolution
 from kraft.spark.jobs.running import JobFailed, JobNotFound
 
 if TYPE_CHECKING:
@@ -170,7 +172,7 @@ def ensure_table(name: TableName, columns: pa.Schema, parts: Sequence[Part]) -> 
 
 
 def check_table(name: TableName, table: Table, columns: pa.Schema, parts: Sequence[Part]) -> None:
-    """Raise JobFailed if the table's columns or partitions differ from those of an archive."""
+    """Raise JobFailed if the table has other partitions, or columns that cannot become those of the run."""
     has = [(str(each.transform), table.schema().find_column_name(each.source_id)) for each in table.spec().fields]
     if has != [(each.transform, each.column) for each in parts]:
         shown = ", ".join(Part(kind, str(column), "").text for kind, column in has) or "nothing"
@@ -178,27 +180,36 @@ def check_table(name: TableName, table: Table, columns: pa.Schema, parts: Sequen
             f"the table {name.shown} is partitioned by {shown}, but this run has "
             f"{', '.join(each.text for each in parts) or 'nothing'}: give the same --partition-by, or another table"
         )
-    check_columns(name, table, columns)
+    evolved(name, table, columns)
 
 
-def check_columns(name: TableName, table: Table, columns: pa.Schema) -> None:
-    """Raise JobFailed if the columns differ from those of the table."""
+def evolved(name: TableName, table: Table, columns: pa.Schema) -> pa.Schema:
+    """Return the table's columns after a run that writes `columns`, in the Arrow types that Iceberg stores. Raises
+    JobFailed if the table is not an archive's, or its columns cannot become those."""
     from pyiceberg.io.pyarrow import schema_to_pyarrow
 
     wanted, has = plain(columns), plain(schema_to_pyarrow(table.schema(), include_field_ids=False))
-    for each in wanted:
-        if each.name not in has.names:
-            raise JobFailed(f"the table {name.shown} has no column {each.name}: {OTHER_TABLE}")
-        if has.field(each.name).type != each.type:
-            raise JobFailed(
-                f"the table {name.shown} has the column {each.name} as "
-                f"{shown_type(has.field(each.name).type)}, but this run writes {shown_type(each.type)}: {OTHER_TABLE}"
-            )
+    if missing := [each for each in wanted.names if each not in has.names and each != BAD]:
+        raise JobFailed(f"the table {name.shown} has no column {missing[0]}: {OTHER_TABLE}")
     if extra := [each for each in table.schema().fields if each.required and each.name not in wanted.names]:
         raise JobFailed(f"the table {name.shown} needs the column {extra[0].name}, which records do not have")
+    return Evolution(table=f"the table {name.shown}").columns(has, wanted)
 
 
-OTHER_TABLE = "kraft does not change a table's columns: give another table"
+def evolve_table(name: TableName, table: Table, columns: pa.Schema) -> bool:
+    """Add the columns that the table lacks, and widen types, in one commit. Present columns keep their ids. Returns
+    whether anything was changed. Raises JobFailed."""
+    from pyiceberg.io.pyarrow import schema_to_pyarrow
+
+    def stage(transaction: Transaction) -> bool:
+        after = evolved(name, table, columns)
+        if after == plain(schema_to_pyarrow(table.schema(), include_field_ids=False)):
+            return False
+        with transaction.update_schema() as update:
+            update.union_by_name(after)
+        return True
+
+    return committed(table, "the new columns", stage)
 
 
 def plain(schema: pa.Schema) -> pa.Schema:
@@ -220,10 +231,6 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_int8(kind) or pa.types.is_int16(kind):
         return pa.int32()
     return {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}.get(kind, kind)
-
-
-def shown_type(kind: pa.DataType) -> str:
-    return str(kind).replace("large_", "")
 
 
 def last_batch(table: Table, query: str) -> int | None:

@@ -8,7 +8,6 @@ removes them at its end. A later run removes the files of a killed run.
 
 from __future__ import annotations
 
-import base64
 import io
 import json
 import uuid
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from kraft.spark.jobs.parquet_files import DAY_US, HOUR_US, File, Numbers, Slot, TaskFiles
+from kraft.spark.jobs.parquet_files import DAY_US, HOUR_US, File, Numbers, Slot, TaskFiles, as_in, parsed, serialized
 from kraft.spark.jobs.running import JobFailed
 
 if TYPE_CHECKING:
@@ -47,6 +46,8 @@ class TableLayout:
     access: Mapping[str, str]
     by: tuple[str, ...] = ()
     """Part of the interface of Layout. Empty: the files keep all columns."""
+    sets_aside: bool = False
+    """Whether bad records go to files of dead letters."""
 
     def text(self) -> str:
         return json.dumps(asdict(self))
@@ -59,16 +60,24 @@ class TableLayout:
     def files(self) -> TableFiles:
         return TableFiles(self)
 
+    def opened(self, name: str) -> Any:
+        """Open a file of a task for reading."""
+        return storage(self.access).new_input(f"{self.place}/{name}").open()
 
-def table_layout(table: Table, run: str, unit: str, codec: str) -> TableLayout:
+    def check_sizes(self, sizes: Mapping[str, int]) -> None:
+        check_whole(self, sizes)
+
+
+def table_layout(table: Table, run: str, unit: str, codec: str, *, sets_aside: bool = False) -> TableLayout:
     """Return the layout of a run."""
     given = table.metadata.properties.get(CODEC, codec)
     return TableLayout(
         place=place_of(table, run),
-        columns=base64.b64encode(arrow_columns(table).serialize().to_pybytes()).decode(),
+        columns=serialized(arrow_columns(table)),
         unit=unit,
         codec="none" if given == "uncompressed" else given,
         access=access_of(table),
+        sets_aside=sets_aside,
     )
 
 
@@ -97,15 +106,15 @@ class TableFiles(TaskFiles):
     """Writes the rows of one task to data files."""
 
     def __init__(self, layout: TableLayout) -> None:
-        super().__init__(layout)
         self.table = layout
         self.storage = storage(layout.access)
+        super().__init__(layout)
         self.footers: dict[str, list[Any]] = {}
         self.streams: dict[str, Any] = {}
 
     @cached_property
     def columns(self) -> pa.Schema:
-        return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self.table.columns)))
+        return parsed(self.table.columns)
 
     def numbers(self, times: pa.Array) -> Numbers:
         """Return the hour, day or month since 1970 of each time; without a unit, 0."""
@@ -116,16 +125,17 @@ class TableFiles(TaskFiles):
 
     def shown(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows with the table's columns."""
-        known = [self.columns.field(name) for name in self.columns.names if name in rows.schema.names]
-        arrays = [rows.column(each.name).cast(each.type) for each in known]
-        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(known))
+        return as_in(self.columns, rows)
+
+    def created(self, name: str) -> Any:
+        return self.storage.new_output(f"{self.table.place}/{name}").create()
 
     def begun(self, first: int, schema: pa.Schema) -> File:
         from pyarrow.parquet import ParquetWriter
 
         name = f"{uuid.uuid4().hex}.parquet"
         self.footers[name] = []
-        self.streams[name] = self.storage.new_output(f"{self.table.place}/{name}").create()
+        self.streams[name] = self.created(name)
         writer = ParquetWriter(
             self.streams[name],
             schema,

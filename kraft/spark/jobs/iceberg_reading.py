@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 
 from kraft.spark.decode.rows import arrow_schema, spark_schema
 from kraft.spark.jobs.digests import RANGE, Prints, RangeDigest, prints
-from kraft.spark.jobs.iceberg import TableName, plain, require_table, shown_type, told
+from kraft.spark.jobs.evolution import shown_type
+from kraft.spark.jobs.iceberg import TableName, plain, require_table, told
 from kraft.spark.jobs.iceberg_files import access_of, storage
 from kraft.spark.jobs.running import JobFailed
 

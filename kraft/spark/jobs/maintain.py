@@ -1,8 +1,9 @@
 """Maintain an Iceberg table: merge its small files, and expire its old snapshots.
 
-Files are merged if they belong to the same partition of the table and of the topic, have the table's present columns,
-and have no deleted rows. Tasks read them and write the merged files into a run's directory (iceberg_files.py). One
-commit replaces all of them, or none. Other writers may append in between. After any other change nothing is committed.
+Files are merged if they belong to the same partition of the table and of the topic, have columns that can be read as
+the table's present ones, and have no deleted rows. Tasks read them and write the merged files into a run's directory
+(iceberg_files.py). One commit replaces all of them, or none. Other writers may append in between. After any other
+change nothing is committed.
 
 pyiceberg removes expired snapshots from the table's metadata, but keeps their files. Files that no other snapshot has
 are removed here.
@@ -17,7 +18,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kraft.spark.jobs.iceberg import TableName, committed, plain, reloaded, require_table, told
+import pyarrow as pa
+
+from kraft.spark.jobs.evolution import is_list, is_wider
+from kraft.spark.jobs.iceberg import TableName, committed, plain_type, reloaded, require_table, told
 from kraft.spark.jobs.iceberg_files import TableLayout, data_files, remove_orphans, table_layout
 from kraft.spark.jobs.iceberg_reading import ROWS_MAX, bounds
 from kraft.spark.jobs.parquet_files import Slot, codec_of
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TASKS_MAX = 1000
+FIELD_ID = b"PARQUET:field_id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,19 +177,38 @@ def merge_of(table: Table, number: int, group: Sequence[FileScanTask]) -> TableM
 
 
 def merged(wanted: TableMerge, layout: TableLayout) -> list[dict[str, Any]]:
-    """Merge the records of files into one file, and return its row. Returns nothing if a file's columns differ from the
-    table's."""
+    """Merge the records of files into one file, and return its row. Returns nothing if a file's columns cannot be read
+    as the table's."""
     from pyarrow.parquet import ParquetFile
 
     files = layout.files()
     for path in wanted.files:
         with files.storage.new_input(path).open() as stream, ParquetFile(stream) as file:
-            if plain(file.schema_arrow) != plain(files.columns):
+            if not fits(file.schema_arrow, files.columns):
                 files.end()
                 return []
             for batch in file.iter_batches(ROWS_MAX):
                 files.hold(wanted.slot, files.shown(batch))
     return [{**each, "merge": wanted.number} for each in files.end().to_pylist()]
+
+
+def fits(file: pa.Schema, table: pa.Schema) -> bool:
+    """Whether the columns of a file are columns of the table, with the same ids and names, and the same types or
+    narrower ones. Columns that the file lacks are null."""
+    return all(each.name in table.names and field_fits(each, table.field(each.name)) for each in file)
+
+
+def field_fits(file: pa.Field, table: pa.Field) -> bool:
+    if (file.metadata or {}).get(FIELD_ID) != (table.metadata or {}).get(FIELD_ID):
+        return False
+    one, other = file.type, table.type
+    if pa.types.is_struct(one) and pa.types.is_struct(other):
+        return all(other.get_field_index(each.name) >= 0 and field_fits(each, other.field(each.name)) for each in one)
+    if is_list(one) and is_list(other):
+        return field_fits(one.value_field, other.value_field)
+    if pa.types.is_map(one) and pa.types.is_map(other):
+        return field_fits(one.key_field, other.key_field) and field_fits(one.item_field, other.item_field)
+    return bool(plain_type(one) == plain_type(other) or is_wider(other, one))
 
 
 def check_counts(groups: Sequence[Sequence[FileScanTask]], rows: Sequence[Mapping[str, Any]]) -> None:

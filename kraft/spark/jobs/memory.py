@@ -40,9 +40,10 @@ KEPT = (
 )
 """Settings that affect how files are split into tasks, and how rows are written as JSON."""
 
-VALUES, BAD = "value schema", "bad records"
-"""Keys for a typed archive. Both are empty without types."""
-MEANT = {"reads": ALL_RECORDS, "dead letter": "", "files by": "day", "format": "parquet", VALUES: "", BAD: ""}
+VALUES, FORMAT, BAD, DEAD = "value schema", "value format", "bad records", "dead letters"
+"""Keys for a typed archive. All are empty without types. `dead letters` is the topic for bad records; its key differs
+from that of an ingest job."""
+MEANT = {"reads": ALL_RECORDS, "dead letter": "", "files by": "day", "format": "parquet", VALUES: "", BAD: "", DEAD: ""}
 """Defaults for keys that documents of earlier versions do not have."""
 
 Document = dict[str, Any]
@@ -56,6 +57,8 @@ class Remembered(Protocol):
     def recall(self) -> Document | None: ...
 
     def is_begun(self) -> bool: ...
+
+    def open_batch(self) -> int | None: ...
 
 
 class Memory:
@@ -91,6 +94,19 @@ class Memory:
     def is_begun(self) -> bool:
         """Whether a query has used this checkpoint."""
         return bool(self.files.exists(self.jvm.org.apache.hadoop.fs.Path(self.checkpoint, "offsets")))
+
+    def open_batch(self) -> int | None:
+        """Return the number of the micro-batch that has begun and is not committed; None if there is none."""
+        begun, done = (self.numbers(each) for each in ("offsets", "commits"))
+        return begun if begun is not None and (done is None or begun > done) else None
+
+    def numbers(self, name: str) -> int | None:
+        """Return the highest number of a file in a directory of the checkpoint; None without files."""
+        directory = self.jvm.org.apache.hadoop.fs.Path(self.checkpoint, name)
+        if not self.files.exists(directory):
+            return None
+        names = [str(each.getPath().getName()) for each in self.files.listStatus(directory)]
+        return max((int(each) for each in names if each.isdecimal()), default=None)
 
     def recall(self) -> Document | None:
         """Return the document; None before the first run. Raises JobFailed for a file that no job wrote."""

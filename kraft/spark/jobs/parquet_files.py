@@ -7,13 +7,14 @@ with it. Once the hidden directory is removed, no task can write to it.
 
 from __future__ import annotations
 
+import base64
 import datetime
 import itertools
 import json
 import shutil
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from kraft.spark.jobs.dead_letters import DeadFile
 from kraft.spark.jobs.pending_renames import REPLACED, WRITING
 from kraft.spark.jobs.running import JobFailed
 
@@ -54,25 +56,30 @@ SCHEMA = pa.schema(
         pa.field("bytes", pa.int64()),
         pa.field("time", pa.int64()),
         pa.field("footer", pa.binary()),
+        pa.field("dead", pa.int64()),
     ]
 )
 DDL = (
     "name STRING, topic STRING, partition INT, day STRING, hour INT, first BIGINT, records BIGINT, bytes BIGINT, "
-    "time BIGINT, footer BINARY"
+    "time BIGINT, footer BINARY, dead BIGINT"
 )
 """The row that describes a file. `day` and `hour`, or `time` (in microseconds since 1970), give the place of its
-records. For a file of a table, the row also has its Parquet footer."""
+records. For a file of a table, the row also has its Parquet footer. A file of dead letters has their
+number, `dead`, and no other columns than `name` and `bytes`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
     """How a run writes files. `staging` is its hidden directory. `by` are the columns that name directories, outermost
-    first. `int96`: times are written as INT96, as plain archives always had them."""
+    first. `int96`: times are written as INT96, as plain archives always had them. `columns` is the serialized schema of
+    the files; empty: that of the rows. `sets_aside`: bad records go to files of dead letters."""
 
     staging: str
     by: tuple[str, ...]
     codec: str
     int96: bool
+    columns: str = ""
+    sets_aside: bool = False
 
     def text(self) -> str:
         return json.dumps(asdict(self))
@@ -85,12 +92,33 @@ class Layout:
     def files(self) -> TaskFiles:
         return PlainFiles(self)
 
+    def opened(self, name: str) -> Any:
+        """Open a file of a task for reading."""
+        return (Path(self.staging) / name).open("rb")
+
+    def check_sizes(self, sizes: Mapping[str, int]) -> None:
+        """Raise JobFailed if a file does not have the size that its task reported."""
+        for name, size in sizes.items():
+            check_whole(Path(self.staging) / name, size)
+
+
+def serialized(columns: pa.Schema) -> str:
+    """Return the columns as text, for a layout."""
+    return base64.b64encode(columns.serialize().to_pybytes()).decode()
+
+
+def parsed(columns: str) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(columns)))
+
 
 class AnyLayout(Protocol):
     """The interface of a layout for the driver and the tasks of a run."""
 
     @property
     def by(self) -> tuple[str, ...]: ...
+
+    @property
+    def sets_aside(self) -> bool: ...
 
     def text(self) -> str: ...
 
@@ -131,9 +159,12 @@ class TaskFiles(ABC):
         self.held_bytes = 0
         self.open: dict[Slot, File] = {}  # the one that was written last is the last
         self.closed: list[dict[str, Any]] = []
+        self.dead = DeadFile(self.created) if layout.sets_aside else None
 
     def add(self, rows: pa.RecordBatch, shown: pa.RecordBatch) -> None:
         """Add rows of one partition in order of offsets. `shown` are the same rows with the columns of the files."""
+        if self.dead is not None:
+            rows, shown = self.dead.parted(rows, shown)
         if not rows.num_rows:
             return
         topic, partition = rows.column("topic")[0].as_py(), rows.column("partition")[0].as_py()
@@ -186,7 +217,8 @@ class TaskFiles(ABC):
         self.flush()
         for slot in list(self.open):
             self.close(slot)
-        return pa.RecordBatch.from_pylist(self.closed, schema=SCHEMA)
+        dead = [] if self.dead is None else self.dead.end()
+        return pa.RecordBatch.from_pylist([*self.closed, *dead], schema=SCHEMA)
 
     @abstractmethod
     def numbers(self, times: pa.Array) -> Numbers:
@@ -195,6 +227,10 @@ class TaskFiles(ABC):
     @abstractmethod
     def shown(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows with the columns of the files."""
+
+    @abstractmethod
+    def created(self, name: str) -> Any:
+        """Open a file of this name for writing."""
 
     @abstractmethod
     def begun(self, first: int, schema: pa.Schema) -> File:
@@ -212,12 +248,17 @@ class PlainFiles(TaskFiles):
         super().__init__(layout)
         self.layout = layout
         self.by_hour = "hour" in layout.by
+        self.columns = parsed(layout.columns) if layout.columns else None
 
     def numbers(self, times: pa.Array) -> Numbers:
         return np.asarray(times.cast(pa.int64())) // (HOUR_US if self.by_hour else DAY_US)
 
     def shown(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        return rows.select([name for name in rows.schema.names if name not in self.by])
+        kept = rows.select([name for name in rows.schema.names if name not in self.by])
+        return kept if self.columns is None else as_in(self.columns, kept)
+
+    def created(self, name: str) -> Any:
+        return (Path(self.layout.staging) / name).open("wb")
 
     def begun(self, first: int, schema: pa.Schema) -> File:
         name, how = f"{uuid.uuid4().hex}.parquet", self.layout
@@ -234,6 +275,13 @@ class PlainFiles(TaskFiles):
             "records": file.records,
             "bytes": (Path(self.layout.staging) / file.name).stat().st_size,
         }
+
+
+def as_in(columns: pa.Schema, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows in the types of a table's columns. A nested field that the rows lack is null."""
+    known = [columns.field(name) for name in columns.names if name in rows.schema.names]
+    arrays = [rows.column(each.name).cast(each.type) for each in known]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(known))
 
 
 def parquet_writer(path: Path, schema: pa.Schema, *, codec: str, int96: bool) -> ParquetWriter:

@@ -33,6 +33,12 @@ class Selection(NamedTuple):
     def expression(self) -> str:
         return f"^{TOPICS_EXCLUDED}(?:{self.pattern})$"
 
+    def includes(self, topic: str) -> bool:
+        """Whether the topic is selected, if it exists."""
+        if self.pattern is None:
+            return topic in self.topics
+        return java_pattern(self.expression).search(topic) is not None
+
     def now(self, at: Access) -> dict[str, SeenTopic]:
         """Return the selected topics that exist now. Raises JobFailed, and ValueError for an invalid pattern."""
         chosen = java_pattern(self.expression) if self.pattern is not None else None

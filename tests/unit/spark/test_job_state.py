@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from kraft.spark.errors import DataLoss
+from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.archive import BatchFiles
+from kraft.spark.jobs.dead_letters import DeadLetters
 from kraft.spark.jobs.files import literal, source_files
 from kraft.spark.jobs.memory import check_same
 from kraft.spark.jobs.parquet_files import Layout
@@ -141,6 +143,6 @@ def test_a_completely_archived_batch_is_not_changed(tmp_path: Path) -> None:
     (tmp_path / "_writing").mkdir()
     layout = Layout(staging=str(tmp_path / "_writing"), by=("day", "partition"), codec="snappy", int96=True)
     with pytest.raises(AttributeError):
-        BatchFiles(tmp_path, layout)(frame, 3)
+        BatchFiles(tmp_path, layout, DeadLetters(Access("127.0.0.1:9092"), None))(frame, 3)
     (whole / "_SUCCESS").touch()
-    BatchFiles(tmp_path, layout)(frame, 3)
+    BatchFiles(tmp_path, layout, DeadLetters(Access("127.0.0.1:9092"), None))(frame, 3)

@@ -16,6 +16,7 @@ from kraft.cli.admin.records.spark_options import (
     LOCAL,
     ArchiveFormat,
     Bad,
+    BadTopic,
     BytesPerBatch,
     CatalogName,
     CatalogProperty,
@@ -145,6 +146,7 @@ def archive(
     value_format: ValueForm = None,
     value_schema: ValueSchema = None,
     bad_records: Bad = None,
+    dead_letter: BadTopic = None,
     records: Annotated[
         int, typer.Option("--records-per-batch", metavar="N", min=1, help="Most records of a micro-batch.")
     ] = 1_000_000,
@@ -170,7 +172,7 @@ def archive(
         "at": access(bootstrap, command_config),
         "records_per_batch": records,
         "reading": reading_of(read_committed, read_uncommitted, skip_lost=skip_lost, replace_names=replace_names),
-        "typed": typed_of(value_format, value_schema, bad_records),
+        "typed": typed_of(value_format, value_schema, bad_records, dead_letter),
     }
     to = table_of(table, catalog, catalog_property)
     if archive_format is ArchiveFormat.ICEBERG:

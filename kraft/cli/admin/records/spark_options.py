@@ -40,7 +40,9 @@ class BadRecords(StrEnum):
 
 
 class ValueFormat(StrEnum):
+    AVRO = "avro"
     JSON = "json"
+    PROTOBUF = "protobuf"
 
 
 class ArchiveFormat(StrEnum):
@@ -170,6 +172,14 @@ MetricsPort = Annotated[
         ),
     ),
 ]
+BadTopic = Annotated[
+    str | None,
+    typer.Option(
+        "--dead-letter",
+        metavar="TOPIC",
+        help="Topic for records whose values do not match the schema, with the reason. They are not archived.",
+    ),
+]
 LOCAL = "local[*]"
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Check everything, print what would be done, and write nothing.")
@@ -211,13 +221,20 @@ def reading_of(committed: bool, uncommitted: bool, *, skip_lost: bool, replace_n
     return Reading(committed=isolation(committed, uncommitted), skip_lost=skip_lost, replace_names=replace_names)
 
 
-def typed_of(form: ValueFormat | None, schema: str | None, bad_records: BadRecords | None) -> Typed | None:
-    """Leaves with 2 where one of the options needs another one."""
+def typed_of(
+    form: ValueFormat | None, schema: str | None, bad_records: BadRecords | None, dead_letter: str | None
+) -> Typed | None:
+    """Return how values are decoded; None if they are not. Exits with 2 if an option needs another one."""
     from kraft.spark.jobs.archive import Typed
 
     if (form is None) != (schema is None) or (bad_records is not None and form is None):
         raise typer.BadParameter("--value-format and --value-schema go together, and --bad-records needs both")
-    return None if schema is None else Typed(schema=schema, bad_records=(bad_records or BadRecords.FAIL).value)
+    if dead_letter is not None and (form is None or bad_records is not None):
+        raise typer.BadParameter("--dead-letter needs --value-format, and excludes --bad-records")
+    if form is None or schema is None:
+        return None
+    bad = (bad_records or BadRecords.FAIL).value
+    return Typed(schema=schema, format=form.value, bad_records=bad, dead_letter=dead_letter)
 
 
 def table_of(table: str | None, catalog: str | None, properties: list[str]) -> TableName | None:
