@@ -65,5 +65,5 @@ def fetch(pom: Path, target: Path, version: str) -> None:
 
 
 if __name__ == "__main__":
-    for each in ("kafka", "kafka_4_3", "local_tiered_storage", "spark_connector", "streams"):
+    for each in ("iceberg_rest", "kafka", "kafka_4_3", "local_tiered_storage", "spark_connector", "streams"):
         print(jars(each))

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from kraft.security.acls import Operation
 from kraft.spark.jobs.access import Access
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ICEBERG = "iceberg"
+PLACES = frozenset(("type", "py-catalog-impl", "uri", "warehouse", "prefix", "glue.id", "glue.endpoint"))
+"""Properties that say which catalog is meant."""
 RUNS = "runs"
 """In a checkpoint's document: the runs whose directories may hold files that are in no snapshot."""
 
@@ -122,8 +125,22 @@ def of_topic(wanted: TableArchive, topic: str, found: SeenTopic, *, is_one: bool
     """Return the parameters of the job for one topic, with its checkpoint."""
     if wanted.checkpoint is not None and not is_one:
         return replace(wanted, topic=topic, checkpoint=str(Path(wanted.checkpoint) / f"{TOPIC}{topic}"))
-    names = found.cluster, topic, wanted.table.shown, *sorted(f"{k}={v}" for k, v in wanted.table.properties.items())
-    return replace(wanted, topic=topic, checkpoint=state_directory(wanted.checkpoint, "archive", names, names))
+    at = found.cluster, topic, wanted.table.shown
+    # Earlier versions named the directory by all properties. It is still used if it exists.
+    before, names = ((*at, *sorted(f"{k}={v}" for k, v in each.items())) for each in places_of(wanted.table))
+    earlier = Path(state_directory(wanted.checkpoint, "archive", before, before))
+    given = str(earlier) if earlier.exists() else wanted.checkpoint
+    return replace(wanted, topic=topic, checkpoint=state_directory(given, "archive", names, names))
+
+
+def places_of(table: TableName) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Return the properties of the catalog: all, and those that say where it is, without passwords. Tokens and keys are
+    renewed, and must not make a later run another job."""
+    kept = {name: value for name, value in table.properties.items() if name in PLACES}
+    if "uri" in kept:
+        parts = urlsplit(kept["uri"])
+        kept["uri"] = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    return table.properties, kept
 
 
 def check_begun(wanted: TableArchive, found: SeenTopic, memory: Remembered) -> tuple[Document | None, Document]:

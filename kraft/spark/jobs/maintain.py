@@ -25,7 +25,7 @@ from kraft.spark.jobs.iceberg import TableName, committed, plain_type, reloaded,
 from kraft.spark.jobs.iceberg_files import TableLayout, data_files, remove_orphans, table_layout
 from kraft.spark.jobs.iceberg_reading import ROWS_MAX, bounds
 from kraft.spark.jobs.parquet_files import Slot, codec_of
-from kraft.spark.jobs.running import JobFailed, Part, Say, spark_errors
+from kraft.spark.jobs.running import JobFailed, Part, Say, Work, spark_errors
 from kraft.spark.jobs.watching import watched
 
 if TYPE_CHECKING:
@@ -244,9 +244,10 @@ def stage(
     return True
 
 
-def maintain(wanted: Maintain, now: datetime) -> dict[str, Any]:
+def maintain(wanted: Maintain, now: datetime, say: Say) -> dict[str, Any]:
     """Expire old snapshots, and remove files that no other snapshot has. The current snapshot, and the snapshots of
     branches and tags, are kept. Raises JobNotFound, JobFailed."""
+    say(Work("expiring snapshots"))
     table = require_table(wanted.table)
     before, files = len(table.snapshots()), all_files(table)
 
@@ -261,8 +262,10 @@ def maintain(wanted: Maintain, now: datetime) -> dict[str, Any]:
     removed: set[str] = set()
     if committed(table, "the expiry of snapshots", expire):
         removed = files - all_files(reloaded(table))
-        for each in sorted(removed):
+        for done, each in enumerate(sorted(removed)):
+            say(Work("removing files", done, len(removed)))
             table.io.delete(each)
+        say(Work("removing files", len(removed), len(removed)))
     return {
         "job": "maintain",
         "table": wanted.table.shown,

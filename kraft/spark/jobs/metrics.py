@@ -36,6 +36,8 @@ class JobMetrics:
         """Progress of the running query."""
         self.batch_seconds: float | None = None
         self.failed_by_stage: dict[int, int] = {}
+        self.work = Work("")
+        """The present work."""
         self.failures = 0
         self.warnings = 0
         self.registry = MetricsRegistry()
@@ -45,7 +47,11 @@ class JobMetrics:
             return [] if number is None else [(values, number)]
 
         for name, help_text, read in (
-            ("records_total", "Records written.", lambda: self.done.records + self.progress.rows),
+            (
+                "records_total",
+                "Records written; of verify, records compared.",
+                lambda: self.done.records + self.progress.rows,
+            ),
             (
                 "bytes_total",
                 "Bytes written: of keys and values in topics, of files in archives.",
@@ -71,6 +77,12 @@ class JobMetrics:
                 lambda: self.progress.behind,
             ),
             ("batch_seconds", "Duration of the last micro-batch in seconds.", lambda: self.batch_seconds),
+            (
+                "tasks",
+                "Tasks of the present work of Spark; of maintain, files to remove.",
+                lambda: self.work.of or None,
+            ),
+            ("tasks_done", "Tasks, or files, that are done.", lambda: self.work.done if self.work.of else None),
         ):
             self.registry.gauges(f"kraft_spark_{name}", help_text, LABELS, lambda read=read_known: series(read()))  # type: ignore[misc]
 
@@ -84,6 +96,7 @@ class JobMetrics:
                 self.batches += 1
                 self.batch_seconds = told.seconds
             elif isinstance(told, Work):
+                self.work = told
                 for stage, failed in (told.failed or {}).items():
                     self.failed_by_stage[stage] = max(failed, self.failed_by_stage.get(stage, 0))
             elif told.is_warning:

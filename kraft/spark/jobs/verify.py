@@ -12,6 +12,7 @@ of a partition that does not agree; the archive is a Delta table.
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -42,6 +43,7 @@ from kraft.spark.jobs.iceberg_reading import require_archive, table_parts, table
 from kraft.spark.jobs.log_side import LogSide, log_side
 from kraft.spark.jobs.pending_renames import is_pending
 from kraft.spark.jobs.running import JobFailed, JobNotFound, Say, spark_errors
+from kraft.spark.jobs.running import Part as Done
 from kraft.spark.jobs.tally import Tally, best_shifts, differing, partitions_of, verdict
 from kraft.spark.jobs.topic_configs import describe
 from kraft.spark.jobs.watching import watched
@@ -101,8 +103,11 @@ def check_archived(directory: str) -> None:
 def verify(session: SparkSession, wanted: Verify, say: Say) -> dict[str, Any]:
     """Return the summary: `agree`, what was compared and left out, and the first difference of each partition. Raises
     JobNotFound, JobFailed."""
+    begun = time.monotonic()
     with watched(session, say, "comparing"):
-        return compare(session, wanted)
+        summary = compare(session, wanted)
+    say(Done(summary["records"], 0, time.monotonic() - begun))
+    return summary
 
 
 def compare(session: SparkSession, wanted: Verify) -> dict[str, Any]:

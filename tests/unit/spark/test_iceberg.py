@@ -47,7 +47,7 @@ from kraft.spark.jobs.maintain import (
     plan_maintain,
     stage,
 )
-from kraft.spark.jobs.running import JobFailed, JobNotFound
+from kraft.spark.jobs.running import JobFailed, JobNotFound, Told, Work
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 COLUMNS = arrow_schema(include_headers=True)
@@ -78,6 +78,10 @@ def written(table: Table, *batches: pa.RecordBatch, run: str = "run", by: tuple[
     for each in batches:
         files.add(each, each)
     return data_files(table, layout, files.end().to_pylist())
+
+
+def unheard(told: Told) -> None:
+    """What a job says to nobody."""
 
 
 def offsets_of(place: Path) -> list[int]:
@@ -286,16 +290,18 @@ def test_snapshots_expire_together_with_files_no_other_snapshot_uses(tmp_path: P
     commit_batch(table, "q", 1, written(table, rows(range(5, 8)), run="1"))
     table.delete("offset < 5")
     wanted, now = Maintain(table=name_in(tmp_path), keep=timedelta(days=7)), datetime.now(UTC)
-    assert maintain(wanted, now)["snapshots_after"] == 3
+    said: list[Told] = []
+    assert maintain(wanted, now, unheard)["snapshots_after"] == 3
     late = now + timedelta(days=8)
     assert plan_maintain(wanted, late)["snapshots_expired"] == 2
-    told = maintain(wanted, late)
+    told = maintain(wanted, late, said.append)
     assert (told["snapshots_before"], told["snapshots_after"]) == (3, 1)
     assert told["files_removed"] > 3
+    assert said[-1] == Work("removing files", told["files_removed"], told["files_removed"])
     assert len([*(tmp_path / "warehouse").rglob("*.parquet")]) == 1
     assert offsets_of(tmp_path) == [5, 6, 7]
     assert not commit_batch(reloaded(table), "q", 1, [])
-    assert maintain(wanted, late)["files_removed"] == 0
+    assert maintain(wanted, late, unheard)["files_removed"] == 0
 
 
 def merged_once(table: Table, bytes_max: int = 1 << 30) -> None:

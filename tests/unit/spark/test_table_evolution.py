@@ -31,7 +31,7 @@ from kraft.spark.jobs.parquet_files import Layout, put, serialized, staging
 from kraft.spark.jobs.running import JobFailed
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-BY = ("identity(partition)",)
+PARTS = partition_parts(("identity(partition)",))
 FIRST = "id INT, price DECIMAL(9,2), share FLOAT, gone STRING, at STRUCT<x: INT>, tags ARRAY<STRUCT<n: INT>>"
 SECOND = (
     "tags ARRAY<STRUCT<m: STRING, n: BIGINT>>, at STRUCT<y: STRING, x: BIGINT>, new BOOLEAN, share DOUBLE, "
@@ -58,8 +58,7 @@ def name_in(place: Path) -> TableName:
 
 def archived(place: Path, ddl: str, batch: int, value: dict[str, Any]) -> Table:
     """Commit a batch of one record, as a run with this schema does."""
-    parts = partition_parts(BY)
-    table = ensure_table(name_in(place), columns(ddl), parts)
+    table = ensure_table(name_in(place), columns(ddl), PARTS)
     evolve_table(name_in(place), table, columns(ddl))
     layout = table_layout(table, f"run{batch}", "", "snappy")
     files = layout.files()

@@ -14,12 +14,12 @@ from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, Bootstrap, Codec, Output,
 from kraft.cli.admin.output import Table, show
 from kraft.cli.admin.records.spark_options import (
     LOCAL,
+    NO_TABLE,
+    TABLE,
     ArchiveFormat,
     Bad,
     BadTopic,
     BytesPerBatch,
-    CatalogName,
-    CatalogProperty,
     Checkpoint,
     CommandConfig,
     Conf,
@@ -29,7 +29,6 @@ from kraft.cli.admin.records.spark_options import (
     FileFormat,
     FilesPerBatch,
     GroupsPattern,
-    IcebergTable,
     Master,
     MetricsPort,
     PartitionBy,
@@ -38,6 +37,7 @@ from kraft.cli.admin.records.spark_options import (
     ReadUncommitted,
     ReplaceNames,
     SkipLost,
+    TableOptions,
     Topic,
     TopicsPattern,
     ValueForm,
@@ -49,8 +49,8 @@ from kraft.cli.admin.records.spark_options import (
     reading_of,
     require_there,
     serving_of,
-    table_of,
     typed_of,
+    with_table,
 )
 from kraft.cli.admin.records.spark_running import Steps, run, run_here
 from kraft.cli.admin.running import FAILED
@@ -129,6 +129,7 @@ def ingest(
 
 
 @app.command()
+@with_table
 def archive(
     names: Annotated[list[str], typer.Argument(metavar="[TOPIC]... [DIRECTORY]", show_default=False)] = [],  # noqa: B006
     pattern: TopicsPattern = None,
@@ -138,9 +139,7 @@ def archive(
     by_hour: Annotated[
         bool, typer.Option("--by-hour", help="Partition directories by hour instead of by day.")
     ] = False,
-    table: IcebergTable = None,
-    catalog: CatalogName = None,
-    catalog_property: CatalogProperty = [],  # noqa: B006
+    to: TableOptions = NO_TABLE,
     partition_by: PartitionBy = [],  # noqa: B006
     checkpoint: Checkpoint = None,
     value_format: ValueForm = None,
@@ -174,11 +173,11 @@ def archive(
         "reading": reading_of(read_committed, read_uncommitted, skip_lost=skip_lost, replace_names=replace_names),
         "typed": typed_of(value_format, value_schema, bad_records, dead_letter),
     }
-    to = table_of(table, catalog, catalog_property)
+    name = to.name
     if archive_format is ArchiveFormat.ICEBERG:
         by = parts_of(partition_by, by_hour=by_hour)
-        steps = _archive_table(names, pattern, to, {**shared, "by": by, "checkpoint": checkpoint})
-    elif to is not None or partition_by or checkpoint is not None:
+        steps = _archive_table(names, pattern, name, {**shared, "by": by, "checkpoint": checkpoint})
+    elif name is not None or partition_by or checkpoint is not None:
         raise typer.BadParameter("--table, --partition-by and --checkpoint are for --format iceberg")
     else:
         steps = _archive_files(names, pattern, {**shared, "by_hour": by_hour, "format": archive_format.value})
@@ -223,13 +222,12 @@ def _archive_table(names: list[str], pattern: str | None, to: TableName | None, 
 
 
 @app.command()
+@with_table
 def compact(
     directory: Annotated[
         str | None, typer.Argument(metavar="[DIRECTORY]", help="Directory of an archive.", show_default=False)
     ] = None,
-    table: IcebergTable = None,
-    catalog: CatalogName = None,
-    catalog_property: CatalogProperty = [],  # noqa: B006
+    to: TableOptions = NO_TABLE,
     bytes_max: Annotated[
         int, typer.Option("--bytes-max", metavar="N", min=1, help="Approximate size limit of a directory or file.")
     ] = 1 << 30,
@@ -242,10 +240,10 @@ def compact(
 ) -> None:
     """Rewrite the many small files of `kraft spark archive`, in a directory or an Iceberg table, as few large ones. The
     next run of either command, archive or compact, completes an interrupted run."""
-    to = table_of(table, catalog, catalog_property)
-    if (directory is None) == (to is None):
+    name = to.name
+    if (directory is None) == (name is None):
         raise typer.BadParameter("give a directory, or --table for an Iceberg table", param_hint="DIRECTORY / --table")
-    steps = _compact_table(to, bytes_max) if to is not None else _compact_files(str(directory), bytes_max)
+    steps = _compact_table(name, bytes_max) if name is not None else _compact_files(str(directory), bytes_max)
     serving = serving_of("compact", metrics_port)
     show_summary(run(master, conf, quiet, steps, dry_run=dry_run, serving=serving), output)
 
@@ -276,14 +274,14 @@ def _compact_table(to: TableName, bytes_max: int) -> Steps:
 
 
 @app.command()
+@with_table
 def maintain(
-    table: Annotated[str, typer.Option("--table", metavar="NAMESPACE.NAME", help="Iceberg table.", show_default=False)],
     older_than: Annotated[
         str,
         typer.Option(OLDER_THAN, metavar="AGE", help="Age, such as 7d or 12h. The current snapshot is always kept."),
     ],
-    catalog: CatalogName = None,
-    catalog_property: CatalogProperty = [],  # noqa: B006
+    to: TableOptions = NO_TABLE,
+    metrics_port: MetricsPort = None,
     dry_run: DryRun = False,
     output: Output = None,
 ) -> None:
@@ -291,13 +289,13 @@ def maintain(
     from kraft.spark.jobs.maintain import Maintain, plan_maintain
     from kraft.spark.jobs.maintain import maintain as job
 
-    to = table_of(table, catalog, catalog_property)
-    assert to is not None
-    wanted, now = (
-        Maintain(table=to, keep=timedelta(milliseconds=parse_duration(older_than, OLDER_THAN))),
-        datetime.now(UTC),
-    )
-    show_summary(run_here(partial(plan_maintain if dry_run else job, wanted, now)), output)
+    name = to.name
+    if name is None:
+        raise typer.BadParameter("name the Iceberg table to maintain", param_hint=TABLE)
+    keep = timedelta(milliseconds=parse_duration(older_than, OLDER_THAN))
+    wanted, now = Maintain(table=name, keep=keep), datetime.now(UTC)
+    deed = (lambda say: plan_maintain(wanted, now)) if dry_run else partial(job, wanted, now)
+    show_summary(run_here(deed, serving_of("maintain", metrics_port)), output)
 
 
 @app.command()
@@ -394,6 +392,7 @@ def _mirror_many(
 
 
 @app.command()
+@with_table
 def verify(
     topic: Topic,
     other: Annotated[
@@ -409,9 +408,7 @@ def verify(
         str | None,
         typer.Option("--with-archive", metavar="DIRECTORY", help="Compare with an archive of `kraft spark archive`."),
     ] = None,
-    table: IcebergTable = None,
-    catalog: CatalogName = None,
-    catalog_property: CatalogProperty = [],  # noqa: B006
+    to: TableOptions = NO_TABLE,
     ignore_timestamps: Annotated[
         bool, typer.Option("--ignore-timestamps", help="Compare keys, values and headers, but not timestamps.")
     ] = False,
@@ -421,6 +418,7 @@ def verify(
     command_config: CommandConfig = None,
     master: Master = LOCAL,
     conf: Conf = [],  # noqa: B006
+    metrics_port: MetricsPort = None,
     quiet: Quiet = False,
     output: Output = None,
 ) -> None:
@@ -433,8 +431,8 @@ def verify(
     from kraft.spark.jobs.verify import verify as job
 
     parse_bootstrap(bootstrap), parse_bootstrap(other_bootstrap or bootstrap)
-    to = table_of(table, catalog, catalog_property)
-    if [directory is None, to is None, other is None and other_bootstrap is None].count(False) != 1:
+    name = to.name
+    if [directory is None, name is None, other is None and other_bootstrap is None].count(False) != 1:
         raise typer.BadParameter(
             "give --with-topic or --at for a topic, or --with-archive, or --table",
             param_hint="--with-topic / --with-archive / --table",
@@ -447,12 +445,12 @@ def verify(
         other_topic=other,
         other_at=None if other_bootstrap is None else access(other_bootstrap, other_config),
         archive=directory,
-        table=to,
+        table=name,
         ignore_timestamps=ignore_timestamps,
         committed=isolation(read_committed, read_uncommitted) is not False,
     )
     steps = Steps(lambda _: check_verify(wanted), lambda session, say: job(session, wanted, say), lambda _: {})
-    summary = run(master, conf, quiet, steps)
+    summary = run(master, conf, quiet, steps, serving=serving_of("verify", metrics_port))
     show(summary, verdict_tables(summary), output)
     if not summary["agree"]:
         raise typer.Exit(FAILED)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import sys
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
@@ -66,21 +69,6 @@ Bad = Annotated[
             "Values that do not match the schema: fail ends the job, null replaces them, column moves them to the "
             "column _bad."
         ),
-    ),
-]
-IcebergTable = Annotated[
-    str | None, typer.Option("--table", metavar="NAMESPACE.NAME", help="Iceberg table.", show_default=False)
-]
-CatalogName = Annotated[
-    str | None,
-    typer.Option("--catalog", metavar="NAME", help="Catalog of the table, as named in ~/.pyiceberg.yaml."),
-]
-CatalogProperty = Annotated[
-    list[str],
-    typer.Option(
-        "--catalog-property",
-        metavar="KEY=VALUE",
-        help="Property of the catalog (type, uri, warehouse, ...). Repeatable.",
     ),
 ]
 PartitionBy = Annotated[
@@ -180,6 +168,7 @@ BadTopic = Annotated[
         help="Topic for records whose values do not match the schema, with the reason. They are not archived.",
     ),
 ]
+TABLE = "--table"
 LOCAL = "local[*]"
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Check everything, print what would be done, and write nothing.")
@@ -237,17 +226,76 @@ def typed_of(
     return Typed(schema=schema, format=form.value, bad_records=bad, dead_letter=dead_letter)
 
 
-def table_of(table: str | None, catalog: str | None, properties: list[str]) -> TableName | None:
-    """Return the Iceberg table that is named; None if none is. Leaves with 2 where one of the options needs another."""
-    from kraft.spark.jobs.iceberg import TableName
+class TableOptions(NamedTuple):
+    """The options that name an Iceberg table. A command with a parameter of this type is declared by `with_table`."""
 
-    if table is None:
-        if catalog is not None or properties:
-            raise typer.BadParameter("--catalog and --catalog-property need --table")
-        return None
-    if not all(table.split(".")) or "." not in table:
-        raise typer.BadParameter(f"{table} is not of the form NAMESPACE.NAME", param_hint="--table")
-    return TableName(table=table, catalog=catalog, properties=parse_pairs(properties, "--catalog-property"))
+    table: str | None
+    catalog: str | None
+    properties: tuple[str, ...]
+
+    @property
+    def name(self) -> TableName | None:
+        """Return the table that is named; None if none is. Exits with 2 if an option needs another one."""
+        from kraft.spark.jobs.iceberg import TableName
+
+        if self.table is None:
+            if self.catalog is not None or self.properties:
+                raise typer.BadParameter("--catalog and --catalog-property need --table")
+            return None
+        if not all(self.table.split(".")) or "." not in self.table:
+            raise typer.BadParameter(f"{self.table} is not of the form NAMESPACE.NAME", param_hint=TABLE)
+        properties = parse_pairs(list(self.properties), "--catalog-property")
+        return TableName(table=self.table, catalog=self.catalog, properties=properties)
+
+
+NO_TABLE: Final = TableOptions(None, None, ())
+OPTIONS_OF_TABLES: Final[dict[str, tuple[Any, Any]]] = {
+    "table": (
+        Annotated[str | None, typer.Option(TABLE, metavar="NAMESPACE.NAME", help="Iceberg table.", show_default=False)],
+        None,
+    ),
+    "catalog": (
+        Annotated[
+            str | None,
+            typer.Option("--catalog", metavar="NAME", help="Catalog of the table, as named in ~/.pyiceberg.yaml."),
+        ],
+        None,
+    ),
+    "catalog_property": (
+        Annotated[
+            list[str],
+            typer.Option(
+                "--catalog-property",
+                metavar="KEY=VALUE",
+                help="Property of the catalog (type, uri, warehouse, ...). Repeatable.",
+            ),
+        ],
+        [],
+    ),
+}
+"""The annotations and defaults of the options that every command with an Iceberg table has."""
+
+
+def with_table(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of an Iceberg table, in the place of its parameter of the type TableOptions."""
+    own = inspect.signature(command, eval_str=True)
+    (place,) = [each.name for each in own.parameters.values() if each.annotation is TableOptions]
+
+    @functools.wraps(command)
+    def whole(table: str | None, catalog: str | None, catalog_property: list[str], **others: Any) -> None:
+        command(**others, **{place: TableOptions(table, catalog, tuple(catalog_property))})
+
+    kind = inspect.Parameter.KEYWORD_ONLY
+    options = [
+        inspect.Parameter(name, kind, default=default, annotation=annotation)
+        for name, (annotation, default) in OPTIONS_OF_TABLES.items()
+    ]
+    parameters = []
+    for each in own.parameters.values():
+        parameters += options if each.name == place else [each.replace(kind=kind)]
+    whole.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    whole.__annotations__ = {each.name: each.annotation for each in parameters}
+    return whole
 
 
 def parts_of(given: list[str], *, by_hour: bool) -> tuple[str, ...]:

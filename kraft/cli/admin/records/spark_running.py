@@ -96,13 +96,21 @@ def served_if_asked(metrics: JobMetrics, at: Address | None, say: Say) -> Iterat
         yield
 
 
-def run_here(deed: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def run_here(deed: Callable[[Say], dict[str, Any]], serving: Serving) -> dict[str, Any]:
     """The summary of a job that needs no Spark. What goes wrong is said as by `run`."""
-    from kraft.spark.jobs.running import JobNotFound
+    from kraft.spark.jobs.metrics import JobMetrics
+    from kraft.spark.jobs.running import JobNotFound, Notice
 
-    begun = time.monotonic()
+    begun, metrics = time.monotonic(), JobMetrics(serving.command)
+
+    def say(told: Told) -> None:
+        metrics.note(told)
+        if isinstance(told, Notice):
+            sys.stderr.write(f"{told.text}\n")
+
     try:
-        summary = deed()
+        with served_if_asked(metrics, serving.at, say), metrics.failure_counted():
+            summary = deed(say)
     except KraftError as problem:
         sys.stderr.write(f"kraft: {problem}\n")
         raise typer.Exit(NOT_FOUND if isinstance(problem, JobNotFound) else FAILED) from problem
