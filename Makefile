@@ -12,12 +12,13 @@ SEEDS ?= 20
 # Tests wait for half of their time: one process more than there are cores.
 WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 ROUNDS ?= 20
+RECORDS ?= 10000000
 KIND ?= cluster
 MINUTES ?= 5
 TARGET ?= kraft
 WORKLOAD ?= queue
 .DEFAULT_GOAL := help
-.PHONY: help setup check-python check-machine check-maven packages demo-packages system demo test quick lint lint-static lint-tidy flakes fresh-machine bench soak simulate mutants jepsen docs spark-harness record-vectors constraints drift release site pictures image chart pythons newer-python clean
+.PHONY: help setup check-python check-machine check-maven packages demo-packages system demo test quick lint lint-static lint-tidy flakes fresh-machine bench soak simulate mutants jepsen docs spark-harness lake record-vectors constraints drift release site pictures image chart pythons newer-python clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -104,6 +105,9 @@ mutants: check-machine setup ## Prove that the simulation bites: each defect of 
 
 spark-harness: check-maven setup ## Spark over three nodes while all of it is killed, and everything counted: make spark-harness ROUNDS=20
 	@$(PY) -m jepsen.spark --rounds $(ROUNDS)
+
+lake: setup ## A topic to an Iceberg table, killed three times, counted and verified: make lake RECORDS=10000000
+	@$(PY) -m jepsen.spark.lake --records $(RECORDS)
 
 record-vectors: check-maven setup ## Record Apache Kafka's answers afresh under tests/vectors
 	@$(PY) -m tests.vectors record
