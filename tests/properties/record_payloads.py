@@ -82,6 +82,9 @@ class PayloadWriter:
         """Length and bytes; -1 for null, and rarely another negative length."""
         if not self.draw.randrange(null_one_in):
             self.append_number(body, self.draw.choice((-1, -1, -1, -7)))
+            if self.one_in and not self.draw.randrange(8):  # In one byte more.
+                body[-1] |= 0x80
+                body.append(0)
             return
         length = self.draw.choice(LENGTHS)
         self.append_number(body, length)

@@ -179,7 +179,7 @@ def _decode_usual(
         or length & 1
         or header_count & 0x81
         or key_length & 0x81 > (key_length == _NULL_BYTE)
-        or value_length & 1 > (value_length == _NULL_BYTE)
+        or value_length & 1 > (value is None)
     ):
         return decode_record(data, position, base_offset, base_timestamp, log_append_time_ms)
     headers: Headers = ()
