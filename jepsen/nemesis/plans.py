@@ -234,7 +234,7 @@ NAMED: dict[str, tuple[Step, ...]] = {
     ),
     STEADY: tuple(
         Step(fault=name, hold=1.0, rest=1.0)
-        for name in ("kill-controller", "kill-controller", "kill-coordinator", "kill-controller", "preferred-leaders")
+        for name in ("kill-controller", "kill-controller", "kill-coordinator", "kill-controller", "kill-leader")
     ),
     "store": tuple(
         Step(fault=name, hold=hold, rest=2.0)

@@ -16,6 +16,8 @@ from kraft.testing.node_process import NodeProcess
 from kraft.testing.ports import HOST, free_ports
 
 SECONDS_MAX: Final = 90.0
+START_SECONDS_MAX: Final = 180.0
+"""Until a program serves. Six may start at the same time on two processors."""
 DISKS: Final = ("a", "b")
 """The log directories of a separate broker."""
 
@@ -56,7 +58,7 @@ class Member:
             listen=None,
             controller_listen=None,
             disks=disks,
-            ready_seconds_max=SECONDS_MAX,
+            ready_seconds_max=START_SECONDS_MAX,
         )
         self.is_ours = False
 
@@ -73,7 +75,7 @@ class Member:
             self.ours.start()
         else:
             self.kafka.launch()
-            self.kafka.wait_until_listening()
+            self.kafka.wait_until_listening(START_SECONDS_MAX)
 
 
 class RollingCluster:
@@ -181,7 +183,7 @@ class RollingCluster:
         for member in self.members.values():
             member.kafka.launch()
         for member in self.members.values():
-            member.kafka.wait_until_listening()
+            member.kafka.wait_until_listening(START_SECONDS_MAX)
 
     def change(self, number: int, *, ours: bool, kill: bool = False) -> float:
         """End a node's program, start the other on its directory, and wait until all replicas are in sync. Returns the
