@@ -26,6 +26,10 @@ from kraft.protocol.messages.write_txn_markers_request import (
 from kraft.protocol.messages.write_txn_markers_response import WriteTxnMarkersResponse
 
 PARTITIONS_PER_REQUEST: Final = 500
+NO_TIMEOUT_MS: Final = 2**31 - 1
+"""The timeout of a transaction of two-phase commit (KIP-939): its coordinator never aborts it."""
+FENCING_TIMEOUT_MS_MAX: Final = 60_000
+"""Longest timeout in the request that fences a producer. Brokers reject one above transaction.max.timeout.ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,8 @@ class ListedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """The state of a transactional id. `started_ms` is None if no transaction is open."""
+    """The state of a transactional id. `started_ms` is None if no transaction is open. `is_two_phase`: an outside
+    coordinator ends the transaction, it has no timeout (KIP-939)."""
 
     transactional_id: str
     coordinator: int
@@ -48,6 +53,10 @@ class Transaction:
     timeout_ms: int
     started_ms: int | None
     partitions: tuple[TopicPartition, ...]
+
+    @property
+    def is_two_phase(self) -> bool:
+        return self.timeout_ms == NO_TIMEOUT_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +190,8 @@ async def end_by_fencing(port: AdminTransport, transaction: Transaction) -> None
     """Have the coordinator abort an open transaction in all of its partitions. Its producer is fenced, as by another
     producer with the same transactional id (KIP-588). Raises Refused."""
     request = InitProducerIdRequest(
-        transactional_id=transaction.transactional_id, transaction_timeout_ms=transaction.timeout_ms
+        transactional_id=transaction.transactional_id,
+        transaction_timeout_ms=min(transaction.timeout_ms, FENCING_TIMEOUT_MS_MAX),
     )
 
     async def attempt() -> None:

@@ -102,9 +102,14 @@ _HANDLERS: tuple[Handler, ...] = (
 )
 
 
-def broker_registry(authorizer: Authorizer | None = None, *, serves_telemetry: bool = True) -> Registry:
-    """Without `serves_telemetry` those of client metrics are left out, so that clients do not ask."""
+def broker_registry(
+    authorizer: Authorizer | None = None, *, serves_telemetry: bool = True, serves_two_phase: bool = False
+) -> Registry:
+    """Without `serves_telemetry` those of client metrics are left out, so that clients do not ask. `serves_two_phase`
+    adds InitProducerId version 6 (KIP-939)."""
     served = [each for each in _HANDLERS if serves_telemetry or each not in telemetry.APIS]
+    if serves_two_phase:
+        served = [init_producer_id.TWO_PHASE if each is init_producer_id.API else each for each in served]
     return Registry(BROKER, served, authorizer)
 
 

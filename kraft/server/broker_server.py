@@ -202,7 +202,11 @@ class BrokerServer(ReplicaListener):
             finalized_features=finalized_features,
             log=loggers.get("requests"),
             loggers=loggers,
-            registry=broker_registry(self.authorizer, serves_telemetry=self._config.flag("kraft.telemetry.enable")),
+            registry=broker_registry(
+                self.authorizer,
+                serves_telemetry=self._config.flag("kraft.telemetry.enable"),
+                serves_two_phase=self._config.flag("transaction.two.phase.commit.enable"),
+            ),
             metadata=self.metadata,
             status=status,
             replicas=self.replicas,

@@ -235,8 +235,9 @@ def late_transaction_reasons(nodes: Sequence[NodeStatus]) -> Iterator[Reason]:
     yield Reason(
         code="late_transactions",
         summary=f"In {count} partition{'s' if count > 1 else ''} read_committed consumers wait for a transaction that "
-        f"no coordinator ends: {', '.join(named[:WAITS_SAID_MAX])}{more}.",
-        remedy="`kraft transactions find-hanging` shows each transaction and the command that ends it.",
+        f"no timeout ends: {', '.join(named[:WAITS_SAID_MAX])}{more}.",
+        remedy="`kraft transactions find-hanging` shows each transaction and the command that ends it. One of "
+        "two-phase commit is ended by its own application: start that again first.",
     )
 
 

@@ -14,3 +14,5 @@ class TransactionConfig:
     remove_expired_interval_ms: int = 3_600_000
     """transaction.remove.expired.transaction.cleanup.interval.ms."""
     request_timeout_ms: int = 30_000
+    two_phase_commit: bool = False
+    """transaction.two.phase.commit.enable (KIP-939)."""

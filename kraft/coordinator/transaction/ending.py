@@ -11,6 +11,10 @@ the one on record (or the last of the former producer id).
 
 While an id is in transition (a record that is not committed, or markers that are not written) the answer is
 CONCURRENT_TRANSACTIONS, whatever the epoch: the producer that was told its new epoch may be quicker than the markers.
+
+A kept transaction (KIP-939) is ended by its owner, the producer that InitProducerId answered. While the producer id is
+the same, the end is as if the owner had written the transaction. If the owner has another id, because the epochs were
+exhausted, the markers have the id that wrote the transaction, and the owner's id follows once they are written.
 """
 
 from __future__ import annotations
@@ -24,9 +28,11 @@ from kraft.coordinator.transaction.transaction import (
     EPOCHS_BUMPED_AT_END,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
+    NO_TIMEOUT_MS,
     Ending,
     State,
     Transaction,
+    is_exhausted,
 )
 from kraft.protocol.error_codes import ErrorCode
 
@@ -58,18 +64,19 @@ def end_transaction(draft: TransactionDraft, end: End, fresh: FreshId) -> tuple[
 
 
 def _end_as_before(draft: TransactionDraft, end: End, found: Transaction) -> None:
-    if found.producer_id != end.producer_id:
+    owner_id, owner_epoch = found.owner
+    if owner_id != end.producer_id:
         raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-    if found.producer_epoch != end.producer_epoch or end.producer_epoch == EPOCH_MAX:
+    if owner_epoch != end.producer_epoch or end.producer_epoch == EPOCH_MAX:
         raise ApiError(ErrorCode.PRODUCER_FENCED)
     draft.require_settled(end.transactional_id)
     if found.state is State.ONGOING:
+        found = taken_over(found)
         draft.write(
             end.transactional_id,
             found._replace(
                 state=PREPARE[end.committed],
-                previous_producer_id=found.producer_id,
-                next_producer_id=NO_PRODUCER_ID,
+                previous_producer_id=owner_id,
                 updated_ms=draft.wall_ms,
                 client_version=0,
             ),
@@ -85,10 +92,11 @@ def _end_with_new_epoch(draft: TransactionDraft, end: End, found: Transaction, f
         and found.producer_epoch == 0
     )
     is_retry = was_rotated or found.producer_epoch == end.producer_epoch + 1
-    if found.producer_id != end.producer_id and not was_rotated:
+    owner_id, owner_epoch = found.owner
+    if end.producer_id not in (owner_id, found.producer_id) and not was_rotated:
         raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if found.state in (State.ONGOING, State.EMPTY):
-        is_valid = end.producer_epoch == found.producer_epoch
+        is_valid = (end.producer_id, end.producer_epoch) == (owner_id, owner_epoch)
     else:
         is_valid = is_retry or end.producer_epoch == found.producer_epoch
     if not is_valid or end.producer_epoch == EPOCH_MAX:
@@ -107,8 +115,22 @@ def _end_with_new_epoch(draft: TransactionDraft, end: End, found: Transaction, f
 def told_to_producer(after: Transaction) -> tuple[int, int]:
     """The producer's id and epoch for its next transaction: a new id if its epochs are exhausted."""
     if after.next_producer_id != NO_PRODUCER_ID:
-        return after.next_producer_id, 0
+        return after.next_producer_id, max(after.next_producer_epoch, 0)
     return after.producer_id, after.producer_epoch
+
+
+def taken_over(found: Transaction) -> Transaction:
+    """An open transaction as its owner ends it. If a kept one has the owner's id, the owner counts as its writer: the
+    marker then fences every earlier epoch. Else the owner's id and epoch remain as the next ones."""
+    if found.is_kept and found.next_producer_id == found.producer_id:
+        return found._replace(
+            producer_epoch=found.next_producer_epoch,
+            next_producer_id=NO_PRODUCER_ID,
+            next_producer_epoch=NO_PRODUCER_EPOCH,
+        )
+    if found.is_kept:
+        return found
+    return found._replace(next_producer_id=NO_PRODUCER_ID, next_producer_epoch=NO_PRODUCER_EPOCH)
 
 
 def prepare(
@@ -118,15 +140,25 @@ def prepare(
 
     The last epoch stays, as in Kafka: no producer has it, but the log of an earlier release may hold a transaction of
     it. Leaders refuse a marker of transaction.version 2 whose epoch did not rise, so that one is of version 0."""
+    owner_id, owner_epoch = found.producer_id, found.producer_epoch
+    if found.next_producer_epoch != NO_PRODUCER_EPOCH:
+        owner_id, owner_epoch = found.owner
+        found = taken_over(found)
     epoch = min(found.producer_epoch + 1, EPOCH_MAX)
+    next_id, next_epoch = NO_PRODUCER_ID, NO_PRODUCER_EPOCH
+    if is_exhausted(owner_epoch):
+        next_id = fresh.take()
+    elif owner_id != found.producer_id:
+        next_id, next_epoch = owner_id, owner_epoch + 1
     return draft.write(
         transactional_id,
         found._replace(
             state=PREPARE[committed],
             producer_epoch=epoch,
-            last_producer_epoch=found.producer_epoch,
-            previous_producer_id=found.producer_id,
-            next_producer_id=fresh.take() if found.is_exhausted else NO_PRODUCER_ID,
+            last_producer_epoch=owner_epoch,
+            previous_producer_id=owner_id,
+            next_producer_id=next_id,
+            next_producer_epoch=next_epoch,
             started_ms=found.started_ms if found.state is State.ONGOING else draft.wall_ms,
             updated_ms=draft.wall_ms,
             client_version=version if epoch > found.producer_epoch else 0,
@@ -140,14 +172,17 @@ def abort_for_producer(draft: TransactionDraft, transactional_id: str, found: Tr
     if draft.level >= EPOCHS_BUMPED_AT_END:
         prepare(draft, transactional_id, found, committed=False, version=draft.level, fresh=fresh)
         return
+    owner_id, owner_epoch = found.owner
+    found = taken_over(found)
+    if found.is_kept:
+        found = found._replace(next_producer_epoch=min(owner_epoch + 1, EPOCH_MAX))
     draft.write(
         transactional_id,
         found._replace(
             state=State.PREPARE_ABORT,
             producer_epoch=min(found.producer_epoch + 1, EPOCH_MAX),
             last_producer_epoch=NO_PRODUCER_EPOCH,
-            previous_producer_id=found.producer_id,
-            next_producer_id=NO_PRODUCER_ID,
+            previous_producer_id=owner_id,
             updated_ms=draft.wall_ms,
             client_version=0,
         ),
@@ -170,7 +205,12 @@ def abort_timed_out(draft: TransactionDraft, transactional_id: str, fresh: Fresh
 
 
 def is_timed_out(found: Transaction, wall_ms: int) -> bool:
-    return found.state is State.ONGOING and found.started_ms + found.timeout_ms < wall_ms
+    """Whether the coordinator must abort the transaction; never with two-phase commit (KIP-939)."""
+    return (
+        found.state is State.ONGOING
+        and found.timeout_ms != NO_TIMEOUT_MS
+        and found.started_ms + found.timeout_ms < wall_ms
+    )
 
 
 def complete(draft: TransactionDraft, ending: Ending) -> None:
@@ -191,8 +231,11 @@ def complete(draft: TransactionDraft, ending: Ending) -> None:
             state=COMPLETE[ending.committed],
             producer_id=producer_id,
             producer_epoch=producer_epoch,
-            previous_producer_id=found.producer_id,
+            previous_producer_id=(
+                found.producer_id if found.previous_producer_id == NO_PRODUCER_ID else found.previous_producer_id
+            ),
             next_producer_id=NO_PRODUCER_ID,
+            next_producer_epoch=NO_PRODUCER_EPOCH,
             partitions=frozenset(),
             updated_ms=draft.wall_ms,
         ),

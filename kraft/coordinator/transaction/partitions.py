@@ -1,4 +1,4 @@
-"""The partitions of a transaction: AddPartitionsToTxn, AddOffsetsToTxn, and verification (KIP-98, KIP-890)."""
+"""The partitions of a transaction: AddPartitionsToTxn, AddOffsetsToTxn, and verification (KIP-98, KIP-890, KIP-939)."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ def _is_opened_by(found: Transaction | None, producer_id: int, producer_epoch: i
     return (
         found is not None
         and found.state is State.ONGOING
+        and not found.is_kept
         and (found.producer_id, found.producer_epoch) == (producer_id, producer_epoch)
         and producer_epoch < EPOCH_MAX
     )
@@ -64,6 +65,8 @@ def missing_partitions(
 
 
 def _of_producer(found: Transaction | None, producer_id: int, producer_epoch: int) -> Transaction:
+    if found is not None and found.is_kept:
+        raise _not_writable(found, producer_id, producer_epoch)
     if found is None or found.producer_id != producer_id:
         raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if found.producer_epoch != producer_epoch or producer_epoch == EPOCH_MAX:
@@ -71,3 +74,12 @@ def _of_producer(found: Transaction | None, producer_id: int, producer_epoch: in
     if found.state in PREPARED:
         raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
     return found
+
+
+def _not_writable(kept: Transaction, producer_id: int, producer_epoch: int) -> ApiError:
+    """The error of every write to a kept transaction: its records are final (KIP-939)."""
+    if (producer_id, producer_epoch) == kept.owner:
+        return ApiError(ErrorCode.INVALID_TXN_STATE, "the transaction was kept to be ended: it accepts no records")
+    if producer_id in (kept.producer_id, kept.next_producer_id):
+        return ApiError(ErrorCode.PRODUCER_FENCED)
+    return ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)

@@ -30,6 +30,7 @@ def value_of(transaction: Transaction, level: int) -> bytes:
         previous_producer_id=transaction.previous_producer_id,
         next_producer_id=transaction.next_producer_id,
         producer_epoch=transaction.producer_epoch,
+        next_producer_epoch=transaction.next_producer_epoch,
         transaction_timeout_ms=transaction.timeout_ms,
         transaction_status=int(transaction.state),
         transaction_partitions=None if transaction.state is State.EMPTY else partitions,
@@ -38,7 +39,7 @@ def value_of(transaction: Transaction, level: int) -> bytes:
         client_transaction_version=transaction.client_version,
     )
     if level < FLEXIBLE:  # Version 0 has no room for these.
-        value.previous_producer_id = value.next_producer_id = -1
+        value.previous_producer_id = value.next_producer_id = value.next_producer_epoch = -1
         value.client_transaction_version = 0
     return encode_value(value, 1 if level >= FLEXIBLE else 0)
 
@@ -76,4 +77,5 @@ def decode(key: bytes, value: bytes | None) -> tuple[str, Transaction | None] | 
         previous_producer_id=found.previous_producer_id,
         next_producer_id=found.next_producer_id,
         client_version=found.client_transaction_version,
+        next_producer_epoch=found.next_producer_epoch,
     )

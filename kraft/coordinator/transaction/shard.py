@@ -87,6 +87,7 @@ class TransactionDraft:
         assert after.producer_id >= 0, after
         assert 0 <= after.producer_epoch <= EPOCH_MAX, after
         assert after.producer_epoch < EPOCH_MAX or after.state not in OF_A_PRODUCER, after
+        assert after.next_producer_epoch < EPOCH_MAX or after.state not in OF_A_PRODUCER, after
         self._transactions = self._transactions.set(transactional_id, after)
         self.records.append((key_of(transactional_id), value_of(after, self.level)))
         if after.state in PREPARED:

@@ -13,6 +13,9 @@ NO_PRODUCER_EPOCH: Final = -1
 NO_TIMESTAMP: Final = -1
 EPOCH_MAX: Final = 2**15 - 1
 """Only for markers and logs. No producer has this epoch, so the coordinator can always fence one."""
+NO_TIMEOUT_MS: Final = 2**31 - 1
+"""The timeout of two-phase commit (KIP-939): the coordinator never aborts such a transaction. The log has no other mark
+of it."""
 EPOCHS_BUMPED_AT_END: Final = 2
 """From this transaction.version on, the end of each transaction bumps the producer's epoch (KIP-890)."""
 
@@ -57,6 +60,9 @@ class Transaction(NamedTuple):
     are written, if the epochs of this one are exhausted. `last_producer_epoch` allows a producer to retry after a lost
     response: it is not in the log, and is lost when the coordinator moves. `client_version` is the transaction.version
     of the client that made the last step.
+
+    A kept transaction has a `next_producer_epoch` of 0 or more (KIP-939): the producer that wrote it is fenced, and the
+    producer with the next id and epoch may end it. The two ids are equal unless the epochs were exhausted.
     """
 
     producer_id: int
@@ -70,11 +76,24 @@ class Transaction(NamedTuple):
     next_producer_id: int = NO_PRODUCER_ID
     last_producer_epoch: int = NO_PRODUCER_EPOCH
     client_version: int = 0
+    next_producer_epoch: int = NO_PRODUCER_EPOCH
 
     @property
     def is_exhausted(self) -> bool:
         """Whether the next epoch must not be given to a producer."""
         return is_exhausted(self.producer_epoch)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether another producer than the one that wrote the open transaction may end it."""
+        return self.state is State.ONGOING and self.next_producer_epoch != NO_PRODUCER_EPOCH
+
+    @property
+    def owner(self) -> tuple[int, int]:
+        """The id and epoch of the producer that may make the next step."""
+        if self.state is State.ONGOING and self.next_producer_epoch != NO_PRODUCER_EPOCH:
+            return self.next_producer_id, self.next_producer_epoch
+        return self.producer_id, self.producer_epoch
 
 
 def is_exhausted(producer_epoch: int) -> bool:

@@ -7,7 +7,7 @@ It finds the shard, obtains producer ids, and has the markers of ended transacti
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Final, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 import trio
 
@@ -22,10 +22,17 @@ from kraft.coordinator.transaction import inspection
 from kraft.coordinator.transaction.activity import ABORTED, COMMITTED, TransactionActivity
 from kraft.coordinator.transaction.config import TransactionConfig
 from kraft.coordinator.transaction.ending import End, abort_timed_out, complete, end_transaction
-from kraft.coordinator.transaction.init_producer import Claim, init_producer
+from kraft.coordinator.transaction.init_producer import Claim, init_producer, keep_transaction
 from kraft.coordinator.transaction.partitions import add_partitions, missing_partitions
 from kraft.coordinator.transaction.shard import FreshId, TransactionDraft, TransactionShard, TransactionShardState
-from kraft.coordinator.transaction.transaction import Ending, ProducerIdNeeded, Transaction
+from kraft.coordinator.transaction.transaction import (
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_TIMEOUT_MS,
+    Ending,
+    ProducerIdNeeded,
+    Transaction,
+)
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import describe_transactions_response as described
 from kraft.protocol.messages.list_transactions_response import ListTransactionsResponse
@@ -37,6 +44,8 @@ TIME_OUT: Final = "transaction time-out"
 """Name of the work in health reports. Its items are transactional ids that exceed their timeout."""
 RETRY_SECONDS: Final = 0.1
 """The pause between two attempts to complete a transaction while the log rejects appends."""
+
+NO_PRODUCER: Final = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 
 R = TypeVar("R")
 
@@ -50,6 +59,14 @@ class MarkerWriter(Protocol):
     async def write(self, ending: Ending, coordinator_epoch: int, is_current: Callable[[], bool]) -> bool:
         """Append the marker to every partition of the transaction, however long that takes. False if another
         coordinator has taken over, or `is_current` returns False."""
+
+
+class Initialized(NamedTuple):
+    """The answer to InitProducerId, as pairs of producer id and epoch. `ongoing` wrote the kept transaction, (-1, -1)
+    if none is open (KIP-939)."""
+
+    producer: tuple[int, int]
+    ongoing: tuple[int, int]
 
 
 class TransactionCoordinator:
@@ -114,16 +131,38 @@ class TransactionCoordinator:
     async def init_producer_id(self, transactional_id: str, timeout_ms: int, claim: Claim | None) -> tuple[int, int]:
         """Return the producer's new id and epoch. Raises ApiError: CONCURRENT_TRANSACTIONS while the previous
         producer's transaction is being ended."""
+        return (await self.init_two_phase(transactional_id, timeout_ms, claim, has_timeout=True, keep=False)).producer
+
+    async def init_two_phase(
+        self, transactional_id: str, timeout_ms: int, claim: Claim | None, *, has_timeout: bool, keep: bool
+    ) -> Initialized:
+        """Return the producer's new id and epoch, with two-phase commit (KIP-939): unless `has_timeout`, the producer's
+        transactions never time out, whatever `timeout_ms` is. With `keep` an open transaction is not aborted, and the
+        new producer may end it. Raises ApiError."""
         _require_id(transactional_id)
-        if not 0 < timeout_ms <= self._config.transaction_max_timeout_ms:
+        if not has_timeout and not self._config.two_phase_commit:
+            raise ApiError(
+                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                f"transactional id {transactional_id}: two-phase commit is off (transaction.two.phase.commit.enable)",
+            )
+        if keep and not self._config.two_phase_commit:
+            raise ApiError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"transactional id {transactional_id}: keepPreparedTxn is off (transaction.two.phase.commit.enable)",
+            )
+        if has_timeout and not 0 < timeout_ms <= self._config.transaction_max_timeout_ms:
             raise ApiError(
                 ErrorCode.INVALID_TRANSACTION_TIMEOUT,
                 f"transactional id {transactional_id}: the timeout of {timeout_ms} ms is not within 1 and "
                 f"{self._config.transaction_max_timeout_ms} ms (transaction.max.timeout.ms)",
             )
 
+        kept_ms = timeout_ms if has_timeout else NO_TIMEOUT_MS
+
         def decide(draft: TransactionDraft, fresh: FreshId) -> Transaction | None:
-            return init_producer(draft, transactional_id, timeout_ms, claim, fresh)
+            if keep and (kept := keep_transaction(draft, transactional_id, kept_ms, claim, fresh)) is not None:
+                return kept
+            return init_producer(draft, transactional_id, kept_ms, claim, fresh)
 
         made = await self._decide(transactional_id, decide)
         if made is None:
@@ -131,7 +170,7 @@ class TransactionCoordinator:
                 ErrorCode.CONCURRENT_TRANSACTIONS,
                 f"transactional id {transactional_id}: its open transaction is being aborted; try again",
             )
-        return made.producer_id, made.producer_epoch
+        return Initialized(made.owner, (made.producer_id, made.producer_epoch) if made.is_kept else NO_PRODUCER)
 
     async def add_partitions(
         self,

@@ -243,14 +243,16 @@ class OnCoordinatorKeys:
 
 
 class OnIdempotentWrite:
-    """The permissions of InitProducerId: Write on the transactional id; without one, IdempotentWrite on the cluster or
-    Write on any topic (KIP-679)."""
+    """The permissions of InitProducerId: Write on the transactional id, and TwoPhaseCommit for two-phase commit
+    (KIP-939); without a transactional id, IdempotentWrite on the cluster or Write on any topic (KIP-679)."""
 
     async def serve(
         self, request: Any, context: RequestContext, services: Any, access: Access, handler: Handler
     ) -> Any:
         if request.transactional_id is not None:
             check_transactional_id(Operation.WRITE, request.transactional_id, access)
+            if request.enable2_pc:
+                check_transactional_id(Operation.TWO_PHASE_COMMIT, request.transactional_id, access)
         elif not (
             access.may(Operation.IDEMPOTENT_WRITE, CLUSTER)
             or access.may_on_some(Operation.WRITE, TOPIC)

@@ -134,4 +134,5 @@ def _transaction_config(config: NodeConfig) -> TransactionConfig:
         abort_timed_out_interval_ms=config.integer("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
         remove_expired_interval_ms=config.integer("transaction.remove.expired.transaction.cleanup.interval.ms"),
         request_timeout_ms=config.integer("request.timeout.ms"),
+        two_phase_commit=config.flag("transaction.two.phase.commit.enable"),
     )

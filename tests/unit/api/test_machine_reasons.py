@@ -103,5 +103,5 @@ def test_hanging_transactions_are_reported_with_the_command_that_finds_them() ->
     assert "`kraft transactions find-hanging`" in reason.remedy
     [reason] = judge(FINE, nodes=nodes[:1]).reasons
     assert reason.summary == (
-        "In 1 partition read_committed consumers wait for a transaction that no coordinator ends: payments-0."
+        "In 1 partition read_committed consumers wait for a transaction that no timeout ends: payments-0."
     )

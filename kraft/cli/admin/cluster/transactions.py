@@ -26,6 +26,8 @@ ONGOING: Final = "Ongoing"
 SILENT_SECONDS: Final = 30.0
 """A live producer has usually written a record within this time."""
 ANY_TIME_MS: Final = 2**63 - 1
+NEVER: Final = "never (two-phase commit)"
+"""Shown as the timeout of a transaction that an outside coordinator ends (KIP-939)."""
 
 Place = Annotated[str, typer.Argument(metavar="TOPIC-PARTITION", show_default=False)]
 
@@ -89,6 +91,7 @@ def describe(
                 "producer_id": each.producer_id,
                 "producer_epoch": each.producer_epoch,
                 "timeout_ms": each.timeout_ms,
+                "two_phase": each.is_two_phase,
                 "started_ms": each.started_ms,
                 "partitions": [{"topic": place.topic, "partition": place.partition} for place in each.partitions],
             }
@@ -101,14 +104,15 @@ def describe(
             each.state,
             each.coordinator,
             f"{each.producer_id}/{each.producer_epoch}",
-            each.timeout_ms,
+            NEVER if each.is_two_phase else each.timeout_ms,
             None if each.started_ms is None else moment(each.started_ms),
             [str(place) for place in each.partitions],
         )
         for each in found
     ]
     columns = ("TRANSACTIONAL ID", "STATE", "COORDINATOR", "PRODUCER", "TIMEOUT MS", "BEGAN", "PARTITIONS")
-    show(document, [Table(columns, rows, wide=frozenset(("COORDINATOR", "TIMEOUT MS")))], output)
+    wide = {"COORDINATOR"} if any(each.is_two_phase for each in found) else {"COORDINATOR", "TIMEOUT MS"}
+    show(document, [Table(columns, rows, wide=frozenset(wide))], output)
 
 
 @app.command(epilog="Example: kraft transactions producers payments-0")
@@ -167,7 +171,8 @@ def find_hanging(
     """Find transactions that block readers of committed records: those that no coordinator has (they hang for ever),
     and those that are open at their coordinator, as of a producer that died.
 
-    Shows how to end each.
+    Shows how to end each. A transaction of two-phase commit has no timeout: the application that prepared it ends it
+    when it is started again. Abort it only if that application will not return.
     """
 
     async def question(cluster: Cluster) -> list[OpenTransaction]:
@@ -191,7 +196,10 @@ def find_hanging(
     ongoing = [each for each in found if each.coordinated is not None]
     document = {
         "transactions": [_open_document(each) for each in hanging],
-        "ongoing": [_open_document(each) | {"ends_by_itself_ms": _ends_by_itself(each)} for each in ongoing],
+        "ongoing": [
+            _open_document(each) | {"ends_by_itself_ms": _ends_by_itself(each), "two_phase": _is_two_phase(each)}
+            for each in ongoing
+        ],
     }
     rows = [(str(each.place), each.producer.producer_id, _last_record(each), _ending(each)) for each in hanging]
     columns: tuple[str, ...] = ("PARTITION", "PRODUCER", "LAST RECORD", "WHAT ENDS IT")
@@ -202,7 +210,7 @@ def find_hanging(
             for each in ongoing
         ]
         columns = ("PARTITION", "TRANSACTIONAL ID", "LAST RECORD", "ENDS BY ITSELF", "WHAT ENDS IT NOW")
-        tables.append(Table(columns, known, "Ongoing: open at their coordinators, which abort them by their timeouts"))
+        tables.append(Table(columns, known, "Ongoing: open at their coordinators, which abort those with a timeout"))
     show(document, tables, output)
 
 
@@ -221,9 +229,9 @@ def _open_document(found: OpenTransaction) -> dict[str, Any]:
 
 def _ends_by_itself(found: OpenTransaction) -> int | None:
     """The time in ms since 1970 at which the coordinator aborts the transaction; None if its outcome is already
-    decided."""
+    decided, or if it has no timeout."""
     known = found.coordinated
-    if known is None or known.state != ONGOING or known.started_ms is None:
+    if known is None or known.state != ONGOING or known.started_ms is None or known.is_two_phase:
         return None
     return known.started_ms + known.timeout_ms
 
@@ -232,7 +240,13 @@ def _last_record(found: OpenTransaction) -> str | None:
     return moment(found.producer.last_timestamp)
 
 
+def _is_two_phase(found: OpenTransaction) -> bool:
+    return found.coordinated is not None and found.coordinated.state == ONGOING and found.coordinated.is_two_phase
+
+
 def _moment_of_end(found: OpenTransaction) -> str | None:
+    if _is_two_phase(found):
+        return NEVER
     ends_ms = _ends_by_itself(found)
     return None if ends_ms is None else moment(ends_ms)
 
@@ -301,6 +315,11 @@ def abort(
 
 
 def _question_of(found: OpenTransaction, known: Transaction | None) -> str:
+    if known is not None and known.state == ONGOING and known.is_two_phase:
+        return (
+            f"This transaction of {known.transactional_id} is part of a two-phase commit. If its outside coordinator "
+            f"has decided to commit it, an abort loses its records. Abort it in {_partitions(known)}?"
+        )
     if known is not None:
         return (
             f"The coordinator knows this transaction of {known.transactional_id} (state {known.state}). Abort it "

@@ -38,9 +38,9 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "false",
         LOW,
         READ_ONLY,
-        ACCEPTED,
+        ENFORCED,
         ANYTHING,
-        "Whether producers may keep a transaction prepared for an outside coordinator.",
+        "Whether producers may keep a transaction prepared for an outside coordinator (KIP-939).",
     ),
     key(
         "transaction.state.log.num.partitions",

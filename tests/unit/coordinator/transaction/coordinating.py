@@ -35,10 +35,14 @@ class Markers:
 
 @asynccontextmanager
 async def coordinating(
-    log: MemoryLog, markers: Markers, epoch: int, world: MemoryWorld | None = None
+    log: MemoryLog,
+    markers: Markers,
+    epoch: int,
+    world: MemoryWorld | None = None,
+    config: TransactionConfig | None = None,
 ) -> AsyncIterator[TransactionCoordinator]:
     coordinator = TransactionCoordinator(
-        config=TransactionConfig(),
+        config=config or TransactionConfig(),
         log=log,
         producer_ids=markers,
         markers=markers,

@@ -13,7 +13,7 @@ from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.shard import Moment
 from kraft.coordinator.transaction.ending import End, abort_timed_out, complete, end_transaction
-from kraft.coordinator.transaction.init_producer import Claim, init_producer
+from kraft.coordinator.transaction.init_producer import Claim, init_producer, keep_transaction
 from kraft.coordinator.transaction.partitions import add_partitions
 from kraft.coordinator.transaction.shard import FreshId, TransactionShard, TransactionShardState
 from kraft.coordinator.transaction.transaction import (
@@ -174,9 +174,43 @@ class Lives(RuleBasedStateMachine):
             assert before is not None
             assert before.started_ms + before.timeout_ms < self.wall_ms
             assert self.found is not None
-            assert self.found.producer_epoch == before.producer_epoch + 1, "who had it open is fenced"
+            assert self.found.producer_epoch == before.owner[1] + 1, "the producer that had it open is fenced"
             if self.producer is not None and self.producer[0] == before.producer_id:
                 self.fenced.add(self.producer)
+
+    @precondition(lambda self: self.producer is not None)
+    @rule(claims=st.booleans())
+    def keep(self, claims: bool) -> None:
+        """KIP-939: a new producer, or the same one after a failure, keeps the open transaction in order to end it."""
+        assert self.producer is not None
+        before, former = self.found, self.producer
+        assert before is not None
+        try:
+            kept = self.decide(keep_transaction, ID, 3_000, Claim(*former) if claims else None)
+        except ApiError as refused:
+            self.expect(
+                refused,
+                ErrorCode.CONCURRENT_TRANSACTIONS,
+                ErrorCode.PRODUCER_FENCED,
+                ErrorCode.UNSUPPORTED_VERSION,
+            )
+            assert self.found == before
+            return
+        if kept is None:
+            assert self.found == before
+            assert before.state is not State.ONGOING
+            return
+        assert kept == self.found
+        assert (kept.producer_id, kept.producer_epoch) == (before.producer_id, before.producer_epoch), "it is the same"
+        assert (kept.partitions, kept.started_ms) == (before.partitions, before.started_ms)
+        assert kept.owner > before.owner
+        self.fenced.add(former)
+        self.replaced.add(former)
+        self.producer = kept.owner
+        assert self.producer not in self.fenced
+        with pytest.raises(ApiError):
+            self.decide(add_partitions, ID, *self.producer, [PLACES[0]], 2)
+        assert self.found == kept, "a kept transaction gets no further records"
 
     @precondition(lambda self: self.fenced)
     @rule(data=st.data(), committed=st.booleans(), version=st.sampled_from([0, 2]))
@@ -248,7 +282,7 @@ class Lives(RuleBasedStateMachine):
         assert found.state is State.ONGOING or found.state in PREPARED or not found.partitions
 
 
-WITH_FRESH = (init_producer, end_transaction, abort_timed_out)
+WITH_FRESH = (init_producer, keep_transaction, end_transaction, abort_timed_out)
 
 TestLives = Lives.TestCase
 
