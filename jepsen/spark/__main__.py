@@ -26,6 +26,8 @@ OK, VIOLATION, INVALID = 0, 1, 2
 ONCE_ROWS, ONCE_PADDING = 30_000, 1000
 SETTINGS = ("--set", f"log.retention.check.interval.ms={RETENTION_CHECK_MS}")
 
+TWO_PHASE = ("--set", "transaction.two.phase.commit.enable=true")
+
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
@@ -44,6 +46,9 @@ def main(arguments: Sequence[str]) -> int:
         help="how queries whose sink writes once say what they do; a round for each, after the others",
     )
     parser.add_argument(
+        "--two-phase", action="store_true", help="nodes serve two-phase commit: tasks of the sink write for themselves"
+    )
+    parser.add_argument(
         "--master", default="local[2,8]", help="Spark's master; the second number lets tasks be tried again"
     )
     parser.add_argument("--keep", type=Path, default=None, help="keep everything in this directory")
@@ -57,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def rounds(options: argparse.Namespace, sources: Sequence[str], place: Path) -> int:
-    with ThreeNodes(place / "nodes", *SETTINGS) as cluster:
+    with ThreeNodes(place / "nodes", *SETTINGS, *(TWO_PHASE if options.two_phase else ())) as cluster:
         told = Told(cluster)
         for number in range(options.first, options.first + options.rounds):
             one = Round(cluster, place, number, sources, options.faults.split(","), options.master)

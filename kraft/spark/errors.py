@@ -159,6 +159,29 @@ def batch_fenced(transactional_id: str) -> SourceError:
     )
 
 
+def task_fenced(transactional_id: str, task: str) -> SourceError:
+    """The error that another client ended a task's transaction before the batch was committed."""
+    return SourceError(
+        "KAFKA_SINK_BATCH_FENCED",
+        f"The transaction {task} with rows of a task is no longer open, so this micro-batch of {transactional_id} is "
+        "not committed. Another run of the query continues from the same checkpoint, or somebody aborted the "
+        "transaction (`kraft transactions abort`). Stop the other run, and start the query again: it repeats the "
+        "micro-batch.",
+    )
+
+
+def rows_aborted(transactional_id: str, batch: int, task: str, answer: str) -> SourceError:
+    """The error that rows of a committed batch are lost: another client aborted their transaction."""
+    return SourceError(
+        "KAFKA_SINK_ROWS_ABORTED",
+        f"Micro-batch {batch} of {transactional_id} is committed, but the transaction {task} with a part of its rows "
+        f"cannot be: its coordinator answered {answer}. Another client aborted it (`kraft transactions abort`, or a "
+        "producer with this transactional id). The other rows of the micro-batch are in their topics. To write all of "
+        "them again, start the query once with the option onDifference=atleastonce; to continue without the lost rows, "
+        "with onDifference=keep.",
+    )
+
+
 def batch_behind(transactional_id: str, batch: int, last: int) -> SourceError:
     """The error that a later batch than this one is already committed."""
     return SourceError(

@@ -49,7 +49,8 @@ class Kind(NamedTuple):
 KINDS = {
     "batch": Kind("batch", 1.2, False, {}),
     "least": Kind("stream, at least once", 1.2, True, {"exactlyOnce": "false"}),
-    "once": Kind("stream, ours exactly once", 1.0, True, {}),
+    "once": Kind("stream, ours exactly once", 1.0, True, {"taskTransactions": "never"}),
+    "tasks": Kind("stream, ours exactly once, in transactions of tasks", 1.0, True, {}),
 }
 
 
@@ -66,7 +67,10 @@ Values = dict[str, dict[str, list[Round]]]
 def main(arguments: Sequence[str]) -> int:
     options = parse(arguments)
     values: Values = {}
-    with tempfile.TemporaryDirectory(prefix="kraft-sink-bench-") as place, running_cluster(Path(place)) as cluster:
+    with (
+        tempfile.TemporaryDirectory(prefix="kraft-sink-bench-") as place,
+        running_cluster(Path(place), {"transaction.two.phase.commit.enable": "true"}) as cluster,
+    ):
         session = start_session(Path(place), settings={UNIX_SOCKETS: "true"})
         try:
             for size in options.sizes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,10 +52,10 @@ class Cluster:
 
 
 @contextmanager
-def running_cluster(directory: Path) -> Iterator[Cluster]:
-    """A node on free ports, killed at the end."""
+def running_cluster(directory: Path, settings: Mapping[str, str] | None = None) -> Iterator[Cluster]:
+    """A node on free ports, killed at the end. `settings` are of our node."""
     system: KafkaSystem | KraftSystem = (
-        KafkaSystem(directory / "kafka") if TARGET == "kafka" else KraftSystem(directory / "kraft")
+        KafkaSystem(directory / "kafka") if TARGET == "kafka" else KraftSystem(directory / "kraft", settings=settings)
     )
     system.prepare()
     system.launch()

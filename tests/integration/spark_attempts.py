@@ -14,7 +14,7 @@ import sys
 from kraft.spark.client.wire import WireCluster
 from kraft.spark.sink import batch_commit, batch_sender, row_packer
 from kraft.spark.sink import exactly_once_writer as once_writer
-from kraft.spark.sink.batch_commit import BatchOrigin, CommitRules, SinkIdentity, commit_batch
+from kraft.spark.sink.batch_commit import BatchContent, BatchOrigin, CommitRules, SinkIdentity, commit_batch
 from kraft.spark.sink.exactly_once_writer import OnceWriter
 from kraft.spark.sink.staging import Staging
 from tests.unit.spark.sink_rows import incoming_rows
@@ -35,12 +35,13 @@ def main(bootstrap: str, topic: str, batch: str, rows: str) -> None:
     batch_commit.Staging = TellingStaging  # type: ignore[misc]
     sink, wires = SinkIdentity("query", topic, ""), WireCluster(bootstrap)
     numbers = random.SystemRandom().sample(range(int(rows)), int(rows))
-    writer = OnceWriter(wires, int(batch), 0, 0, Staging(wires, sink.staging_topic))
+    writer = OnceWriter(wires, int(batch), 0, 0, Staging(wires, sink.staging_topic), lambda: None)
     rows = [(topic, b"key-%d" % n, b"%d:%d" % (int(batch), n), None, None, None) for n in numbers]
     writer.write(incoming_rows(rows))
     parcels = writer.finish()
     print("handed on", flush=True)
-    commit_batch(wires, sink, BatchOrigin("query", int(batch), ""), parcels, CommitRules(60_000, "fail", False))
+    content = BatchContent(len(rows), parcels)
+    commit_batch(wires, sink, BatchOrigin("query", int(batch), ""), content, CommitRules(60_000, "fail", False))
     print("done", flush=True)
 
 

@@ -329,7 +329,7 @@ def test_sessions_are_reauthenticated(secured: Secured) -> None:
 def test_the_spark_sink_logs_in_and_creates_its_topic(secured: Secured, mechanism: str) -> None:
     from kraft.spark.client.wire import WireCluster, WireError
     from kraft.spark.client.wire_security import security_of
-    from kraft.spark.sink.batch_commit import BatchOrigin, CommitRules, SinkIdentity, commit_batch
+    from kraft.spark.sink.batch_commit import BatchContent, BatchOrigin, CommitRules, SinkIdentity, commit_batch
     from kraft.spark.sink.exactly_once_writer import OnceWriter
     from kraft.spark.sink.staging import Staging
     from tests.unit.spark.sink_rows import incoming_rows
@@ -352,10 +352,10 @@ def test_the_spark_sink_logs_in_and_creates_its_topic(secured: Secured, mechanis
     def is_written(password: str) -> bool:
         wires, sink = cluster(password), SinkIdentity("query", topic, "")
         try:
-            writer = OnceWriter(wires, 0, 0, 0, Staging(wires, sink.staging_topic))
+            writer = OnceWriter(wires, 0, 0, 0, Staging(wires, sink.staging_topic), lambda: None)
             writer.write(incoming_rows([(topic, None, b"%d" % number, 0, None, None) for number in range(10)]))
             rules = CommitRules(60_000, "fail", once_a_run=False)
-            return commit_batch(wires, sink, BatchOrigin("query", 0, ""), writer.finish(), rules)
+            return commit_batch(wires, sink, BatchOrigin("query", 0, ""), BatchContent(10, writer.finish()), rules)
         finally:
             wires.close()
 

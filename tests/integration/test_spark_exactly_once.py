@@ -15,7 +15,7 @@ from jepsen.spark.spark_logs import read_to_the_end
 from kraft.spark.client.wire import WireCluster, WireError
 from kraft.spark.errors import SourceError
 from kraft.spark.sink import committed_batches, row_packer
-from kraft.spark.sink.batch_commit import BatchOrigin, CommitRules, SinkIdentity, commit_batch, outgoing
+from kraft.spark.sink.batch_commit import BatchContent, BatchOrigin, CommitRules, SinkIdentity, commit_batch, outgoing
 from kraft.spark.sink.batch_sender import Outgoing
 from kraft.spark.sink.exactly_once_writer import OnceWriter
 from kraft.spark.sink.log_reading import committed
@@ -48,15 +48,19 @@ def rows_of(topic: str, numbers: range) -> Rows:
 
 def attempt(wires: WireCluster, topic: str, rows: Rows, *, batch: int = 0, task: int = 0, codec: int = 0) -> OnceWriter:
     """One attempt at a task, whose rows are handed on."""
-    writer = OnceWriter(wires, batch, task, codec, Staging(wires, sink_of(topic).staging_topic))
+    writer = OnceWriter(wires, batch, task, codec, Staging(wires, sink_of(topic).staging_topic), lambda: None)
     writer.write(incoming_rows(rows))
     return writer
+
+
+def content_of(parcels: tuple[StagedBatch, ...]) -> BatchContent:
+    return BatchContent(sum(each.rows for each in parcels), parcels)
 
 
 def commit(
     wires: WireCluster, topic: str, parcels: tuple[StagedBatch, ...], batch: int = 0, rules: CommitRules = RULES
 ) -> bool:
-    return commit_batch(wires, sink_of(topic), BatchOrigin("query", batch, "run"), parcels, rules)
+    return commit_batch(wires, sink_of(topic), BatchOrigin("query", batch, "run"), content_of(parcels), rules)
 
 
 def left_open(wires: WireCluster, topic: str, parcels: tuple[StagedBatch, ...], batch: int = 0) -> SinkTransaction:
@@ -175,7 +179,7 @@ def test_a_run_that_writes_a_batch_twice_under_one_name_is_refused(cluster: Clus
     with pytest.raises(SourceError, match="exactlyOnceId of its own"):
         commit(wires, topic, parcels, rules=rules)
     other_run = BatchOrigin("query", 0, "another run")
-    assert not commit_batch(wires, sink_of(topic), other_run, parcels, rules)
+    assert not commit_batch(wires, sink_of(topic), other_run, content_of(parcels), rules)
 
 
 def test_sinks_and_queries_do_not_block_each_other(
@@ -190,7 +194,9 @@ def test_sinks_and_queries_do_not_block_each_other(
         for once_id in ("", "second"):
             for _ in range(2):
                 parcels = attempt(wires, topic, rows_of(topic, range(5))).finish()
-                commit_batch(wires, SinkIdentity(query, topic, once_id), BatchOrigin(query, 0, "run"), parcels, RULES)
+                commit_batch(
+                    wires, SinkIdentity(query, topic, once_id), BatchOrigin(query, 0, "run"), content_of(parcels), RULES
+                )
     assert values(cluster, topic) == sorted(list(range(5)) * 4)
 
 

@@ -158,12 +158,15 @@ class WireConnection:
         self.arrived: dict[int, Any] = {}  # By correlation id: responses read before their receiver.
         self.correlation_id = 0
         self.versions: dict[int, tuple[int, int]] = {}
+        self.features: dict[str, int] = {}
+        """Finalized feature levels of the cluster by name, when the connection was opened."""
         with closed_on_failure(self, address):
             # With TLS 1.3, that our certificate is refused comes with the first answer.
             answer = self.call(
                 ApiVersionsRequest(client_software_name="kraft-spark", client_software_version="1"), version=3
             )
             self.versions = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
+            self.features = {each.name: each.max_version_level for each in answer.finalized_features}
             self.ends_s = self.log_in(security.login)
 
     def close(self) -> None:
@@ -277,20 +280,20 @@ class WireCluster:
         if connection is not None:
             connection.close()
 
-    def call_at(self, address: tuple[str, int], request: Any) -> Any:
+    def call_at(self, address: tuple[str, int], request: Any, version: int | None = None) -> Any:
         """Call one node. If a reused connection is broken, call again over a new one. Raises OSError."""
         if address in self.connections and not self.connections[address].is_over:
             try:
-                return self.connections[address].call(request)
+                return self.connections[address].call(request, version)
             except OSError:
                 self.forget(address)
         try:
-            return self.connection(address).call(request)
+            return self.connection(address).call(request, version)
         except OSError:
             self.forget(address)
             raise
 
-    def any_call(self, request: Any) -> Any:
+    def any_call(self, request: Any, version: int | None = None) -> Any:
         """Call any node that answers: connected nodes first, then all nodes, then the bootstrap servers. After `stale`,
         another node comes first. Raises ConnectionError."""
         problems = []
@@ -298,7 +301,7 @@ class WireCluster:
             [*self.connections, *self.view.nodes.values(), *self.bootstrap], time.monotonic()
         ):
             try:
-                answer = self.call_at(address, request)
+                answer = self.call_at(address, request, version)
             except OSError as problem:
                 problems.append(f"{address[0]}:{address[1]}: {problem}")
                 self.turns.unreachable(address, time.monotonic())

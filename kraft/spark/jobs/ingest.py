@@ -137,6 +137,7 @@ def ingest_alone(
     writer = (
         frame.writeStream.format("kraft")
         .option("onDifference", "keep")  # A replayed batch may lack records deleted since.
+        .option("taskTransactions", "never")  # The records of a partition keep their order.
         .option("kafka.transaction.timeout.ms", str(timeout_ms))
         .options(**wanted.at.options)
     )

@@ -118,6 +118,7 @@ def mirror_alone(
     writer = (
         frame.writeStream.format("kraft")
         .option("onDifference", "keep")  # A replayed batch may lack records deleted since.
+        .option("taskTransactions", "never")  # The records of a partition keep their order.
         .options(**wanted.target.options)
         .option("topic", wanted.target_topic)
     )

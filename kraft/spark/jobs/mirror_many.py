@@ -283,6 +283,7 @@ class BatchCopy:
         chosen = frame.select("topic", "key", "value", "headers", "partition", "timestamp")
         writer = chosen.write.format("kraft").options(**self.wanted.target.options).mode("append")
         writer = writer.option("exactlyOnce", "true").option("keepTimestamp", "true")
+        writer = writer.option("taskTransactions", "never")  # The records of a partition keep their order.
         writer = writer.option("onDifference", "keep")  # A replay may lack deleted records.
         writer.option("kafka.compression.type", self.wanted.codec).save()
         if self.wanted.groups is not None:

@@ -65,10 +65,11 @@ class Posted(NamedTuple):
 
 class BatchSender:
     """Sends record batches under the producer id set by `become`. They are transactional unless `transactional_id` is
-    None. A partition has at most one batch in flight."""
+    None. A partition has at most one batch in flight. `version` is that of Produce requests, if not the usual one."""
 
-    def __init__(self, cluster: WireCluster, transactional_id: str | None) -> None:
+    def __init__(self, cluster: WireCluster, transactional_id: str | None, version: int | None = None) -> None:
         self.cluster = cluster
+        self.version = version
         self.transactional_id = transactional_id
         self.producer_id = -1
         self.epoch = -1
@@ -170,7 +171,7 @@ class BatchSender:
         under_way = []
         for connection, group in by_leader.items():
             try:
-                under_way.append(Posted(connection, tuple(group), connection.send(self.request(group))))
+                under_way.append(Posted(connection, tuple(group), connection.send(self.request(group), self.version)))
             except OSError:
                 self.broken(connection, group)
         return under_way

@@ -11,7 +11,7 @@ record. The transaction before it had ended, with its marker, before this one st
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -40,11 +40,13 @@ NO_CODEC = 0
 
 
 class CommittedBatch(NamedTuple):
-    """A micro-batch with its number of rows, and the run of the query that wrote it."""
+    """A micro-batch with its number of rows, the run of the query that wrote it, and the transactions of its tasks (see
+    `prepared_transactions.encoded`): they are committed even if the driver died before it ended them."""
 
     batch: int
     rows: int
     run: str
+    transactions: Sequence[Sequence[str | int]] = ()
 
 
 def partition_of(key: str) -> int:
@@ -52,7 +54,9 @@ def partition_of(key: str) -> int:
 
 
 def record_of(key: str, value: CommittedBatch, now_ms: int) -> bytes:
-    return packed([Row(now_ms, key.encode(), json.dumps(value._asdict()).encode(), ())], NO_CODEC)
+    """Encode the record. Releases that know no transactions of tasks can read it if there are none."""
+    document = {name: each for name, each in value._asdict().items() if name != "transactions" or each}
+    return packed([Row(now_ms, key.encode(), json.dumps(document).encode(), ())], NO_CODEC)
 
 
 def last_before(cluster: WireCluster, key: str, end: int, deadline: float) -> CommittedBatch | None:

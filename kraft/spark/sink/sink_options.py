@@ -69,7 +69,8 @@ TRANSACTION_MS = 300_000
 class SinkOptions:
     """The checked options of a sink. `topic` is the option, or None if the column gives the topic. `once_id`
     distinguishes several writes of one micro-batch. `on_difference`: what to do with a batch that was committed with
-    another number of rows."""
+    another number of rows. `task_transactions`: whether tasks of many rows may write them themselves, at the same time;
+    without it the rows of a partition keep the order of the tasks."""
 
     topic: str | None
     config: dict[str, Setting] = field(repr=False)
@@ -81,6 +82,7 @@ class SinkOptions:
     """The compression of the built-in producer."""
     keep_timestamp: bool
     on_difference: str = "fail"
+    task_transactions: bool = True
     transaction_ms: int = TRANSACTION_MS
     security: WireSecurity = PLAINTEXT
     """The security of all connections."""
@@ -123,6 +125,7 @@ def sink_options(options: Mapping[str, str], schema: StructType, *, streaming: b
         codec=codec_of(kafka) if exactly_once or is_built_in else 0,
         keep_timestamp=keep_timestamp,
         on_difference=choice(given, "onDifference", ("fail", "keep", "atleastonce"), "fail"),
+        task_transactions=choice(given, "taskTransactions", ("auto", "never"), "auto") == "auto",
         transaction_ms=transaction_ms_of(kafka) if exactly_once else TRANSACTION_MS,
         is_built_in=is_built_in,
         client_id=kafka.get("client.id", CLIENT_ID),

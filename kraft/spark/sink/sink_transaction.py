@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from kraft.common.errors import KraftError
+from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from kraft.protocol.messages.end_txn_request import EndTxnRequest
@@ -31,6 +33,13 @@ NEEDED = {22: "InitProducerId", 24: "AddPartitionsToTxn", 26: "EndTxn"}
 """The APIs of a broker that supports transactions."""
 COORDINATOR_OF_TRANSACTION = 1
 ABORT_SECONDS_MAX = 10.0
+TWO_PHASE_VERSIONS: Mapping[int, int] = MappingProxyType({ApiKey.INIT_PRODUCER_ID: 6, ApiKey.END_TXN: 5})
+"""Request versions of a transaction of two-phase commit (KIP-939)."""
+IMPLICIT_PRODUCE = 12
+"""The version of Produce that adds a partition to the transaction (KIP-890)."""
+TRANSACTION_VERSION = "transaction.version"
+EPOCHS_BUMPED_AT_END = 2
+"""The level of this feature from which on EndTxn fences its producer's late requests."""
 
 
 def missing_api(cluster: WireCluster) -> str | None:
@@ -41,17 +50,29 @@ def missing_api(cluster: WireCluster) -> str | None:
 
 
 class SinkTransaction:
-    """One transaction. Call `begin`, `add`, `write`, then `end`, once each."""
+    """One transaction. Call `begin`, `add`, `write`, then `end`, once each.
 
-    def __init__(self, cluster: WireCluster, transactional_id: str, timeout_ms: int) -> None:
+    With `two_phase` it has no timeout (KIP-939), partitions need not be added, and its end fences late requests. The
+    coordinator must offer it (`offers_two_phase`).
+    """
+
+    def __init__(
+        self, cluster: WireCluster, transactional_id: str, timeout_ms: int, *, two_phase: bool = False
+    ) -> None:
         self.cluster = cluster
         self.transactional_id = transactional_id
         self.timeout_ms = timeout_ms
-        self.sender = BatchSender(cluster, transactional_id)
+        self.two_phase = two_phase
+        self.versions = TWO_PHASE_VERSIONS if two_phase else {}
+        self.sender = BatchSender(cluster, transactional_id, IMPLICIT_PRODUCE if two_phase else None)
 
     def begin(self) -> None:
         """Start the transaction. Aborts any open transaction under this id, and fences its producer."""
-        request = InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=self.timeout_ms)
+        request = InitProducerIdRequest(
+            transactional_id=self.transactional_id,
+            transaction_timeout_ms=self.timeout_ms,
+            enable2_pc=self.two_phase,
+        )
         answer = self.ask_coordinator(request, lambda answer: answer.error_code)
         self.sender.become(answer.producer_id, answer.producer_epoch)
 
@@ -117,7 +138,7 @@ class SinkTransaction:
         while True:
             try:
                 address = self.coordinator()
-                answer = self.cluster.call_at(address, request)
+                answer = self.cluster.call_at(address, request, self.versions.get(request.API_KEY))
                 code = code_of(answer)
                 if not code:
                     return answer
@@ -137,3 +158,19 @@ class SinkTransaction:
         if answer.error_code:
             raise WireError(answer.error_code, f"the coordinator of transactional id {self.transactional_id}")
         return answer.host, answer.port
+
+    def offers_two_phase(self) -> bool:
+        """Whether the coordinator serves two-phase commit, and the cluster the transaction.version for it. Raises
+        WireError, OSError."""
+        deadline = time.monotonic() + DELIVERY_SECONDS_MAX
+        while True:
+            try:
+                connection = self.cluster.connection(self.coordinator())
+                _, newest = connection.versions.get(ApiKey.INIT_PRODUCER_ID, (0, 0))
+                level = connection.features.get(TRANSACTION_VERSION, 0)
+                return newest >= TWO_PHASE_VERSIONS[ApiKey.INIT_PRODUCER_ID] and level >= EPOCHS_BUMPED_AT_END
+            except (OSError, WireError) as problem:
+                final = isinstance(problem, WireError) and not problem.is_retriable
+                if final or time.monotonic() > deadline:
+                    raise
+            time.sleep(RETRY_SECONDS)

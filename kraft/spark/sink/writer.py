@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, Producer
 
     from kraft.spark.sink.batch_commit import BatchOrigin, SinkIdentity
+    from kraft.spark.sink.prepared_transactions import PreparedTransaction
     from kraft.spark.sink.staged_batch import StagedBatch
 
 FLUSH_WAIT_S = 1.0
@@ -45,6 +46,8 @@ class Written(WriterCommitMessage):
     origin: BatchOrigin | None = None
     parcels: tuple[StagedBatch, ...] = ()
     """The rows for the driver to write, with exactly-once."""
+    prepared: PreparedTransaction | None = None
+    """Instead of them, the open transaction that has all rows of the task."""
 
 
 class ProducerPool:
@@ -188,13 +191,14 @@ def require_writable(sink: SinkOptions) -> None:
 
 
 def write_once(sink: SinkOptions, batches: Iterator[pa.RecordBatch], driver_files: str | None) -> Written:
-    """Pass every row of one task of a micro-batch to the driver. No row is in a target topic yet. `driver_files`: the
-    local directory of the driver's JVM."""
+    """Pass every row of one task of a micro-batch to the driver, or write them in a transaction that the driver ends.
+    No row can be read as committed yet. `driver_files`: the local directory of the driver's JVM."""
     from kraft.spark.client.wire import POOL as WIRES
     from kraft.spark.sink.exactly_once_writer import OnceWriter
     from kraft.spark.sink.incoming_columns import incoming
     from kraft.spark.sink.local_staging import LocalStaging, local_directory
     from kraft.spark.sink.staging import Staging
+    from kraft.spark.sink.task_transaction import open_task_transaction
 
     origin, task = origin_of_task()
     cluster, count = WIRES.get(sink.bootstrap, security=sink.security), 0
@@ -203,33 +207,49 @@ def write_once(sink: SinkOptions, batches: Iterator[pa.RecordBatch], driver_file
     staging: Staging | LocalStaging = topic
     if driver_files is not None and driver_files == local_directory():
         staging = LocalStaging(driver_files, identity.transactional_id, origin.batch, topic)
-    writer = OnceWriter(cluster, origin.batch, task, sink.codec, staging)
+    writer = OnceWriter(
+        cluster,
+        origin.batch,
+        task,
+        sink.codec,
+        staging,
+        lambda: (
+            open_task_transaction(cluster, identity.transactional_id, origin.run, origin.batch, sink.transaction_ms)
+            if sink.task_transactions
+            else None
+        ),
+    )
     try:
         for batch in batches:
             writer.write(incoming(sink, batch, time.time_ns() // 1_000_000))
             count += batch.num_rows
-        return Written(count, origin, writer.finish())
+        parcels = writer.finish()
+        return Written(count, origin, parcels, writer.prepared)
     except BaseException:
+        writer.abandon()
         WIRES.discard([cluster])
         raise
 
 
 def commit_once(sink: SinkOptions, messages: Iterable[WriterCommitMessage | None], *, once_a_run: bool) -> None:
-    """Write all rows of the micro-batch in one transaction. Runs on the driver after every task has ended. Raises
-    SourceError, WireError, OSError."""
+    """Commit all rows of the micro-batch. Runs on the driver after every task has ended. Raises SourceError, WireError,
+    OSError."""
     from kraft.spark.client.wire import POOL as WIRES
-    from kraft.spark.sink.batch_commit import CommitRules, commit_batch
+    from kraft.spark.sink.batch_commit import BatchContent, CommitRules, commit_batch
 
     written = [each for each in messages if isinstance(each, Written)]
-    parcels = [parcel for each in written for parcel in each.parcels]
-    if not parcels:
+    if not written or written[0].origin is None:
         return
     origin = written[0].origin
-    assert origin is not None, "rows for the driver come with their micro-batch"
+    content = BatchContent(
+        sum(each.records for each in written),
+        tuple(parcel for each in written for parcel in each.parcels),
+        tuple(each.prepared for each in written if each.prepared is not None),
+    )
     cluster = WIRES.get(sink.bootstrap, security=sink.security)
     rules = CommitRules(sink.transaction_ms, sink.on_difference, once_a_run)
     try:
-        commit_batch(cluster, identity_of(sink, origin), origin, parcels, rules)
+        commit_batch(cluster, identity_of(sink, origin), origin, content, rules)
     except BaseException:
         WIRES.discard([cluster])
         raise

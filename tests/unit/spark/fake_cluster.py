@@ -22,6 +22,8 @@ class FakeCluster(MemoryBroker):
             "source.wire_look_ups",
             "sink.row_packer",
             "sink.sink_transaction",
+            "sink.open_transactions",
+            "sink.batch_commit",
             "sink.batch_sender",
             "sink.internal_topics",
             "sink.log_reading",

@@ -97,7 +97,7 @@ class FakeConnection:
             raise TimeoutError("timed out")
         return self.answers.pop(0)
 
-    def call(self, request: Any) -> Any:
+    def call(self, request: Any, version: int | None = None) -> Any:
         return self.receive(self.send(request))
 
     def check(self, is_well: bool = True) -> None:

@@ -34,7 +34,7 @@ def rows(topic: str | None, *values: bytes) -> list[tuple[Any, ...]]:
 
 
 def attempt(staging: MemoryStaging | None = None) -> OnceWriter:
-    return OnceWriter(WireCluster("h:1"), 3, 0, 0, staging or MemoryStaging())  # type: ignore[arg-type]
+    return OnceWriter(WireCluster("h:1"), 3, 0, 0, staging or MemoryStaging(), lambda: None)  # type: ignore[arg-type]
 
 
 def values(parcel: StagedBatch, staging: MemoryStaging | None = None) -> list[bytes | None]:

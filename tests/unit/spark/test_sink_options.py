@@ -51,6 +51,14 @@ def test_codec_and_client_id_follow_the_kafka_properties() -> None:
     assert not checked(streaming=True).is_built_in
 
 
+def test_tasks_may_write_for_themselves_unless_an_option_keeps_their_order() -> None:
+    given = {"kafka.bootstrap.servers": "h:1", "topic": "t"}
+    for more, may in (({}, True), ({"taskTransactions": "auto"}, True), ({"taskTransactions": "never"}, False)):
+        assert sink_options({**given, **more}, SCHEMA, streaming=True).task_transactions is may
+    with pytest.raises(ValueError, match="taskTransactions"):
+        sink_options({**given, "taskTransactions": "always"}, SCHEMA, streaming=True)
+
+
 def test_a_sink_without_rows_from_spark_does_not_report_them_as_written() -> None:
     """In continuous mode: Spark would count the epoch as committed."""
     with pytest.raises(SourceError, match=r"KAFKA_SINK_NOT_CONTINUOUS.* format\(\"kafka\"\)"):
