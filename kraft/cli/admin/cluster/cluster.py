@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import signal
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from kraft_http.health.reason_codes import REASON_CODES
 
 from kraft.admin import cluster as admin
 from kraft.admin import topics
@@ -71,6 +72,12 @@ def health(
             "--wait", metavar="SECONDS", min=0, help="Repeat until the cluster is healthy, for at most SECONDS."
         ),
     ] = 0.0,
+    excepted: Annotated[
+        list[str],
+        typer.Option(
+            "--except", metavar="CODE", help="A reason that does not count, such as certificate_ends. Repeatable."
+        ),
+    ] = [],  # noqa: B006
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
@@ -82,13 +89,16 @@ def health(
     leader for every partition, every replica in sync, no replica or election that waits, no unreadable records, and
     disks with free space. Stuck or slow members of consumer groups are warnings: the cluster counts as healthy.
     """
+    for code in excepted:
+        if code not in REASON_CODES:
+            raise typer.BadParameter(f"{code!r} is not one of {', '.join(REASON_CODES)}", param_hint="--except")
 
     async def question(cluster: Cluster) -> dict[str, Any]:
         clock = cluster.world.clock
         deadline = clock.now() + wait
         while True:
             try:
-                found = await _health(cluster)
+                found = without(await _health(cluster), excepted)
             except (Disconnected, NoBroker, DeadlinePassed, TimeoutError):
                 # No broker answers yet, or one has just stopped.
                 if clock.now() >= deadline:
@@ -101,10 +111,18 @@ def health(
     document = ask(bootstrap, min(timeout, wait) if wait else timeout, question, at_once=not wait)
     rows = [("NOT HEALTHY", reason["summary"], reason["remedy"]) for reason in document["reasons"]]
     rows = rows or [("healthy", "", "")]
+    rows += [("excepted", reason["summary"], reason["remedy"]) for reason in document["excepted"]]
     rows += [("warning", warning["summary"], warning["remedy"]) for warning in document["warnings"]]
     show(document, [Table(("CLUSTER", "REASON", "WHAT TO DO"), rows)], output)
     if not document["is_healthy"]:
         raise typer.Exit(FAILED)
+
+
+def without(document: dict[str, Any], excepted: Sequence[str]) -> dict[str, Any]:
+    """The document of the command, with the reasons of these codes set apart."""
+    counted = [reason for reason in document["reasons"] if reason["code"] not in excepted]
+    apart = [reason for reason in document["reasons"] if reason["code"] in excepted]
+    return document | {"is_healthy": not counted, "reasons": counted, "excepted": apart}
 
 
 async def _health(cluster: Cluster) -> dict[str, Any]:

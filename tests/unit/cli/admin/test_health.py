@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from kraft_http.health.health import ClusterHealth, judge, voter_facts
 from kraft_http.health.health_findings import Reason
+from kraft_http.health.reason_codes import REASON_CODES
 from kraft_http.ports import BrokerFacts, ClusterFacts
+from typer.testing import CliRunner
 
 from kraft.admin.group_lags import GroupLag
 from kraft.admin.groups import ListedGroup
 from kraft.admin.metadata import Partition, Topic
 from kraft.admin.share_groups import ShareGroup, ShareMember
 from kraft.cli.admin.cluster import doctor, health
+from kraft.cli.admin.cluster.cluster import app, without
 from kraft.cli.admin.cluster.health import impaired_partitions, minima_of
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_configs_response import (
@@ -22,6 +26,7 @@ from kraft.protocol.messages.describe_configs_response import (
     DescribeConfigsResult,
 )
 from kraft.world.simulated import Universe
+from tests.tidy.source import ROOT
 from tests.unit.rpc_client.scripted_cluster import ScriptedCluster
 
 
@@ -181,3 +186,28 @@ def test_doctor_reports_streams_groups_while_streams_groups_are_off() -> None:
     [found] = doctor.judge_streams_groups([streams_group("words", "Empty")], are_on=False)
     assert (found.result, found.remedy) == (doctor.FAULT, "kraft features upgrade streams.version=1")
     assert "members of the streams groups words get UNSUPPORTED_VERSION" in found.summary
+
+
+def test_every_reason_code_is_listed() -> None:
+    sources = "".join(
+        path.read_text(encoding="utf-8") for path in (ROOT / "api" / "kraft_http" / "health").glob("*.py")
+    )
+    written = set(re.findall(r'code="([a-z_]+)"(?: if [a-z_ <0]+ else "([a-z_]+)")?', sources))
+    found = {code for pair in written for code in pair if code and not code.startswith("group_member_")}
+    found |= set(re.findall(r'"([a-z_]+_partitions)",\n', sources))
+    assert found == set(REASON_CODES)
+
+
+def test_excepted_reasons_do_not_count() -> None:
+    reasons = [{"code": code, "summary": code, "remedy": "r"} for code in ("certificate_ends", "brokers_down")]
+    document = {"is_healthy": False, "reasons": reasons, "warnings": []}
+    one = without(document, ["certificate_ends"])
+    assert (one["is_healthy"], one["reasons"], one["excepted"]) == (False, reasons[1:], reasons[:1])
+    both = without(document, ["certificate_ends", "brokers_down"])
+    assert (both["is_healthy"], both["reasons"], both["excepted"]) == (True, [], reasons)
+
+
+def test_a_code_that_no_reason_has_is_rejected() -> None:
+    result = CliRunner().invoke(app, ["health", "--except", "certificate_end"])
+    assert result.exit_code == 2
+    assert "'certificate_end' is not one of authorizers_differ" in " ".join(result.output.replace("│", "").split())
