@@ -76,9 +76,9 @@ class CoordinatorLog(Protocol):
     def start_verification(
         self, partition: TopicPartition, producer_id: int, producer_epoch: int, *, implicit: bool
     ) -> Verification | None:
-        """Return the verification with which to append the first records of a producer's transaction, once its
-        coordinator has confirmed it. None if the transaction is already open. Raises KraftError if this node does not
-        lead the partition."""
+        """Start to verify a producer's transaction in the partition. The first records of the transaction are appended
+        with the returned verification, after the transaction coordinator has confirmed the partition. None if the
+        transaction is already open there. Raises KraftError if this node does not lead the partition."""
 
     async def read(self, partition: TopicPartition, from_offset: int) -> Sequence[LoadedBatch]:
         """Read the next batches from `from_offset` on, up to the end of the local log. The first may begin below it.

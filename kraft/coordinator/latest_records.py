@@ -34,7 +34,7 @@ class UndecidedRecord(NamedTuple):
 
 
 Kept = bytes | UndecidedRecord | Marker
-"""The bytes of a record that applies."""
+"""A record to replay. Plain bytes are a record outside of transactions or of a committed one."""
 
 
 class LatestRecords:
@@ -47,7 +47,7 @@ class LatestRecords:
         self._continues = continues
         self._keeps_all = keeps_all
         self._kept: dict[int, Kept] = {}
-        """By offset, in order."""
+        """By offset, ascending."""
         self._values: dict[bytes, int] = {}
         self._tombstones: dict[bytes, int] = {}
         self._aborted: dict[bytes, int] = {}

@@ -51,8 +51,8 @@ SET_ASIDE_S_MAX = 60.0
 """Longest pause before a shard is loaded again after an unexpected failure. Pauses double. They start at the
 shortest again once the shard has served for this time."""
 AT_ONCE_A_MS = 4
-"""The number of appends in a millisecond that are made synchronously in the tasks that submit them. A transaction ends
-with two or three."""
+"""Limit of synchronous appends (in the submitting task) within a millisecond. The end of one transaction needs two or
+three. Further batches are left to the driver's task."""
 TIMERS_PER_TURN = 64
 """Expired deadlines processed between two yields: many sessions may end together after loading."""
 

@@ -11,7 +11,7 @@ G = TypeVar("G")
 
 
 class Groups(Protocol):
-    """Where groups of all types are found by id: the state of a shard, or a draft of it."""
+    """Finds groups of each type by id. Implemented by the state of a shard and by a draft of it."""
 
     def group(self, group_id: str) -> object | None:
         """The classic group."""

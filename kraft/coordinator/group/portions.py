@@ -16,7 +16,8 @@ PORTION = 64
 """Groups and offsets processed between two yields: less than a millisecond."""
 
 Portion = list[tuple[str, TopicPartition | None]]
-"""Groups, each with one of its partitions; None when all of them have been named."""
+"""Pairs of a group and one of its partitions. After the last partition of a group follows a pair of the group and
+None."""
 
 
 def portions(state: GroupShardState, group_ids: Iterable[str]) -> Iterator[Portion]:

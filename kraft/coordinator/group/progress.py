@@ -16,10 +16,10 @@ from typing import Final, NamedTuple
 from kraft.common.ids import TopicPartition
 
 TRAILING_RECORDS_MAX: Final = 100
-"""Transaction markers and aborted records at the end of a partition, which a client may pass over without a commit. So
-few records count as waiting only if the partition has grown since the offset last moved."""
+"""A lag of at most this number of records may be transaction markers and aborted records, which a client passes without
+a commit. Such a lag counts as waiting records only if the partition has grown since the committed offset last moved."""
 WINDOWS_A_STALL: Final = 10
-"""Rates are measured over a tenth of the time after which a member counts as stuck."""
+"""The number of windows in the time after which a member counts as stuck. Rates are measured over one window."""
 PARTITIONS_NAMED_MAX: Final = 3
 """Limit of partitions named in a summary. Further ones are counted."""
 

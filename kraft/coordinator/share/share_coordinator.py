@@ -46,7 +46,7 @@ from kraft.world.turns import Turn
 KEYS_A_TURN: Final = 200
 """Share partitions served between two pauses; one takes up to 0.1 ms."""
 KEYS_AN_OPERATION: Final = 100
-"""Share partitions that one operation of a sweep looks at."""
+"""Limit of share partitions in one operation of a sweep."""
 
 Pending = tuple[Any, Waiter]
 """The result of a partition in a response, and the operation that decides it."""
@@ -271,7 +271,8 @@ class ShareCoordinator:
                     del self._redundant[partition]
 
     def _forget_missing_topics(self, state: ShareShardState) -> Iterator[Operation]:
-        """Delete the states of topics that do not exist. The sweep of a deletion ends where the coordinator moves."""
+        """Delete the states of topics that do not exist. Needed because a sweep for a deleted topic ends when the
+        coordinator moves."""
         topic_ids = {key.topic_id for key in sorted(state.partitions)}
         return _forget_topics(
             frozenset(topic_id for topic_id in topic_ids if self._topics.topic_name(topic_id) is None), state
@@ -279,7 +280,7 @@ class ShareCoordinator:
 
 
 RECORDS_KEPT_PER_KEY: Final = 10
-"""A log with at most so many records for each share partition is not shortened."""
+"""A log with at most this number of records for each share partition is not shortened."""
 
 
 def coordinator_key(key: SharePartitionKey) -> str:

@@ -7,7 +7,7 @@ from kraft.world.ports import Clock
 
 
 class ShareCoordinatorActivity:
-    """Owned by the share coordinator."""
+    """The write counters and latencies of one share coordinator."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -16,7 +16,7 @@ class ShareCoordinatorActivity:
         """Number of share partitions in write requests."""
 
     def wrote(self, partitions: int, seconds: float) -> None:
-        """Count one request that wrote the states of some share partitions, durably, in so many seconds."""
+        """Count one durable write request: its number of share partitions, and its duration in seconds."""
         self.writes += partitions
         self._latency.record(seconds * 1000, self._clock.now())
 

@@ -85,8 +85,8 @@ class ClassicMember:
 
     @property
     def satisfies_heartbeat(self) -> bool:
-        """Whether the member counts as alive without a heartbeat, because its request is parked. A new member does not:
-        it has no id to send heartbeats with, so it may be removed."""
+        """Whether the member counts as alive without a heartbeat, because its request is parked. False for a new
+        member: it has no id to send heartbeats with, so it is removed at its deadline."""
         return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)
 
 

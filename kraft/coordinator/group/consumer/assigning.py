@@ -45,7 +45,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class ComputedTarget:
-    """The targets computed for `group` as it was, and the records that store them."""
+    """The targets computed for the snapshot `group`, and the records that store them."""
 
     group: ConsumerGroup
     targets: Map[str, Partitions]

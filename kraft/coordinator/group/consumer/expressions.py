@@ -56,7 +56,8 @@ def refresh_expressions(draft: GroupDraft, group: ConsumerGroup, may_describe: M
 
 
 def _is_due(draft: GroupDraft, group: ConsumerGroup) -> bool:
-    """Whether the patterns must be matched again. A timestamp in the future means that the clock was set back."""
+    """Whether the patterns must be matched again. True also if the last match is in the future: the clock was set
+    back."""
     if not group.regexes:
         return True
     since_ms = draft.wall_ms - max(resolved.timestamp_ms for resolved in group.regexes.values())

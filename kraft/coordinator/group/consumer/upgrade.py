@@ -75,8 +75,8 @@ def _converted_members(draft: GroupDraft, classic: ClassicGroup) -> list[Consume
 
 
 def _protocol(classic: ClassicGroup) -> str | None:
-    """The protocol whose subscriptions are read: the generation's, unless a joining member lacks it or there was no
-    generation yet. A group that lost all members in a rebalance needs none."""
+    """The protocol whose subscriptions are read: that of the generation if all members support it, else the one that
+    the members select. A group without members may have none."""
     if not classic.members or classic.supporters.get(classic.protocol or "", 0) == len(classic.members):
         return classic.protocol
     return classic.select_protocol()

@@ -35,7 +35,7 @@ NO_GENERATION = -1
 TIMESTAMP_MAX_MS = 0x7FFFFFFFFFFFFFFF
 """The largest timestamp of an offset's record. A longer retention counts as unlimited."""
 _tuple: Final = tuple.__new__
-"""Creates a named tuple in half of the time of its class."""
+"""Creates a named tuple in half of the time that a call of its class takes."""
 _WRITTEN: Final = tuple(OffsetCommitResponsePartition(partition_index=index) for index in range(2048))
 """Shared responses for written partitions with small indexes. They are never changed."""
 _WRITTEN_COUNT: Final = len(_WRITTEN)
@@ -72,7 +72,7 @@ def commit_offsets(draft: GroupDraft, request: OffsetCommitRequest, api_version:
 
 
 def refused_partition(error_code: int, member_id: str, topic: str, partition: int) -> ApiError:
-    """The refusal of a commit in an older epoch of its member, from before the member had the partition."""
+    """The error for a commit in an older member epoch, in which the member did not have the partition yet."""
     return ApiError(error_code, f"Member {member_id} did not have {topic}-{partition} in the epoch of its commit.")
 
 

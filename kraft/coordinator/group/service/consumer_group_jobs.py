@@ -1,9 +1,10 @@
-"""Jobs of consumer groups that would block the loop for too long: matching patterns against all topics, and the targets
-of large groups; and the targets of large streams groups.
+"""Work on groups that would block the loop for too long in a heartbeat: matching patterns against all topics, and
+computing the targets of large consumer and streams groups.
 
 A heartbeat requests a job by an effect, and the job passes its result to the group in an operation. A group has one job
-of a kind at a time. Jobs are not retried: the next heartbeat requests one again if needed. A target requested during a
-job is computed next, from the group as it is then; that job ends immediately if no target is due.
+of a kind at a time. Jobs are not retried: the next heartbeat requests one again if needed. If a target is requested
+while one is being computed, another job starts afterwards, from the newest state of the group. It ends immediately if
+no target is due.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class ConsumerGroupJobs:
         self._asked_again: set[_Key] = set()
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Run jobs until cancelled. Jobs requested earlier are ignored."""
+        """Run jobs until cancelled. Jobs that were requested before this call are dropped."""
         async with trio.open_nursery() as job_nursery:
             self._nursery = job_nursery
             task_status.started()

@@ -12,7 +12,7 @@ from kraft.world.turns import TURN_ITEMS, Turn, in_turns
 
 GROUPS_A_TURN: Final = 500
 MEMBERS_A_GROUP: Final = 10
-"""Members of a described group that cost as much as a group."""
+"""Describing this number of members takes as long as looking up one group."""
 
 
 class Described(Protocol):

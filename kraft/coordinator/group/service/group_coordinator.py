@@ -95,7 +95,7 @@ IMPLICIT_COMMIT_VERSION = 5
 GROUPS_A_TURN = 500
 """Groups looked up between two yields."""
 MEMBERS_A_GROUP = 10
-"""Members of a described group that cost as much as a group."""
+"""Describing this number of members takes as long as looking up one group."""
 
 
 def lacks_protocol(request: SyncGroupRequest, version: int) -> bool:
@@ -181,7 +181,7 @@ class GroupCoordinator:
         self.runtime.on_resignation(partition, leader_epoch)
 
     def on_topics_deleted(self, topics: Collection[tuple[str, bytes]]) -> None:
-        """Delete the offsets committed for deleted topics (name, id), and what share groups know of them."""
+        """Delete the offsets committed for deleted topics (name, id), and the topics' entries in share groups."""
         offsets, topic_ids = forgetting(topics), frozenset(topic_id for _, topic_id in topics)
         self.runtime.walk_all(lambda state: chain(offsets(state), forgetting_states(topic_ids, state)))
 
@@ -493,5 +493,5 @@ def _view(draft: GroupDraft) -> GroupShardState:
 
 
 def _whole_state(state: GroupShardState) -> GroupShardState:
-    """The state itself: an immutable value that is safe to iterate during changes."""
+    """The query for a shard's whole state: an immutable value, safe to iterate during changes."""
     return state

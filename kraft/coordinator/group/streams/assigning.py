@@ -40,7 +40,7 @@ class ComputeStreamsTarget:
 
 @dataclass(frozen=True, slots=True)
 class ComputedStreamsTarget:
-    """The targets computed for `group` as it was, and the records that store them."""
+    """The targets computed for the snapshot `group`, and the records that store them."""
 
     group: StreamsGroup
     targets: Map[str, TaskSet]

@@ -74,8 +74,8 @@ class ConfiguredTopology:
 
 
 def configure(topology: Topology, topics: TopicDirectory) -> ConfiguredTopology:
-    """Check the topology against the topics. Raises ApiError STREAMS_INVALID_TOPOLOGY if no topics could make it
-    right."""
+    """Check the topology against the topics. Raises ApiError STREAMS_INVALID_TOPOLOGY if the topology is invalid
+    whatever topics exist."""
     try:
         return _configured(topology, topics)
     except _Misconfigured as problem:
@@ -83,7 +83,7 @@ def configure(topology: Topology, topics: TopicDirectory) -> ConfiguredTopology:
 
 
 class _Misconfigured(Exception):
-    """The existing topics do not fit the topology."""
+    """Raised when the existing topics do not fit the topology."""
 
     def __init__(self, status: Status, detail: str) -> None:
         super().__init__(detail)

@@ -50,7 +50,7 @@ def start_session(draft: GroupDraft, group_id: str, member_id: str) -> None:
 
 
 def limit_revocation(draft: GroupDraft, group_id: str, member: StreamsMember) -> None:
-    """Set the deadline for a member that must revoke tasks: its rebalance timeout. A member that need not has none."""
+    """Set the deadline for a member that must revoke tasks: its rebalance timeout. Remove it for any other member."""
     group = draft.require_streams_group(group_id)
     if member.state is MemberState.UNREVOKED_TASKS:
         revocations = group.revocations.set(member.member_id, _revocation(draft, member))

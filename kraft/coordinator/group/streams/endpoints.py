@@ -12,7 +12,8 @@ from kraft.protocol.messages.streams_group_heartbeat_response import Endpoint, E
 
 
 def partitions_by_endpoint(group: StreamsGroup, last_id: str, topics: TopicDirectory) -> list[EndpointToPartitions]:
-    """The members with an endpoint, the member `last_id` last as in Kafka, and their partitions."""
+    """The endpoint of each member that has one, with the member's partitions. The member `last_id` comes last, as in
+    Kafka."""
     members = sorted(group.members_in_order(), key=lambda member: member.member_id == last_id)
     return [_entry(group, member, topics) for member in members if member.endpoint is not None]
 

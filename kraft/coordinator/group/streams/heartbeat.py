@@ -138,8 +138,8 @@ def streams_heartbeat(draft: GroupDraft, request: Request, caller: Caller) -> He
 
 
 class _Heartbeat:
-    """One heartbeat of a member that joins or stays. `before` is the group at its start: whether a task is free is
-    decided by it, so a task that this heartbeat frees is given out by a later one."""
+    """One heartbeat of a member that joins or stays. `before` is the group at the start of the heartbeat. Only tasks
+    that are free in `before` are assigned, so a task that this heartbeat frees is assigned in a later one."""
 
     def __init__(self, draft: GroupDraft, request: Request, caller: Caller) -> None:
         self.draft = draft
@@ -421,7 +421,7 @@ def _updated(member: StreamsMember, request: Request, caller: Caller) -> Streams
 
 
 def _assigned_by(member: StreamsMember) -> tuple[object, ...]:
-    """The values of a member on which assignments depend."""
+    """The fields of a member on which assignments depend."""
     return member.topology_epoch, member.rack_id, member.tags, member.process_id
 
 

@@ -1,8 +1,8 @@
 """One member's next step towards the target assignment: revoke, then adopt the epoch, then get the free tasks.
 
 Pure: from the member and its target to the member after the step. An active task has one owner in the group. A process
-has a task at most once, because its members share the state on disk. A standby task that becomes active is kept until
-it is active.
+has a task at most once, because its members share the state on disk. If the target makes a member's standby task
+active, the member keeps the standby task until it gets the active one.
 """
 
 from __future__ import annotations

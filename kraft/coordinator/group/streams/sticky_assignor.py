@@ -43,8 +43,8 @@ def assign(
 
 
 class _LoadHeap(Generic[T]):
-    """A binary heap, smallest load first. Among equals it keeps the order in which the elements meet, unlike `heapq`,
-    whose order of equals differs."""
+    """A binary heap, smallest load first. Elements of equal load are never swapped, as in Java's PriorityQueue; `heapq`
+    orders them otherwise."""
 
     def __init__(self, items: Sequence[T], load: Callable[[T], float]) -> None:
         self._load = load
@@ -145,7 +145,7 @@ class _Quota:
         self.each = _share(tasks, members)
 
     def note(self, count: int) -> None:
-        """A member now has `count` tasks."""
+        """Record that a member now has `count` tasks."""
         if count == self.each:
             self._members -= 1
             self._tasks -= count
@@ -224,8 +224,9 @@ class _Assignment:
         self._quota.note(count)
 
     def _least_loaded_copy(self, task: Task, *, for_standby: bool = False) -> _Member | None:
-        """The member with a copy of the task whose process and itself have the least to do; for a standby task only
-        where the process does not have the task."""
+        """The member with the least load among those with a copy of the task. A member replaces an earlier one only if
+        both its process's load and its own are smaller. With `for_standby`, processes that have the task already are
+        left out."""
         found: _Member | None = None
         loads = (0.0, 0)
         for member in self._copies.get(task, ()):

@@ -45,7 +45,8 @@ def even_out(shares: Shares) -> None:
 
 
 def _find_last(shares: Shares, first: int, closed: set[int], came: _Came) -> int | None:
-    """The last member of a shortest chain to a member with at least two partitions less; None if there is none."""
+    """Search for a shortest chain from `first` to a member with at least two partitions less. Returns that member, None
+    if there is no such chain. `came` gets the step to each member that the search reaches."""
     loads, enough = shares.loads, shares.loads[first] - 2
     if enough < 0:
         return None
