@@ -76,9 +76,9 @@ class BrokerMetadataPublisher:
         self._published()
 
     def _set_strays_aside(self, image: MetadataImage) -> Iterator[None]:
-        """Move away stray logs: those that the metadata does not assign to this broker, or that belong to an earlier
-        topic of the same name, and future logs of such. No client is served before this ends; the quorum is, since it
-        yields."""
+        """Move away stray logs. A log is stray if the metadata does not assign it to this broker, or if it belongs to
+        an earlier topic of the same name. Stray future logs are moved too. No client is served before this ends. It
+        yields, so that requests of the quorum are served meanwhile."""
         logs, now_ms = self._replicas.logs, self._replicas.world.clock.wall_ms()
         for number, log in enumerate(list(logs.logs())):
             if number % TURN_PARTITIONS == TURN_PARTITIONS - 1:

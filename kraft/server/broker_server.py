@@ -72,7 +72,7 @@ SECURITY_PROTOCOL_IDS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "
 
 
 SHUTDOWN_GRACE_SECONDS = 0.5
-"""The time for clients to receive the reason, and for the controller to receive the shutdown."""
+"""The time that clients have to receive the error, and the controller to receive the last heartbeat, before a stop."""
 SHOWN_SECONDS_MAX = 30.0
 """Timeout for the metadata to show a change that the controller has confirmed."""
 
@@ -300,8 +300,8 @@ class BrokerServer(ReplicaListener):
         No partition is led or followed, and no client served, before the metadata shows this incarnation. What it shows
         before concerns the previous incarnation, which may have been a leader: this one knows neither how far that one
         had committed nor who followed it. As in Kafka, clients are served once the metadata shows this broker unfenced.
-        A fenced broker may know of no live broker at all, and a client that learns that has nowhere to go (librdkafka
-        then waits for ever).
+        The metadata of a fenced broker may have no live broker. A client that gets such a Metadata response has no
+        broker to connect to (librdkafka then waits for ever).
         """
         async with trio.open_nursery() as service_nursery:
             service_nursery.start_soon(self._end_without_disk)

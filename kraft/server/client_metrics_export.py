@@ -1,8 +1,8 @@
-"""Sends what clients push to an OTLP/HTTP receiver (kraft.telemetry.otlp.endpoint).
+"""Forwards the metrics that clients push (KIP-714) to an OTLP/HTTP receiver (kraft.telemetry.otlp.endpoint).
 
-A push never waits for it: it is queued, or dropped if the queue is full. One request is under way at a time. After a
-failure the next one waits, twice as long each time, and no request is repeated, so a receiver in trouble is left alone.
-https://opentelemetry.io/docs/specs/otlp/#otlphttp
+A push is queued, or dropped if the queue is full; the client never waits. One request is in flight at a time. Failed
+requests are not repeated. After each failure in a row the pause before the next request doubles, so that an overloaded
+receiver can recover. https://opentelemetry.io/docs/specs/otlp/#otlphttp
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 PAUSE_SECONDS_MIN: Final = 1.0
 PAUSE_SECONDS_MAX: Final = 60.0
 REQUEST_SECONDS_MAX: Final = 10.0
-"""Limit of the time to connect, and of that until the answer."""
+"""Timeout of connecting, and timeout of the response."""
 TLS_SECONDS_MAX: Final = 3_600.0
 """How long trusted certificates are used before they are read again."""
 STEPS_A_TURN: Final = 100
@@ -48,7 +48,8 @@ class ClientMetricsExport:
         self._pause_seconds = 0.0
 
     def offer(self, data: bytes, attributes: Mapping[str, str]) -> None:
-        """Queue a push. The first one that is dropped is logged; so is the next after a request has succeeded."""
+        """Queue a push, or drop it if the queue is full. The first dropped push is logged, and again the first one
+        after a request has succeeded."""
         if self.queue.offer(WaitingPush(data, attributes)):
             self._wanted.set()
         elif not self._is_dropping:
@@ -60,7 +61,7 @@ class ClientMetricsExport:
             )
 
     async def run(self) -> None:
-        """Send what is queued until cancelled."""
+        """Send queued pushes until cancelled."""
         while True:
             await self._wanted.wait()
             self._wanted = trio.Event()
@@ -92,7 +93,8 @@ class ClientMetricsExport:
         self._pause_seconds, self._is_dropping = 0.0, False
 
     def _fail(self, pushes: list[WaitingPush], reason: str) -> None:
-        """Logs the first of several failures."""
+        """Count the pushes of a failed request as lost, and lengthen the pause. Only the first failure in a row is
+        logged."""
         self.queue.settle(len(pushes), FAILED)
         if not self._pause_seconds:
             self._log.warning(
@@ -102,7 +104,8 @@ class ClientMetricsExport:
         self._tls = None
 
     def _note_rejected(self, body: bytes) -> None:
-        """A receiver may answer in JSON, or with nothing: then it is not known that it refused points."""
+        """Count the points that the receiver rejected. A response that is not OTLP in protobuf is logged and counts as
+        none."""
         try:
             self.queue.rejected_points += rejected_points(body)
         except InvalidTelemetry as problem:

@@ -1,4 +1,4 @@
-"""Makes what a broker needs for metrics that clients push (KIP-714)."""
+"""Builds the parts of a broker that receive and export the metrics of clients (KIP-714)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def open_telemetry(
     world: World, config: NodeConfig, metadata: MetadataCache, trust: TlsSettings, loggers: Loggers
 ) -> Telemetry:
-    """The clients of a broker; with kraft.telemetry.otlp.endpoint, what they push is exported. `trust` has the
-    authorities for its https."""
+    """The receiver of the metrics of a broker's clients. With kraft.telemetry.otlp.endpoint it exports them too.
+    `trust` has the authorities for its https."""
     log = loggers.get("telemetry")
     telemetry = Telemetry(config.integer("telemetry.max.bytes"), metadata, world.clock, log)
     endpoint = config.text("kraft.telemetry.otlp.endpoint")

@@ -102,8 +102,8 @@ class GroupProgress:
         return {"stuck_ms": self._stuck_ms, "partitions": partitions, "members": members}
 
     def report(self, listed_max: int) -> dict[str, Any]:
-        """The part of the node's status about members that are stuck, or have been slow for as long: those with most
-        lag first, `listed_max` at most."""
+        """The part of the node's status about late members: stuck ones, and those that have been slow for the time
+        after which a member counts as stuck. Lists at most `listed_max`: stuck members first, then by lag."""
         late = [
             each
             for group_id in sorted(self._found)

@@ -74,11 +74,11 @@ class Login:
     mechanism: int = 0
     """SCRAM's number; 0 for other mechanisms."""
     credential: Credential | None = None
-    """The SCRAM credential that proved it."""
+    """The SCRAM credential against which the password was checked."""
     plain_users: PlainUsers | None = None
-    """The PLAIN users that contain it."""
+    """The PLAIN users among which the user was found."""
     plain_version: int = 0
-    """Version of `plain_users` at that time."""
+    """Version of `plain_users` at the login."""
     expires_at_ms: int | None = None
     """Expiry in ms since 1970."""
 
@@ -119,7 +119,7 @@ class CertificateLogins:
         return login
 
     def holds(self, login: Login) -> bool:
-        """Always: as on a listener, a certificate is valid as long as its connection."""
+        """Return True: as on a listener, a certificate stays valid as long as its connection is open."""
         return True
 
 
@@ -300,10 +300,10 @@ class Attempts:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._left: dict[str, tuple[float, float]] = {}
-        """Remaining attempts, and the time of that number."""
+        """By address: its remaining attempts, and the time at which they were counted."""
 
     def take(self, host: str) -> float:
-        """Take an attempt. Returns 0, or the seconds until there is one again."""
+        """Use one attempt of the address. Returns 0; or, if it has none left, the seconds until it regains one."""
         left = self._left_of(host)
         if left < 1:
             return (1 - left) / ATTEMPTS_A_SECOND
@@ -311,7 +311,7 @@ class Attempts:
         return 0.0
 
     def give_back(self, host: str) -> None:
-        """Return the attempt that was taken: the login did not fail."""
+        """Restore the attempt that `take` used, after a login that did not fail."""
         _keep(self._left, host, (min(self._left_of(host) + 1, ATTEMPTS_MAX), self._clock.now()), HOSTS_MAX)
 
     def _left_of(self, host: str) -> float:

@@ -56,7 +56,7 @@ class LocalRequests:
         self._correlation_id = 0
 
     def of_caller(self, principal: str, host: str, *, has_logged_in: bool) -> LocalRequests:
-        """The same, with requests from `principal` at `host`."""
+        """A copy of this object whose requests come from `principal` at `host`."""
         asked = copy.copy(self)
         asked._peer = self._peer_at(host, principal)
         asked._peer.has_logged_in = has_logged_in

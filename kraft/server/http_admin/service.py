@@ -285,7 +285,7 @@ class AdminService:
 
     @_on_the_loop
     async def liveness(self) -> Sequence[Check]:
-        """One check, which passes because the loop has run it."""
+        """The check that the node's loop runs. It passes, because it runs on the loop itself."""
         await trio.lowlevel.checkpoint()
         return [Check(name="loop", ok=True, detail="the node's loop answers")]
 

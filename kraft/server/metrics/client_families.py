@@ -1,8 +1,8 @@
 """Metrics that clients push of themselves (KIP-714), as `kraft_client_*`.
 
 A client's name is in the label `client_id`; instances with one client id share a series. The CLIENTS_MAX client ids
-with most series have their own, and the others share those with the client id "(others)". Values that share a series
-are added up if they only rise, else the largest is shown: of averages and rates a sum would say nothing.
+with most series have their own, and the others share those with the client id "(others)". Counters that share a series
+are summed. Of other values that share a series the largest is shown, because a sum of averages or rates has no meaning.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _named(series: Series, client_id: str) -> tuple[str, Labels]:
 
 
 def _family(name: str, kind: str, values: dict[Labels, float]) -> Family:
-    """A family has the labels that any of its series has."""
+    """The family of these series. Its labels are all labels of any series; a series without one has it empty."""
     keys = tuple(sorted({key for labels in values for key, _ in labels}))
     series: list[tuple[LabelValues, float]] = []
     for labels, value in sorted(values.items()):

@@ -22,7 +22,8 @@ GROUPS_A_SLICE: Final = 500
 DEAD: Final = "Dead"
 """Kafka's third state of a share group. No group is in it."""
 MEMBERS_A_GROUP: Final = 10
-"""Members of a consumer or streams group, whose states determine that of the group, that cost as much as a group."""
+"""This number of members of a consumer or streams group counts as one more group in a slice, because the state of the
+group is derived from its members."""
 MEMBERS_MAX: Final = 1000
 """The number of groups whose member counts are exported, unless the counts of all groups are requested."""
 LEFT_OUT: Final = "Groups whose members are not counted in series of their own. /metrics?by=partition has all."
@@ -71,9 +72,9 @@ def register_group_activity(registry: MetricsRegistry, activity: GroupActivity) 
 
 
 async def group_families(shards: Sequence[GroupShardState], shown: Collection[str] | None) -> list[Family]:
-    """The number of groups, and of the members of each. Members are shown for at most MEMBERS_MAX groups: those in
-    `shown` and the largest ones; with `shown` None for all. Members of share groups are shown for as many of these, at
-    most. Yields after every slice."""
+    """The number of groups by state, and the member counts of groups. Member counts are exported for at most
+    MEMBERS_MAX groups: first those in `shown`, then the largest ones. If `shown` is None they are exported for all
+    groups. The same limit applies to share groups separately. Yields after every slice."""
     classic = dict.fromkeys(ClassicGroupState, 0)
     consumer = dict.fromkeys(ConsumerGroupState, 0)
     share = dict.fromkeys((EMPTY, STABLE, DEAD), 0)

@@ -10,7 +10,8 @@ import trio
 T = TypeVar("T")
 
 KEPT_SECONDS: Final = 1.0
-"""Two scrapers, or a scraper and the history's sampler, often read within this time."""
+"""How long a large result is reused. Two scrapers, or a scraper and the history's sampler, often read it within this
+time."""
 
 
 class Latest(Generic[T]):

@@ -60,7 +60,8 @@ class TierSums:
         self.copy_wait = 0.0
 
     def add(self, tier: PartitionTier, now: float, *, is_leader: bool) -> None:
-        """Add one partition. Gauges count only on the leader. The copy's wait is the longest of all partitions."""
+        """Add one partition. Gauges are summed only over partitions that this broker leads. `copy_wait` is not summed:
+        it is the longest of these partitions."""
         if is_leader:
             self.copy_wait = max(self.copy_wait, tier.copy_wait(now))
         for _, kind, _, name in TIERED:

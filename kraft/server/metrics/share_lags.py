@@ -1,7 +1,7 @@
 """Lags of the share groups that a node coordinates, for its metrics: the records that are not finished (KIP-1226).
 
-A look asks the share coordinators for the start offsets, and the leaders for the ends of partitions. It serves all
-scrapes of the next seconds.
+A measurement reads the start offsets from the share coordinators, and the ends of partitions from their leaders. Its
+result is reused for all scrapes of the next KEPT_SECONDS.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EACH_MAX: Final = 1000
 LOOKED_AT_MAX: Final = 2000
 """Limit of share partitions whose lag is measured. Groups beyond it are counted as not measured."""
 ASKED_AT_ONCE: Final = 8
-"""Groups requested at a time."""
+"""Limit of groups that are described concurrently."""
 ASKING_SECONDS_MAX: Final = 2.0
 KEPT_SECONDS: Final = 10.0
 START, LAG = "kraft_sharegroup_start_offset", "kraft_sharegroup_lag"
@@ -61,7 +61,7 @@ Found = Mapping[str, Mapping[TopicPartition, ShareProgress]]
 
 
 class ShareLags:
-    """Looks when a scrape finds the last look too old."""
+    """Measures the lags when a scrape finds the last measurement too old."""
 
     def __init__(self, shares: ShareGroupService, clock: Clock) -> None:
         self._shares = shares
@@ -138,7 +138,7 @@ class ShareLags:
 
 def families(found: Found, *, each: bool) -> list[Family]:
     """The series by partition, or only the sums by topic of the TOPICS_MAX pairs that are furthest behind. A partition
-    from which no member has fetched has no records that are not finished, since its start is not decided."""
+    from which no member has fetched has no start offset yet, and counts with a lag of 0 in the sum."""
     sums: dict[tuple[str, str], int | None] = {}
     for group_id, places in found.items():
         for place, (start, lag) in places.items():

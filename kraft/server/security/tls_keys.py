@@ -35,7 +35,8 @@ class TlsKeys:
         self._others: dict[str, Callable[[], str]] = {}
         self._seen: dict[str, FileStatus | None] = {}
         self._is_unread = False
-        """Whether a file could not be read. A change of its permissions alone is no change of the file."""
+        """Whether a file could not be read at the last check. The next check then reads all files again, because a
+        change of permissions does not change a file's status."""
         own = [endpoint.name for endpoint in config.listeners]
         others = [config.inter_broker_listener_name, *config.controller_listener_names[:1]]
         wanted = [(name, True) for name in own] + [(name, False) for name in others]

@@ -52,9 +52,9 @@ ALL_REPLICAS: Final = -1
 RETRY_SECONDS: Final = 1.0
 RETRY_SECONDS_MAX: Final = 30.0
 PRODUCE_TIMEOUT_MS: Final = 30_000
-"""As in Apache Kafka. It has no configuration for these."""
+"""Timeout of a Produce. These three values are Kafka's, which has no configuration for them."""
 ATTEMPTS_UNREPORTED: Final = 4
-"""Later attempts that fail are logged. Kafka gives up after the fifth."""
+"""The number of failed attempts that are not logged. Later ones are. Kafka gives up after the fifth."""
 WRITTEN_AT_ONCE: Final = 10
 """Batches of letters in memory. A batch and the records copied into it have at most `max.message.bytes` of the topic
 each, unless one record is larger."""
@@ -82,7 +82,8 @@ PASSING: Final = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     )
 )
-"""Kafka retries only NOT_LEADER_OR_FOLLOWER and failures of the network."""
+"""Transient errors, after which a letter is written again. Kafka retries only NOT_LEADER_OR_FOLLOWER and failures of
+the network."""
 OF_ONE_LETTER: Final = frozenset(
     (ErrorCode.INVALID_RECORD, ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 )

@@ -52,8 +52,8 @@ PASSING: Final = frozenset(
         ErrorCode.UNSUPPORTED_VERSION,
     )
 )
-"""UNSUPPORTED_VERSION: the coordinator has not applied the change of share.version that this node has. Also passing is
-UNKNOWN_TOPIC_OR_PARTITION for a topic that this node knows."""
+"""Transient errors of a share coordinator. UNSUPPORTED_VERSION: the coordinator has not yet applied a change of
+share.version that this node has applied. UNKNOWN_TOPIC_OR_PARTITION is transient too if this node knows the topic."""
 
 
 class _Api(NamedTuple):
@@ -246,7 +246,7 @@ class ShareStateClient(ShareStates):
         return refused.code in PASSING
 
     async def _attempt(self, api: _Api, operation: _Operation, deadline: float) -> Any:
-        """Ask the coordinator of now once. Raises ApiError."""
+        """Send the operation once, to the present coordinator. Raises ApiError."""
         broker_id = self._coordinator_of(operation.key)
         if broker_id is None:
             await self._topic_creation(deadline)

@@ -36,7 +36,7 @@ this number."""
 RETRY_SECONDS: Final = 0.05
 RETRY_SECONDS_MAX: Final = 1.0
 FENCED: Final = frozenset((ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED))
-"""Errors that another coordinator or another transaction has taken over: this transaction is over."""
+"""Errors after which a marker is not sent again: a later coordinator or a later producer epoch has taken over."""
 NEEDS_NONE: Final = frozenset((ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION))
 """Errors of a partition that cannot have transactions."""
 
