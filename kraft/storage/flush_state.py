@@ -117,7 +117,7 @@ class FlushState:
         """Segments that end at or before this offset have durable indexes."""
         self._epochs_written = NEVER_WRITTEN
         self._epochs_under_way = 0
-        """Flushes in progress that write the epochs of their start."""
+        """Number of flushes in progress that write the leader epochs as of the start of the flush."""
 
     def loaded(
         self, recovery_point: int, log_end_offset: int, *, clean: bool, epochs_version: int, epochs_on_disk: bool

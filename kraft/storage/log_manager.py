@@ -322,8 +322,8 @@ class LogManager:
     # Housekeeping
 
     def delete_old_segments(self, log: UnifiedLog, *, now_ms: int, log_start_only: bool = False) -> DeletedSegments:
-        """Apply retention to one log; files go after file.delete.delay.ms. The active segment of a tiered one is closed
-        where it is to leave the disk. Raises StorageError."""
+        """Apply retention to one log. The files are removed after file.delete.delay.ms. In a tiered log the active
+        segment is closed first if it is due to leave the disk. Raises StorageError."""
         try:
             close_to_expire(log, now_ms)
             deleted = log.delete_old_segments(now_ms, log_start_only=log_start_only)

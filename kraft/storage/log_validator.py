@@ -239,7 +239,7 @@ def _check_compressed(batch: RecordBatch, codec: int, config: LogConfig) -> None
 def _header_is_suspect(batch: RecordBatch, config: LogConfig, now_ms: int) -> bool:
     """Whether the records must be checked, to correct implausible timestamps or to name the records at fault.
 
-    The first and the largest timestamp stand for all: every other one is at most the largest.
+    Only the base timestamp and the largest timestamp are compared with the bounds, since the header has no others.
     """
     if batch.max_timestamp < batch.base_timestamp:
         return True

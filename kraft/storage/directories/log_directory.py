@@ -168,7 +168,8 @@ class LogDirectory:
         self.clean_shutdown_epoch = NO_BROKER_EPOCH
         self._written: dict[str, bytes] = {}
         self._points: dict[TopicPartition, int] = {}
-        """The highest recovery point that the disk may have of a log. Without an entry it may have any."""
+        """By log: an upper bound of the recovery points that checkpoints on disk may have. A log without an entry has
+        no bound."""
         self._gone: dict[TopicPartition, None] = {}
         self.clean_offsets: dict[TopicPartition, int] = {}
         """Cleaner offset of each log. The disk never has a higher one, unless the log was removed."""

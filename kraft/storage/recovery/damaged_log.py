@@ -62,8 +62,8 @@ class DamageReport:
         return self.state not in (FETCHED, ACCEPTED)
 
     def after(self, earlier: DamageReport | None) -> DamageReport:
-        """Combine this damage with an earlier report that may still be waiting. What the earlier report says stays
-        true."""
+        """Combine this damage with an earlier report that may still be waiting. The combined report covers the missing
+        ranges of both."""
         if earlier is None or not earlier.is_waiting:
             return self
         return replace(
