@@ -105,8 +105,8 @@ _HANDLERS: tuple[Handler, ...] = (
 def broker_registry(
     authorizer: Authorizer | None = None, *, serves_telemetry: bool = True, serves_two_phase: bool = False
 ) -> Registry:
-    """Without `serves_telemetry` those of client metrics are left out, so that clients do not ask. `serves_two_phase`
-    adds InitProducerId version 6 (KIP-939)."""
+    """The registry of the broker's listeners. Without `serves_telemetry` it lacks the APIs of client metrics (KIP-714),
+    so that clients do not request subscriptions. `serves_two_phase` adds InitProducerId version 6 (KIP-939)."""
     served = [each for each in _HANDLERS if serves_telemetry or each not in telemetry.APIS]
     if serves_two_phase:
         served = [init_producer_id.TWO_PHASE if each is init_producer_id.API else each for each in served]

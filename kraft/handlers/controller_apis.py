@@ -87,8 +87,8 @@ def _caller(context: RequestContext) -> ControllerRequestContext:
 
 
 def _configurer(context: RequestContext, node: ControllerServices) -> ControllerRequestContext:
-    """The caller of a change of configurations, and whether it asked a broker, which has checked the request: then the
-    request came in an Envelope, or by a call from the broker in this process."""
+    """The caller of a change of configurations. It is marked as `forwarded` if a broker has checked the request: one
+    that came in an Envelope, or in a call from the broker in this process."""
     asked_a_broker = context.peer.forwarded or context.peer.listener not in node.config.controller_listener_names
     return ControllerRequestContext(context.api_version, context.principal, forwarded=asked_a_broker)
 

@@ -42,15 +42,16 @@ UNKNOWN: Final = "unknown"
 
 
 class Export(Protocol):
-    """The way to a receiver outside of the cluster."""
+    """Forwards pushed metrics to a receiver outside of the cluster."""
 
     queue: ExportQueue
 
     def offer(self, data: bytes, attributes: Mapping[str, str]) -> None:
-        """Forward a push, with the attributes of its client. Returns at once, and drops what is too much."""
+        """Queue a push for forwarding, with the attributes of its client. Never waits: if the queue is full, the push
+        is dropped."""
 
     async def run(self) -> None:
-        """Send what is queued until cancelled."""
+        """Send queued pushes until cancelled."""
 
 
 class Telemetry:
@@ -115,8 +116,8 @@ APIS: Final = (GET, PUSH)
 async def get_telemetry_subscriptions(
     request: GetTelemetrySubscriptionsRequest, context: RequestContext, broker: BrokerServices
 ) -> GetTelemetrySubscriptionsResponse:
-    """Return what the client shall push, and how often. Sums are asked for as totals, so that a lost push loses
-    nothing; Kafka asks for differences."""
+    """Return the metrics that the client is to push, and its push interval. Sums are requested with cumulative
+    temporality, so that a lost push loses nothing. Kafka requests delta temporality."""
     telemetry = broker.telemetry
     telemetry.follow()
     asked = request.client_instance_id
@@ -138,8 +139,8 @@ async def get_telemetry_subscriptions(
 async def push_telemetry(
     request: PushTelemetryRequest, context: RequestContext, broker: BrokerServices
 ) -> PushTelemetryResponse:
-    """Take a client's numbers. A push that cannot be read gets INVALID_RECORD, as from Kafka when its receiver
-    fails."""
+    """Store and forward the metrics that a client pushes. A push that cannot be read gets INVALID_RECORD, which Kafka
+    returns when its receiver plugin fails."""
     telemetry, instances = broker.telemetry, broker.telemetry.instances
     telemetry.follow()
     instance = instances.check_push(
@@ -171,8 +172,8 @@ async def push_telemetry(
 
 
 def client_of(instance_id: bytes, context: RequestContext) -> Client:
-    """The client that asks, as far as its connection tells. As in Kafka, the software is `unknown` if the client
-    has not told it by ApiVersions."""
+    """The selectors of the requesting client, from its connection. As in Kafka, the software name and version are
+    `unknown` if the client has not sent them in ApiVersions."""
     name, version = context.peer.client_software
     port = context.peer.port
     texts = {

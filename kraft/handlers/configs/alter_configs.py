@@ -57,7 +57,7 @@ Decided = dict[tuple[int, str], tuple[int, str | None]]
 
 RESOURCES_A_TURN = 200
 CONFIGS_A_RESOURCE = 5
-"""Keys to check that cost as much as a resource."""
+"""Checking this number of keys takes as long as checking one resource."""
 
 
 @ALTER.serve

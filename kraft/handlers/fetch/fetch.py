@@ -207,8 +207,8 @@ class PendingFetch:
         return self._reply_later(results) if _in_remote_tier(results) else self._reply(results)
 
     async def _wait(self, results: list[FetchedPartition] | None) -> Reply:
-        """Read until there is enough data or the time is up; read again after each wake-up. `results` of a read that
-        was just made save the first one.
+        """Read until there is enough data or the time is up; read again after each wake-up. `results` are those of a
+        read that was just made; they replace the first read here.
 
         The request registers with its partitions before it reads them, because reading many yields to other tasks: an
         append in between wakes it.

@@ -160,9 +160,9 @@ class FollowerFetch:
         return results
 
     def _watch_if_quiet(self, partition: Partition, cached: CachedPartition) -> bool:
-        """Watch the partition if the follower has all its records. Returns whether it need not be read until the watch
-        fires: not so for a follower outside the in-sync set, which is checked with every Fetch, and for which the watch
-        only wakes a parked Fetch."""
+        """Watch the partition if the follower has all its records. Returns whether the partition need not be read until
+        the watch fires. False for a follower outside the in-sync set: its partition is read at every Fetch, and the
+        watch only wakes a parked Fetch."""
         replica_id = self._reader.replica_id
         if cached.fetch_offset != partition.log.log_end_offset:
             return False

@@ -94,8 +94,8 @@ class SaslGate:
         self._delay_seconds = settings.failed_delay_ms / 1000
 
     def may_overtake_wait(self, frame: memoryview) -> bool:
-        """The decision of the listener's dispatcher. Frames before authentication never begin with Produce's key: see
-        `dispatch`."""
+        """Return the decision of the listener's dispatcher. It allows only Produce, and `dispatch` closes the
+        connection of a client that sends Produce before it has authenticated."""
         return self._dispatcher.may_overtake_wait(frame)
 
     def dispatch(self, peer: Peer, frame: memoryview) -> Reply | Awaitable[Reply]:
