@@ -29,7 +29,8 @@ from kraft.storage.storage_failure import NO_SPACE, is_out_of_space
 from kraft.world.ports import FileSystem, World
 
 HELP_BYTES_MIN = 64 << 10
-"""Bytes free or in the reserve. Below this even changes that help are refused: it is kept for accepted ones."""
+"""Minimum of the free bytes plus the reserve. Below it every change is refused: the rest is kept for writing the
+changes that are already accepted."""
 PIECE_BYTES = 4096
 """First piece that a write gets from the reserve: a block. It doubles at each further attempt."""
 RETRY_SECONDS = 0.2

@@ -40,11 +40,13 @@ from kraft.raft.raft_config import RaftConfig
 from kraft.world.ports import FileSystem, World
 
 EPOCH_RISE_MIN: Final = 1_000_000
-"""Elections of returning lost voters do not get that far: two a second take six days without a pause."""
+"""Minimum rise of the epoch. Elections among lost voters that return do not reach it: at two elections a second that
+takes six days."""
 EPOCH_RISE_SPREAD: Final = 1_000_000
-"""The random part of the rise, so that two survivors recovered by mistake do not share an epoch."""
+"""Limit of the random part of the rise. Two survivors that are both recovered by mistake then get different epochs."""
 KNOWN_EPOCH_MAX: Final = ANSWERED_EPOCH_MAX // 2
-"""Above it too few of the epochs that joining nodes accept would be left."""
+"""Limit of the survivor's epoch. Joining nodes accept epochs up to ANSWERED_EPOCH_MAX, and a recovery above this limit
+would leave too few of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
