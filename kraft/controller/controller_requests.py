@@ -234,7 +234,7 @@ class ControllerRequests:
         three cases:
 
         - The previous incarnation is proven dead.
-        - The request is from this node's own broker, so the previous process is its own past.
+        - The request is from this node's own broker, so the previous process has ended.
         - The previous incarnation is silent, and the new one has its directories and ports.
         """
         self._pending.require_active()

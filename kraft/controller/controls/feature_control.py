@@ -161,7 +161,8 @@ def _update_kraft_version(update: FeatureUpdateKey, current: int, upgrade_type: 
 def _reason_not_supported(view: ControllerView, name: str, level: int, voters: Sequence[int]) -> str | None:
     """Return the reason why a node cannot run `level` of a feature, with that node's name. None if all nodes can.
 
-    Controllers do not register below 3.7-IV0: there, as in Kafka, only the own controller and the brokers are asked.
+    Below 3.7-IV0 controllers do not register, so only this controller and the registered brokers are checked, as in
+    Kafka.
     """
     own = view.settings.node_id
     nodes: list[tuple[str, OrderedMap[str, FeatureRange]]] = [

@@ -22,7 +22,8 @@ MAX_ELECTIONS_PER_PASS: Final = 1_000
 
 
 Candidate = Callable[[ControllerView, TopicIdPartition], int | None]
-"""Returns the replica with the best log of a leaderless partition, as far as replicas were asked; None if unknown."""
+"""Returns the replica with the best log among those that have reported their logs of a leaderless partition; None if
+none has."""
 
 
 def elect_leaders(

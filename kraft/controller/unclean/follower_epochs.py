@@ -18,7 +18,8 @@ from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, 
 from kraft.protocol.messages.fetch_response import FetchResponse
 
 FETCH_VERSION: Final = 12
-"""The first with epochs, and the last that names topics. Every Apache Kafka from 2.7 on serves it."""
+"""The first version of Fetch with leader epochs of records, and the last that names topics. Every Apache Kafka from 2.7
+on serves it."""
 BEYOND_ANY_LOG: Final = (1 << 63) - 1
 NO_EPOCH: Final = -1
 
@@ -26,7 +27,8 @@ Place = tuple[str, int]
 
 
 class Asked(NamedTuple):
-    """Where does `epoch` end in the log of one partition? `leader_epoch` is that of the partition."""
+    """One question: where `epoch` ends in the follower's log of a partition. `leader_epoch` is the partition's current
+    one."""
 
     topic: str
     partition: int
@@ -35,7 +37,8 @@ class Asked(NamedTuple):
 
 
 class _Search(NamedTuple):
-    """The last epoch of the log is at least `low`, where `end` is, and below `high`."""
+    """The state of one search: the wanted epoch of the log is at least `low` and below `high`. `end` is the log's
+    answer for `low`: its largest epoch up to there, and the end of that epoch."""
 
     asked: Asked
     low: int
@@ -44,14 +47,14 @@ class _Search(NamedTuple):
 
 
 class EpochSearch:
-    """The search for the largest epoch of each log that is not above the asked one. Pure. Rounds of `request` and
-    `answered` follow each other until there is no request."""
+    """Finds, for each question, the largest epoch of the log that is not above the epoch asked for, and its end. Pure.
+    The caller sends `request` and passes the response to `answered`, in rounds, until `request` returns None."""
 
     def __init__(self, asked: Sequence[Asked]) -> None:
         nothing = LogEnd(NO_EPOCH, NO_EPOCH)
         self._open = {each[:2]: _Search(each, NO_EPOCH, each.epoch + 1, nothing) for each in asked}
         self.found: dict[Place, LogEnd] = {}
-        """Epoch -1 for a log without epochs."""
+        """Results by partition. The epoch is -1 for a log without epochs."""
 
     def request(self) -> FetchRequest | None:
         """Return the next request; None if there is nothing left to ask."""
@@ -69,8 +72,8 @@ class EpochSearch:
         return FetchRequest(replica_id=DEBUGGING_REPLICA, topics=listed) if listed else None
 
     def answered(self, response: FetchResponse) -> None:
-        """Take the answers of one round. A partition that is not answered, or refused for another reason, is given
-        up."""
+        """Apply the response of one round. A partition that is missing in it, or has an error other than
+        OFFSET_OUT_OF_RANGE, gets no result."""
         searches, self._open = self._open, {}
         for topic in response.responses:
             for told in topic.partitions:

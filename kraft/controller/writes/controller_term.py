@@ -58,8 +58,8 @@ class ControllerTerm:
         )
 
     def begin_with(self, brokers: Iterable[BrokerRegistration]) -> None:
-        """Give each broker one session's time. An unfenced broker has it to send a heartbeat. A fenced broker is held
-        for it: no replica that may lack its records is elected meanwhile."""
+        """Start a session timeout for each broker. An unfenced broker must send a heartbeat within that time. A fenced
+        broker is held for that time: meanwhile no replica that may lack its records is elected."""
         for broker in brokers:
             if broker.fenced:  # It is unknown when it was fenced, and why: perhaps a moment ago, by proof.
                 self.heartbeats.hold_until(broker.id, self._clock.now() + self._session_seconds)
