@@ -31,13 +31,14 @@ class Delivery:
         """The number of records."""
         self._left = count
         self.timestamp = timestamp
-        """Milliseconds since 1970. With LogAppendTime the broker's, after the acknowledgement."""
+        """Milliseconds since 1970. In a topic with LogAppendTime the acknowledgement replaces it by the broker's
+        time."""
         self.offset = -1
         """Offset of the first record, after the acknowledgement. Stays -1 with acks=0 and for a duplicate batch."""
         self.last_offset = -1
         self.is_done = False
         self._done: trio.Event | None = None
-        """Created only for a waiting task: an event costs as much as the rest of the object."""
+        """Created when a task waits: an event takes as much memory as the rest of the object."""
         self._error: KraftError | None = None
 
     async def settled(self) -> None:

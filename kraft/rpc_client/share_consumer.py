@@ -265,8 +265,8 @@ class ShareConsumer:
             leader.wake()
 
     def _records_max(self) -> int:
-        """The records that the next ShareFetch of one leader may acquire. The room is divided among all that are asked
-        and have not started theirs."""
+        """The number of records that the next ShareFetch of one leader may acquire. What is left of `max_records` is
+        divided among the leaders whose ShareFetch is requested and not sent yet."""
         asked = sum(each.wait_ms is not None and bool(each.wanted) for each in self._leaders.values())
         return max(0, -(-self._room() // max(1, asked)))
 
@@ -346,7 +346,7 @@ class ShareConsumer:
     # What the leaders report
 
     def _fetched(self, leader: ShareLeader, result: FetchResult) -> None:
-        """Take the result of a ShareFetch."""
+        """Queue the records of a ShareFetch for `poll`, and start a pause for the partitions that were not fetched."""
         self._unread += [self._record(each) for each in result.acquired]
         for place in leader.wanted:
             if place not in result.refused:
@@ -358,7 +358,7 @@ class ShareConsumer:
             self._failure = problem
 
     def _lost(self, leader: ShareLeader, problem: KraftError | TimeoutError) -> None:
-        """Note that a session was lost. Its partitions are fetched again after a pause, from the leader that they have
+        """Handle the loss of a session. Its partitions are fetched again after a pause, from the leader that they have
         then."""
         self._cluster.forget()
         if isinstance(problem, UnsupportedApi) or _is_off(problem):

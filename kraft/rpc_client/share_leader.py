@@ -18,8 +18,8 @@ from kraft.rpc_client.share_session import FINAL_EPOCH, RENEW_VERSION, FetchResu
 
 MAX_BYTES: Final = 16 * 1024 * 1024
 LINGER_SECONDS: Final = 1.0
-"""How long acknowledgements wait for a ShareFetch. An application that works for long does not lose them with their
-locks."""
+"""How long acknowledgements wait for the next ShareFetch. Then they are sent alone, so that they do not expire with
+their locks while the application works on a record."""
 
 
 class ShareLeader:

@@ -128,7 +128,7 @@ class ShareSession:
         self._partitions: dict[Place, None] = {}
         self._held: dict[tuple[Place, int], AcquisitionLock] = {}
         self._earliest_deadline = math.inf
-        """No lock ends before this."""
+        """A lower bound of the deadlines of all held locks."""
         self._queued: _Acknowledgements = {}
         self._sent: _Acknowledgements = {}
 
@@ -479,7 +479,7 @@ def _owned(records: Iterable[Record], ranges: Sequence[AcquiredRecords]) -> Iter
 
 
 def _deadline(now: float, lock_ms: int) -> float:
-    """When a lock granted until `now` ends at the latest."""
+    """The latest end of a lock that the broker granted at `now` or before."""
     return now + lock_ms / 1000 if lock_ms > 0 else math.inf
 
 

@@ -54,13 +54,14 @@ EPOCH_EACH_LEVEL = 2
 """The level of transaction.version from which on each transaction has an epoch of its own."""
 
 INIT_PRODUCER_ID_VERSION_MAX = 5
-"""The next version adds two-phase commit (KIP-939)."""
+"""The highest version used. The next one adds two-phase commit (KIP-939)."""
 ADD_PARTITIONS_VERSION_MAX = 3
-"""Later versions are for brokers."""
+"""The highest version for clients. Later versions are for brokers."""
 PRODUCE_VERSION_MAX, END_TXN_VERSION_MAX, OFFSET_COMMIT_VERSION_MAX = 11, 4, 4
+"""The highest versions in a cluster below EPOCH_EACH_LEVEL. In later versions a Produce or TxnOffsetCommit adds its
+partition to the transaction, and EndTxn raises the epoch."""
 NAMED_TOPICS_VERSION = 5
 """The last version of TxnOffsetCommit that names topics; later ones identify them by id (KIP-1319)."""
-"""Below EPOCH_EACH_LEVEL. Later ones mean that a partition joins with its first batch, and that epochs change."""
 
 
 class TransactionalIdentity:
