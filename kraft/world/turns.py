@@ -89,10 +89,10 @@ async def in_turns(
     run_job: Callable[[Job], Awaitable[object]] = _no_thread,
     pause: Callable[[bool], Awaitable[None]] = serve_others,
 ) -> T:
-    """Run `work` on the loop, and return its result. Yields to other tasks after every `items_max` of its pauses: work
-    that yields after each item passes TURN_ITEMS, work that counts for itself leaves it at one. `run_job` runs a job
-    and waits for it (`Threads.run`). After a job, and at the end of each turn, `pause` is awaited with whether there
-    was a job. Raises what `work` raises."""
+    """Run `work` on the loop, and return its result. Yields to other tasks after every `items_max` pauses of the work.
+    Pass TURN_ITEMS for work that pauses after each item, and 1 for work that counts its items itself. `run_job` runs a
+    job and waits for it (`Threads.run`). After a job, and at the end of each turn, `pause` is awaited with whether
+    there was a job. Raises what `work` raises."""
     left = items_max
     try:
         job = next(work)

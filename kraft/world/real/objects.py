@@ -1,7 +1,8 @@
 """Object stores through the library obstore: S3, Google Cloud Storage, Azure, a folder.
 
-The library is imported when a store is opened: a node without tiered storage needs it neither installed nor loaded.
-Its calls block and run in threads of their own number, so that a store that does not answer holds up nothing else.
+The library is imported when a store is opened: a node without tiered storage needs it neither installed nor loaded. Its
+calls block. They run in at most THREADS_MAX threads, which are not those of other blocking work, so that a store that
+does not answer delays no other work.
 """
 
 from __future__ import annotations
@@ -136,7 +137,7 @@ class RealObjectStore:
 
 
 class SourceFailed(Exception):
-    """The content of a put could not be read."""
+    """Raised when the content of a put could not be read."""
 
     def __init__(self, problem: OSError) -> None:
         super().__init__(str(problem))

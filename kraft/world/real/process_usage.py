@@ -10,12 +10,12 @@ from typing import Final
 from kraft.world.ports import ProcessUsage
 
 _STARTED_FIELD: Final = 19
-"""In /proc/self/stat, behind the name: ticks from the boot of the machine to the start of the process."""
+"""The index of the process's start time (ticks since boot) among the fields of /proc/self/stat after the name."""
 _RESIDENT_FIELD: Final = 1
 
 
 def process_usage() -> ProcessUsage | None:
-    """None on systems without /proc."""
+    """Return the resource usage of this process; None on systems without /proc."""
     try:
         with open("/proc/self/stat", encoding="utf-8", errors="replace") as file:
             started_ticks = int(file.read().rpartition(")")[2].split()[_STARTED_FIELD])

@@ -100,7 +100,7 @@ def _in_memory(text: str) -> Iterator[str]:
 
 
 def _reason(problem: Exception) -> str:
-    """OpenSSL's words, without the place in its sources."""
+    """OpenSSL's error message, without the source location."""
     if isinstance(problem, ssl.SSLCertVerificationError):
         return f"the peer's certificate is not accepted: {problem.verify_message}"
     if isinstance(problem, ssl.SSLError) and problem.reason:
@@ -109,7 +109,8 @@ def _reason(problem: Exception) -> str:
 
 
 class TlsStream(RealStream):
-    """A stream whose peer sees encrypted records. Nothing may be sent or received before `handshake` returned."""
+    """A TLS stream: it encrypts what is sent and decrypts what is received. Nothing may be sent or received before
+    `handshake` returned."""
 
     __slots__ = ("_context", "_server_name", "_tls", "_turns", "_unsent")
     is_encrypted = True
