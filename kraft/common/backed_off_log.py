@@ -1,6 +1,7 @@
-"""Logs a repeated complaint at growing intervals, with the number of repetitions left out.
+"""Logs a repeated event at growing intervals. Each logged one has the number of repetitions that were not logged.
 
-For work that is retried several times a second: on a full disk its log lines would fill the space that is freed.
+It is for work that is retried several times a second. On a full disk, the log lines of each retry would fill the space
+that is freed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from kraft.common.rate_limiter import MonotonicClock
 FIRST_SECONDS: Final = 1.0
 SECONDS_MAX: Final = 60.0
 SERIES_MAX: Final = 64
-"""The number of complaints that are remembered. Beyond it, the oldest series is dropped."""
+"""Limit of the series of repetitions in memory. Beyond it, the oldest series is dropped."""
 
 
 class _Series:
@@ -27,8 +28,8 @@ class _Series:
 
 
 class Repetitions:
-    """Decides which repetitions of a complaint are logged. A complaint that was not repeated for a minute starts
-    over."""
+    """Decides which repetitions of an event are logged. The intervals start again at the shortest if the event was not
+    repeated for SECONDS_MAX."""
 
     __slots__ = ("_clock", "_series")
 
@@ -37,8 +38,8 @@ class Repetitions:
         self._series: dict[str, _Series] = {}
 
     def take(self, about: str) -> int | None:
-        """The number of complaints `about` this subject left out since the last logged one; None if this one is left
-        out, too."""
+        """Decide about one more repetition. `about` identifies the series. Returns None if it is not logged, else the
+        number of repetitions that were not logged since the last logged one."""
         now = self._clock.now()
         series = self._series.get(about)
         if series is None or now > series.last + SECONDS_MAX:
@@ -62,8 +63,8 @@ class Repetitions:
 
 
 class BackedOffLog:
-    """`about` distinguishes complaints with the same event: what failed, and why. The field `left_out` has the number
-    left out."""
+    """A log for repeated events. `about` distinguishes series of the same event: what failed, and why. The field
+    `left_out` has the number of repetitions that were not logged."""
 
     __slots__ = ("_log", "_repetitions")
 

@@ -14,15 +14,15 @@ METADATA_VERSION: Final = "metadata.version"
 KRAFT_VERSION: Final = "kraft.version"
 ELIGIBLE_LEADER_REPLICAS_VERSION: Final = "eligible.leader.replicas.version"
 TRANSACTION_VERSION: Final = "transaction.version"
-"""0: as ever (KIP-98). 1: records of transactions have tagged fields. 2: the end of a transaction raises its producer's
-epoch, and what a producer writes adds its partition (KIP-890)."""
+"""0: the protocol of KIP-98. 1: records of the transaction state have tagged fields. 2: the end of a transaction raises
+the producer's epoch, and a Produce adds its partitions to the transaction (KIP-890)."""
 
 GROUP_VERSION: Final = "group.version"
 """1: consumer groups are served (KIP-848)."""
 
 SHARE_VERSION: Final = "share.version"
-"""1: share groups are served (KIP-932). 2: letters of the records that a group gives up are written to its dead letter
-topic (KIP-1191)."""
+"""1: share groups are served (KIP-932). 2: records that a group gives up are written to its dead letter topic
+(KIP-1191)."""
 
 STREAMS_VERSION: Final = "streams.version"
 """1: streams groups are served (KIP-1071)."""

@@ -18,7 +18,8 @@ LOST_BY_GROWTH: Final = {
     SHARE_GROUP_STATE_TOPIC: "most share groups lose their state",
     REMOTE_LOG_METADATA_TOPIC: "most tiered partitions lose what is known of their remote segments",
 }
-"""What is lost if the number of partitions changes: the partition of a key is its hash modulo that number."""
+"""By topic, the consequence of a changed number of partitions, for an error message. The partition of a key is its hash
+modulo that number."""
 
 GROWTH_ENABLE: Final = "kraft.internal.topics.growth.enable"
-"""The setting that allows it."""
+"""The key that allows adding partitions to these topics."""

@@ -147,7 +147,7 @@ class _Rewriter:
         self._groups.append(_Group(self.flags))
 
     def set_flags(self, found: re.Match[str]) -> str:
-        """`(?i)` holds up to the end of the group around it, `(?i:...)` within."""
+        """Translate flags. `(?i)` applies up to the end of the enclosing group, `(?i:...)` to its own group."""
         on, off = frozenset(found[1]), frozenset(found[2] or "")
         if unknown := (on | off) - _JAVA_FLAGS:
             raise self.problem(f"the flag {min(unknown)} is not known")
@@ -179,7 +179,8 @@ class _Rewriter:
         return _shown(self.escaped())
 
     def reference(self) -> str:
-        """A group by its number: of further digits as many belong to it as make the number of a group."""
+        """Translate a reference to a group by number. As in Java, a further digit belongs to the number only if a group
+        with the longer number exists."""
         number = self.take()
         while self.text[self.position : self.position + 1].isdecimal() and (
             int(number + self.text[self.position]) <= self._count
@@ -226,7 +227,8 @@ class _Rewriter:
         return sets.of(letter)
 
     def one(self, code: int) -> CharacterSet:
-        """One character. Two escapes of surrogates are one."""
+        """The character with this code. An escaped high surrogate and the escaped low surrogate after it are one
+        character."""
         if 0xD800 <= code < 0xDC00 and (low := _LOW_SURROGATE.match(self.text, self.position)):
             self.position = low.end()
             code = 0x10000 + ((code - 0xD800) << 10) + (int(low[1], 16) - 0xDC00)

@@ -39,8 +39,8 @@ class Failed:
 
 
 class Quarantine:
-    """Owned by the worker. `note` receives events for the node's log. `failures` counts by kind of work, released items
-    included."""
+    """The quarantined items of one worker. `note` receives events for the node's log. `failures` is the number of
+    failures by kind of work, including those of released items."""
 
     def __init__(self, clock: WallClock, note: Callable[[Mapping[str, Any]], None]) -> None:
         self._clock = clock

@@ -25,7 +25,8 @@ class RateLimiter:
         self._left_out = 0
 
     def take(self) -> int | None:
-        """The number of events left out since the last logged one; None if this one is left out, too."""
+        """Decide about one more event. Returns None if it is not logged, else the number of events that were not logged
+        since the last logged one."""
         now = self._clock.now()
         if now >= self._period_end:
             self._period_end, self._told = now + self._period_seconds, 0
@@ -36,7 +37,7 @@ class RateLimiter:
         return self._forget()
 
     def left_out_of_the_last(self) -> int:
-        """The number of events left out in a period that is over; else 0."""
+        """Return the number of events that were not logged, and reset it, if the period is over; else 0."""
         return self._forget() if self._clock.now() >= self._period_end else 0
 
     def _forget(self) -> int:

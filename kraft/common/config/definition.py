@@ -42,7 +42,7 @@ class Status:
 
 
 class Required:
-    """The default of a key that has none."""
+    """The value that marks a required key, which has no default."""
 
     __slots__ = ()
 

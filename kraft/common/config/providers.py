@@ -37,7 +37,7 @@ SECRET_BYTES_MAX: Final = 1 << 20
 
 
 def nothing_to_read(path: str) -> str | None:
-    """The `read` of a process without files."""
+    """Return None: the default `read`, for a process that reads no files."""
     return None
 
 
@@ -62,7 +62,7 @@ class Providers:
     """The configured providers. `problems` are messages about invalid provider keys."""
 
     def __init__(self, texts: Mapping[str, str], places: SecretPlaces) -> None:
-        """`texts` may hold other keys, too."""
+        """`texts` are configured values by key. Keys other than those of providers are ignored."""
         self._places = places
         self._files: dict[str, dict[str, str] | None] = {}
         self._providers: dict[str, _Provider] = {}
@@ -147,7 +147,7 @@ class Providers:
 
 
 def is_provider_key(name: str) -> bool:
-    """Whether a key says something about a provider."""
+    """Whether the key configures a provider."""
     return name == PROVIDERS or name.startswith(PREFIX)
 
 

@@ -37,7 +37,7 @@ _REMOVED: Final = {
 
 
 _NEEDED: Final = ("delegation.token.master.key", "zookeeper.connect", "zookeeper.metadata.migration.enable")
-"""Removed keys without which a node does not do what the file asks for."""
+"""Removed keys that must not be ignored: without them a node would not behave as the file intends."""
 _REMOVED_PREFIXES: Final = ("zookeeper.", "password.encoder.")
 
 
@@ -46,7 +46,7 @@ def is_plugin_key(name: str) -> bool:
 
 
 def is_removed_without_effect(name: str) -> bool:
-    """Whether Kafka 3 knew the key, Kafka 4 does not, and a node does without it what the file asks for."""
+    """Whether Kafka 4 has removed the key, and a node that ignores it behaves as the file intends."""
     return name not in _NEEDED and (name in _REMOVED or name.startswith(_REMOVED_PREFIXES))
 
 

@@ -140,8 +140,9 @@ def reports_of(texts: Iterable[tuple[str, str]]) -> list[Report]:
 
 
 def report_of_loss(reports: Iterable[Report], first_epoch: int, leader_epoch: int, replica: int) -> Report | None:
-    """The election that cost `replica` records whose first was written in `first_epoch`, found under a leader of
-    `leader_epoch`: the first election between these epochs."""
+    """The election because of which `replica` truncated records; None if none fits. The first of these records was
+    written in `first_epoch`, and they were truncated under a leader of `leader_epoch`. It is the first election after
+    `first_epoch`, and up to `leader_epoch`, that did not elect the replica."""
     for report in reports:
         if (
             first_epoch < report.leader_epoch <= leader_epoch

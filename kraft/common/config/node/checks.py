@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 KEYS_OF_AUTHORIZER: Final = frozenset(("super.users", "allow.everyone.if.no.acl.found"))
-"""Keys that only an authorizer reads. Kafka's table of keys lacks them, so without one their values are not even
-checked."""
+"""Keys that only an authorizer reads. They are not in Kafka's table of keys, so a node without an authorizer does not
+check their values."""
 
 _IN_ORDER: Final = (
     ("replica.fetch.wait.max.ms", "replica.socket.timeout.ms"),

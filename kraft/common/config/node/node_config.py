@@ -54,7 +54,7 @@ class NodeConfig:
     security_protocols: Mapping[str, str]
     """Listener names to security protocols, also of listeners that only other nodes have."""
     log_dirs: tuple[str, ...]
-    """Absolute."""
+    """Absolute paths."""
     metadata_log_dir: str
     voters: tuple[Voter, ...]
     bootstrap_controllers: tuple[Address, ...]

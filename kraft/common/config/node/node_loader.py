@@ -68,12 +68,13 @@ def load_node_config(
 
 
 class JudgedFiles(NamedTuple):
-    """What a node says at its start with some files, and the configuration that it would take from them."""
+    """The problems and warnings that a node would report if it started with some files, and the resulting
+    configuration."""
 
     problems: list[str]
     warnings: list[str]
     config: NodeConfig
-    """With defaults for what has a problem."""
+    """A key with a problem has its default here."""
 
 
 def judge_files(files: Sequence[ConfigFile], surroundings: Surroundings | None = None) -> JudgedFiles:
@@ -106,7 +107,7 @@ class _Loader:
         return config
 
     def assembled(self) -> NodeConfig:
-        """The configuration, with defaults for what has a problem. The problems are noted."""
+        """Build the configuration. A key with a problem is added to the problems and gets its default."""
         self.resolve_variables()
         self.drop_unknown_keys()
         self.add_node_defaults()
@@ -204,7 +205,8 @@ class _Loader:
             self.judge_status(row, name, setting)
 
     def has_no_reader(self, name: str, setting: Setting) -> bool:
-        """Whether it is a key of an authorizer and there is none: it is passed over with a warning, as in Kafka."""
+        """Whether the key is one that only an authorizer reads, and no authorizer is configured. Then a warning is
+        added; as in Kafka, the key is ignored."""
         authorizer = self.settings.get("authorizer.class.name")
         if name not in KEYS_OF_AUTHORIZER or (authorizer is not None and authorizer.text):
             return False
