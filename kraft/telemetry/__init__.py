@@ -1,1 +1,1 @@
-"""What clients push of their own metrics (KIP-714)."""
+"""The metrics that clients push about themselves (KIP-714): decoding, limits, summaries and forwarding."""

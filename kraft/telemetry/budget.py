@@ -1,7 +1,8 @@
 """The budget of a broker for reading pushes: bytes a second, for all clients together.
 
-A client that makes up an instance id for each push keeps to no interval. So there is a limit that does not depend on
-ids. A push over it gets THROTTLING_QUOTA_EXCEEDED, and clients push again after their interval (KIP-714).
+The push interval limits a client by its instance id. A client that sends each push under a new instance id evades it,
+so this limit does not depend on ids. A push over it gets THROTTLING_QUOTA_EXCEEDED, and clients push again after their
+interval (KIP-714).
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ from __future__ import annotations
 from typing import Final
 
 BYTES_A_SECOND: Final = 4 << 20
-"""After decompression. Ten thousand clients that push 20 KiB a minute need 3.3 MiB."""
+"""Limit of decompressed bytes a second. Ten thousand clients that push 20 KiB a minute need 3.3 MiB."""
 BYTES_AT_ONCE: Final = 64 << 20
-"""Bytes that may be read immediately after a quiet time."""
+"""Capacity of the bucket: the bytes that may be read at once when it is full."""
 
 
 class PushBudget:
-    """A bucket of bytes that fills over time. The last push may overdraw it. Times are monotonic milliseconds."""
+    """A token bucket of bytes. One push may take more bytes than are left. Times are monotonic milliseconds."""
 
     __slots__ = ("_bytes", "_filled_ms")
 
@@ -32,5 +33,5 @@ class PushBudget:
         return self._bytes > 0
 
     def spend(self, size: int) -> None:
-        """A push of this size is read."""
+        """Take the bytes of a push that was read."""
         self._bytes -= size

@@ -1,8 +1,8 @@
 """Forwarding of pushed metrics to an OTLP receiver: the queue, and the bytes of an ExportMetricsServiceRequest.
 
-MetricsData and ExportMetricsServiceRequest have the same form. So a request is a sequence of pushes, each with
-the client's attributes (those that KIP-714 names) in its resource. A lost push is not sent again: clients push totals,
-so the next push contains the same numbers, or newer ones.
+MetricsData and ExportMetricsServiceRequest have the same form. So a request is a sequence of pushes, each with the
+client's attributes (those that KIP-714 names) in its resource. A lost push is not sent again: clients push cumulative
+sums, so the next push replaces it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from kraft.world.steps import Steps
 
 QUEUE_BYTES_MAX: Final = 16 << 20
 QUEUE_PUSHES_MAX: Final = 1_000
-"""Limits of pushes that wait. A push beyond them is dropped and counted."""
+"""Limits of queued pushes. A push beyond them is dropped and counted."""
 REQUEST_BYTES_MAX: Final = 4 << 20
-"""Limit of pushes in one request; a single larger one is sent alone."""
+"""Limit of the bytes of pushes in one request. A larger push is sent alone."""
 
 SENT: Final = "sent"
 DROPPED: Final = "dropped"
@@ -36,23 +36,23 @@ class WaitingPush:
 
 @dataclass(slots=True)
 class ExportQueue:
-    """Pushes that wait for the receiver, and what came of the others."""
+    """The pushes that are queued for the receiver, and counters of the outcomes of all others."""
 
     pushes: dict[str, int] = field(default_factory=lambda: dict.fromkeys((SENT, DROPPED, FAILED), 0))
-    """Counts of pushes by outcome: taken by the receiver; dropped since the queue was full; lost with a request that
-    failed."""
+    """Number of pushes by outcome: sent (the receiver accepted them), dropped (the queue was full), failed (their
+    request failed)."""
     rejected_points: int = 0
-    """Points that the receiver has refused, as it told."""
+    """Number of data points that the receiver has reported as rejected."""
     _waiting: deque[WaitingPush] = field(default_factory=deque)
     _bytes: int = 0
 
     @property
     def waiting(self) -> int:
-        """Pushes that wait."""
+        """The number of queued pushes."""
         return len(self._waiting)
 
     def offer(self, push: WaitingPush) -> bool:
-        """Queue a push. False if there is no room: it is dropped and counted."""
+        """Queue a push. Returns False if the queue is full; the push is then dropped and counted."""
         if len(self._waiting) == QUEUE_PUSHES_MAX or self._bytes + len(push.data) > QUEUE_BYTES_MAX:
             self.pushes[DROPPED] += 1
             return False
@@ -61,7 +61,7 @@ class ExportQueue:
         return True
 
     def take(self) -> list[WaitingPush]:
-        """The next pushes, as many as fit one request. Empty if none wait."""
+        """Remove and return the next pushes, as many as fit into one request. Empty if none is queued."""
         taken: list[WaitingPush] = []
         size = 0
         while self._waiting and (not taken or size + len(self._waiting[0].data) <= REQUEST_BYTES_MAX):
@@ -71,7 +71,7 @@ class ExportQueue:
         return taken
 
     def settle(self, pushes: int, outcome: str) -> None:
-        """Count pushes that were taken."""
+        """Count the outcome of pushes that `take` returned."""
         self.pushes[outcome] += pushes
 
 
@@ -87,7 +87,7 @@ def request_of(pushes: list[WaitingPush]) -> Steps[bytes]:
 
 
 def rejected_points(body: bytes) -> int:
-    """The number of refused points in an ExportMetricsServiceResponse. Raises InvalidTelemetry."""
+    """The number of rejected data points in an ExportMetricsServiceResponse. Raises InvalidTelemetry."""
     found = 0
     for number, kind, _, content in fields(memoryview(body)):
         if (number, kind) == (1, BYTES):
@@ -96,7 +96,8 @@ def rejected_points(body: bytes) -> int:
 
 
 def _with_attributes(resource_metrics: memoryview, attributes: Mapping[str, str]) -> Steps[bytes]:
-    """A ResourceMetrics whose resource has the attributes, and none of the client's own with their keys."""
+    """The encoded ResourceMetrics with these attributes added to its resource. They replace attributes of the client
+    with the same keys."""
     resource: list[bytes] = []
     others: list[bytes] = []
     for number, kind, value, content in fields(resource_metrics):
@@ -114,7 +115,8 @@ def _with_attributes(resource_metrics: memoryview, attributes: Mapping[str, str]
 
 
 def _key(attribute: memoryview) -> str:
-    """The last key counts, as for every field that is not repeated."""
+    """The key of an attribute. If the field occurs several times, the last one counts, as for every protobuf field that
+    is not repeated."""
     found = ""
     for number, kind, _, content in fields(attribute):
         if (number, kind) == (1, BYTES):

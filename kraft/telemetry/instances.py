@@ -1,5 +1,5 @@
-"""The clients that push metrics to this broker (KIP-714): what each is asked for, whether a push is in time, and the
-last numbers. Nothing is kept on disk. Rules and codes are those of Kafka's ClientMetricsManager.
+"""The clients that push metrics to this broker (KIP-714): the subscription of each, the check of its push interval, and
+its latest metrics. All of it is kept in memory only. Rules and codes are those of Kafka's ClientMetricsManager.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from kraft.telemetry.otlp import Attributes, Push
 from kraft.telemetry.summary import NO_SUMMARY, Summary, nodes_of, summary_of
 
 INSTANCES_MAX: Final = 16_384
-"""Clients that are remembered, as in Kafka. The one that was silent for the longest is forgotten first."""
+"""Limit of client entries, as in Kafka. Beyond it, the client that was silent for the longest is removed."""
 POINTS_MAX: Final = 200_000
-"""Limit of numbers kept for all clients together. Beyond it, the numbers of the longest silent client are dropped; its
-entry is kept."""
+"""Limit of metric values kept for all clients together. Beyond it, the values of the client that was silent for the
+longest are dropped; its entry is kept."""
 DEFAULT_INTERVAL_MS: Final = 300_000
 """The interval of a client that no subscription covers. As in Kafka, it is also the longest interval that a
 subscription can set."""
@@ -44,18 +44,18 @@ Series = tuple[str, Attributes]
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """The client that asks: texts by selector of a subscription's patterns, without those that are not known."""
+    """The properties of a client that subscriptions can match: text by selector (KIP-714). Unknown ones are absent."""
 
     texts: Mapping[str, str]
 
     def text(self, selector: str) -> str:
-        """The text, shortened to what is kept."""
+        """The text of a selector, cut to TEXT_CHARS_MAX; empty if it is unknown."""
         return self.texts.get(selector, "")[:TEXT_CHARS_MAX]
 
 
 @dataclass(slots=True, eq=False)
 class Instance:
-    """One client, by its instance id. Times are monotonic milliseconds."""
+    """The entry of one client instance. Times are monotonic milliseconds."""
 
     instance_id: bytes
     client: Client
@@ -75,33 +75,34 @@ class Instance:
     labels: dict[str, str] = field(default_factory=dict)
     values: dict[Series, float] = field(default_factory=dict)
     monotonic: frozenset[str] = frozenset()
-    """Names of metrics that only rise."""
+    """Names of the monotonic sums among the metrics."""
     summary: Summary = NO_SUMMARY
     nodes: tuple[int, ...] = ()
-    """The brokers to which it sends requests, as far as it tells."""
+    """Ids of the brokers that occur in its metrics: it sends requests to them."""
 
     def may_ask(self, now_ms: int) -> bool:
-        """Whether the subscription may be asked for now. If so, that is noted."""
+        """Whether the client may request its subscription now: at most once in each push interval. If so, the time is
+        recorded."""
         if now_ms - max(self.asked_ms, self.pushed_ms) < self.interval_ms:
             return False
         self.asked_ms = now_ms
         return True
 
     def may_push(self, now_ms: int) -> bool:
-        """Whether a push is in time. If so, that is noted. The first one after a subscription may come early, since
-        clients spread it between half an interval and one and a half."""
+        """Whether the push interval has passed since the last push. If so, the time is recorded. The first push after a
+        subscription request may come earlier, because clients send it after a random 0.5 to 1.5 intervals."""
         if self.asked_ms <= self.pushed_ms and now_ms - self.pushed_ms < self.interval_ms:
             return False
         self.pushed_ms = now_ms
         return True
 
     def is_over(self, now_ms: int) -> bool:
-        """Whether the client has been silent for too long."""
+        """Whether the entry has expired: the client has been silent for KEPT_INTERVALS of its push interval."""
         return now_ms - self.last_ms >= max(KEPT_INTERVALS * self.interval_ms, KEPT_MS_MIN)
 
 
 class ClientInstances:
-    """See the module. Methods raise ApiError with Kafka's codes."""
+    """The entries of all clients that push to this broker. Methods raise ApiError with Kafka's codes."""
 
     def __init__(self, telemetry_bytes_max: int) -> None:
         self.telemetry_bytes_max = telemetry_bytes_max
@@ -111,14 +112,14 @@ class ClientInstances:
         self._version = 0
         self._points = 0
         self.refused = 0
-        """Requests that got an error."""
+        """Number of requests that got an error."""
         self.over_budget = 0
         """The number of `refused` requests that were pushes over the broker's budget."""
         self.budget = PushBudget()
 
     @property
     def count(self) -> int:
-        """Clients that are remembered."""
+        """The number of client entries."""
         return len(self._by_id)
 
     def subscribe_to(self, subscriptions: Mapping[str, Subscription]) -> None:
@@ -127,9 +128,10 @@ class ClientInstances:
         self._version += 1
 
     def ask(self, instance_id: bytes, client: Client, now_ms: int, new_id: Callable[[], bytes]) -> Instance:
-        """A client asks for its subscription. An id of zeros asks for a new one, whose text does not look like an
-        option of a command. Raises THROTTLING_QUOTA_EXCEEDED if it asks before its push interval is over, unless an
-        error made it ask."""
+        """Return the entry for a client that requests its subscription. A zero id requests a new instance id; its text
+        never begins with "-", so that it cannot be taken for an option of a command. Raises THROTTLING_QUOTA_EXCEEDED
+        if the push interval is not over, unless the client's last push got an error after which it must request its
+        subscription."""
         if instance_id == ZERO_UUID:
             instance_id = new_id()
             while instance_id in RESERVED or instance_id in self._by_id or uuid_to_text(instance_id)[0] == "-":
@@ -159,7 +161,7 @@ class ClientInstances:
         codec: int,
         size: int,
     ) -> Instance:
-        """Check a push before its content is looked at. Raises ApiError."""
+        """Check a push before its content is decoded. Returns the client's entry. Raises ApiError."""
         if instance_id in RESERVED:
             self.refused += 1
             raise ApiError(
@@ -217,13 +219,13 @@ class ClientInstances:
         )
 
     def fail(self, instance: Instance, code: int) -> None:
-        """Note that the client's request gets an error."""
+        """Record that the client's request gets an error."""
         self.refused += 1
         instance.last_error = code
 
     def take(self, instance: Instance, push: Push | None) -> None:
-        """Take what a valid push contained; None: nothing. The numbers replace those of the push before. Sums that came
-        as differences are added up."""
+        """Store the metrics of a valid push; None for a push without metrics. They replace those of the previous push.
+        Sums with delta temporality are added to the previous value."""
         instance.last_error = ErrorCode.NONE
         instance.pushes += 1
         if push is None or self._by_id.get(instance.instance_id) is not instance:
@@ -245,7 +247,7 @@ class ClientInstances:
                 oldest.values = {}
 
     def live(self, now_ms: int) -> list[Instance]:
-        """The clients that were not silent for too long."""
+        """The entries that have not expired."""
         return [instance for instance in self._by_id.values() if not instance.is_over(now_ms)]
 
     def of(self, instance_id: bytes, now_ms: int) -> Instance | None:
@@ -270,7 +272,7 @@ class ClientInstances:
         return found
 
     def _expire(self, now_ms: int) -> None:
-        """Forget clients that were silent for too long, from the one that was so for the longest."""
+        """Remove the expired entries. The entry that was silent for the longest is the first one."""
         while self._by_id:
             instance_id, oldest = next(iter(self._by_id.items()))
             if not oldest.is_over(now_ms):
@@ -298,8 +300,8 @@ class ClientInstances:
 
 
 def subscription_id(metrics: Sequence[str], interval_ms: int, instance_id: bytes) -> int:
-    """The CRC-32C of what the client is asked for, mixed with its id: another one means that the client must ask
-    anew. A signed 32-bit number."""
+    """The id of a subscription, a signed 32-bit number: the CRC-32C of its metrics and interval, combined with the
+    instance id. A client that pushes with another id must request its subscription again."""
     crc = crc32c(f"[{', '.join(metrics)}]{interval_ms}".encode())
     mixed = int.from_bytes(instance_id[:8], "big") ^ int.from_bytes(instance_id[8:], "big")
     found = (crc ^ (mixed >> 32) ^ mixed) & 0xFFFF_FFFF
@@ -307,7 +309,7 @@ def subscription_id(metrics: Sequence[str], interval_ms: int, instance_id: bytes
 
 
 def slowest_first(instances: Iterable[Instance]) -> list[Instance]:
-    """The instances with the largest latency first; equal ones in the order of client ids, then of instance ids."""
+    """The entries, largest latency first. Equal ones are ordered by client id, then by instance id."""
 
     def key(each: Instance) -> tuple[float, str, bytes]:
         latency_ms = each.summary.latency_ms

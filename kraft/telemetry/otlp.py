@@ -1,7 +1,7 @@
-"""Reads a client's push: the numbers in OTLP `MetricsData`, as far as clients of Kafka send them.
+"""Decodes a client's push: the parts of OTLP `MetricsData` that Kafka clients use.
 
-The bytes come from anybody. So everything has a bound, and the work is done in steps: each looks at a few fields of a
-small message. Only gauges and sums are read; other kinds, and points beyond a bound, are counted as left out.
+Any client may send these bytes. So every size has a limit, and the decoding is done in steps of a few fields each. Only
+gauges and sums are decoded. Other kinds of metrics, and points beyond a limit, are counted as left out.
 https://github.com/open-telemetry/opentelemetry-proto/blob/v1.0.0/opentelemetry/proto/metrics/v1/metrics.proto
 """
 
@@ -27,7 +27,7 @@ PART_FIELDS_MAX: Final = 8
 """Limits of fields in messages that are read in one step: a point; an attribute, and its value."""
 
 STEPS_MAX: Final = 100_000
-"""Limit of fields outside of points: a small push may decompress to millions of fields that mean nothing."""
+"""Limit of fields outside of points: a small push may decompress to millions of unknown fields."""
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 VARINT_BYTES_MAX: Final = 10
@@ -36,15 +36,15 @@ DELTA: Final = 1
 
 
 class InvalidTelemetry(KraftError):
-    """Raised for bytes that are not `MetricsData`, or that are over a bound."""
+    """Raised for bytes that are not `MetricsData`, or that exceed a limit."""
 
 
 Attributes = tuple[tuple[str, str], ...]
 
 
 class Point(NamedTuple):
-    """One number of a client. `attributes` are sorted by key. A monotonic one is a sum that only rises; with `is_delta`
-    it is what was added since the last push."""
+    """One data point. `attributes` are sorted by key. `is_monotonic`: the sum never decreases. `is_delta`: the value is
+    the increase since the last push."""
 
     name: str
     attributes: Attributes
@@ -63,7 +63,7 @@ class Push:
 
 
 Field = tuple[int, int, int, memoryview]
-"""Number, wire type, value of a number, content of a message or text."""
+"""A protobuf field: its number, its wire type, the value of a numeric field, the content of a message or text field."""
 NOTHING: Final = memoryview(b"")
 
 
@@ -129,7 +129,7 @@ def _read_metric(data: memoryview, push: Push) -> Steps[None]:
 
 
 def _number(data: memoryview) -> float | None:
-    """The value of a point; None without a finite one. Java clients send NaN for an average of nothing."""
+    """The value of a point; None if it has no finite value. Java clients send NaN for an average without samples."""
     found: float | None = None
     for number, kind, value, _ in _few_fields(data, POINT_FIELDS_MAX):
         if kind == FIXED64 and number in (4, 6):
@@ -139,8 +139,8 @@ def _number(data: memoryview) -> float | None:
 
 
 def _attributes(data: memoryview, number: int) -> Attributes | None:
-    """The attributes in fields with this number; None if they are over a bound. One without a text, a truth value or a
-    whole number is skipped."""
+    """The attributes in fields with this number; None if they exceed a limit. An attribute whose value is not a string,
+    boolean or integer is skipped."""
     found: dict[str, str] = {}
     for each, kind, _, content in _few_fields(data, POINT_FIELDS_MAX):
         if (each, kind) != (number, BYTES):
@@ -174,7 +174,7 @@ def _value(data: memoryview) -> tuple[str | None, bool]:
 
 
 def _text(data: memoryview, chars_max: int) -> str | None:
-    """None if it is longer."""
+    """The text; None if it is longer than `chars_max` bytes."""
     return None if len(data) > chars_max else str(data, "utf-8", "replace")
 
 
@@ -186,7 +186,7 @@ def _few_fields(data: memoryview, fields_max: int) -> Iterator[Field]:
 
 
 def fields(data: memoryview) -> Iterator[Field]:
-    """The fields of a message, one a step of the caller. Raises InvalidTelemetry."""
+    """Yield the fields of a message. Raises InvalidTelemetry."""
     at, end = 0, len(data)
     while at < end:
         tag, at = _varint(data, at)

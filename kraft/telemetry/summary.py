@@ -1,4 +1,5 @@
-"""A summary of a client's own metrics: the same few numbers for Java's clients and for librdkafka's."""
+"""A summary of the metrics that a client pushes: the same fields for Java clients and for librdkafka, whose metrics
+have other names."""
 
 from __future__ import annotations
 
@@ -19,17 +20,17 @@ REBALANCES: Final = ("consumer.coordinator.rebalance.total",)
 REBALANCE_TIMES: Final = ("consumer.coordinator.rebalance.latency.total",)
 LATENCIES: Final = (*NODE_LATENCIES, *PRODUCE_LATENCIES, *FETCH_LATENCIES)
 NODE_KEYS: Final = frozenset(("node.id", "node_id"))
-"""The attribute that names a broker: librdkafka's, as `1`, and that of Java's clients, as `node-1`."""
+"""Attributes with the id of a broker: Java clients write `node-1`, librdkafka `1`."""
 COORDINATOR_IDS_MIN: Final = 1 << 30
-"""Java's clients count the connection to a coordinator as one to the node 2147483647 - id."""
+"""Node ids from here on stand for connections to a coordinator: Java clients use the node id 2147483647 - broker id."""
 NODES_MAX: Final = 100
 _INT_MAX: Final = (1 << 31) - 1
 
 
 class Summary(NamedTuple):
-    """Each is the largest that the client told, None if it told none. Latencies and throttle are averages in
-    milliseconds; the rate is in records a second; errors are records since the client's start; the lag is in records;
-    rebalances are counted since its start, and `rebalance_ms` is the time that they took."""
+    """Each field is the largest value among the client's metrics with that meaning; None if it has none. Latencies and
+    throttle are averages in milliseconds; the rate is in records a second; errors are records since the client's start;
+    the lag is in records; rebalances are counted since its start, and `rebalance_ms` is the time that they took."""
 
     latency_ms: float | None = None
     throttle_ms: float | None = None
@@ -47,7 +48,7 @@ _NAMES: Final = (
     *(LATENCIES, THROTTLES, RATES, ERRORS, LAGS),
     *(PRODUCE_LATENCIES, FETCH_LATENCIES, REBALANCES, REBALANCE_TIMES),
 )
-"""The metrics of each field of Summary, in its order."""
+"""The names of the metrics of each field of Summary, in the order of the fields."""
 FIELDS: Final = {
     f"{PREFIX}{name}": tuple(field for field, others in enumerate(_NAMES) if name in others)
     for names in _NAMES
@@ -65,8 +66,8 @@ def summary_of(values: Mapping[tuple[str, Attributes], float]) -> Summary:
 
 
 def nodes_of(values: Mapping[tuple[str, Attributes], float]) -> tuple[int, ...]:
-    """The ids of the brokers of whose requests the client tells, at most NODES_MAX. Bootstrap
-    addresses, whose ids are negative, are left out."""
+    """The ids of the brokers that occur in the attributes of the metrics, at most NODES_MAX. Bootstrap addresses, which
+    have negative ids, are left out."""
     found: set[int] = set()
     for _, attributes in values:
         for key, text in attributes:
