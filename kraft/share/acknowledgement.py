@@ -1,4 +1,4 @@
-"""What a member says of records that it holds (KIP-932): accepted, released, rejected, or held for longer. Pure."""
+"""The acknowledgement types of records that a member holds (KIP-932): accept, release, reject, renew. Pure."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Letter(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Where the records of a share partition are, for the headers of their letters."""
+    """The group and the partition of records, for the headers of their letters."""
 
     group_id: str
     topic: str

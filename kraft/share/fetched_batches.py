@@ -1,7 +1,7 @@
-"""The batches that a share group's fetch reads: as few as have the wanted number of records.
+"""The batches that a share group's fetch reads: no more than contain the wanted number of records.
 
-Members acquire a limited number of records, so the headers are read on the way, and reading stops early. Records that
-others hold, or have settled, do not count.
+A member acquires a limited number of records. So reading stops as soon as the headers of the batches show enough
+available records. Records that are acquired or settled do not count.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def aborted_ranges(found: Sequence[RecordBatch], aborted: Iterable[tuple[int, in
 
 
 def bytes_between(found: Sequence[RecordBatch], first: int, last: int) -> bytes:
-    """Return the batches that have offsets from `first` to `last` (inclusive), and what lies between them."""
+    """Return the bytes of the batches that have an offset from `first` to `last` (inclusive)."""
     return b"".join(batch.view for batch in found if batch.last_offset >= first and batch.base_offset <= last)
 
 

@@ -155,8 +155,9 @@ class LedSharePartition:
         return None if deadline_ms is None else deadline_ms / 1000
 
     def given_up(self, records_max: int) -> list[GivenUp]:
-        """Return the next records whose letters are due, at most so many. There are none once another leader writes
-        them: after `end`, unless the state is gone."""
+        """Return the next records whose letters are due, at most `records_max`. After `end` there are none, because the
+        next leader writes these letters; but if the state is gone, no other leader knows the records, and they are
+        still returned."""
         if self._ended is not None and self._ended.code not in STATE_IS_GONE:
             return []
         found: list[GivenUp] = []

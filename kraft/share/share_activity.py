@@ -14,12 +14,11 @@ ACKNOWLEDGEMENT_TYPES: Final = {ACCEPT: "Accept", RELEASE: "Release", REJECT: "R
 LOAD_BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Histogram bounds in seconds."""
 TIMED_OUT_MAX: Final = 1000
-"""Share partitions whose expired locks are counted by themselves. The one that was counted first is dropped for
-another."""
+"""Limit of share partitions with a counter of expired locks of their own. Beyond it, the oldest counter is dropped."""
 
 
 class ShareActivity:
-    """Owned by the broker's loop."""
+    """The counters of one broker. Owned by the broker's loop."""
 
     def __init__(self) -> None:
         self.acknowledged = dict.fromkeys(ACKNOWLEDGEMENT_TYPES, 0)
@@ -29,7 +28,7 @@ class ShareActivity:
         self.locks_timed_out = 0
         """Number of records whose lock expired."""
         self.timed_out: dict[SharePartitionKey, int] = {}
-        """The same by share partition."""
+        """Number of records whose lock expired, by share partition."""
 
     def count_acknowledgements(self, acknowledgements: Sequence[Acknowledgement]) -> None:
         """Count the records of acknowledgements that are durable."""

@@ -22,7 +22,7 @@ from kraft.share.window import ACQUIRED, CHANGING, Tile, Window
 STATE_AFTER: Final = {GAP: ARCHIVED, ACCEPT: ACKNOWLEDGED, RELEASE: AVAILABLE, REJECT: ARCHIVED}
 TERMINAL: Final = frozenset((ACKNOWLEDGED, ARCHIVED))
 THROTTLED_COUNT_MIN: Final = 2
-"""Records delivered less often than this are never acquired apart from others."""
+"""Records with a lower delivery count are always acquired together with others."""
 MEMBERS_KEPT: Final = 100
 """Above this number, members that hold no records are forgotten."""
 
@@ -42,8 +42,9 @@ class Acquired(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Change:
     """A change that is not durable yet. Its `stored` is sent to the share coordinator; then call `commit` or
-    `roll_back`. Letters of the records that are `given_up` may be written once it is committed. `needs_start`: records
-    were finished that only the start offset covers, and no stored one does yet. It is sent even without `stored`."""
+    `roll_back`. Letters of the records that are `given_up` may be written once it is committed. `needs_start`: the
+    start offset must be stored, because it is the only sign that some records are finished, and the stored one is still
+    below them. Such a change is sent even if `stored` is empty."""
 
     stored: tuple[StateBatch, ...]
     given_up: tuple[GivenUp, ...] = ()
@@ -303,7 +304,8 @@ class SharePartition:
         return replace(_change(settled), needs_start=any(map(self._needs_start, acknowledgements)))
 
     def _needs_start(self, said: Acknowledgement) -> bool:
-        """Whether records below the start are finished that the stored start does not cover."""
+        """Whether the acknowledgement finishes records between the stored start offset and the start offset in
+        memory."""
         first, end = max(said.first, self._stored_start), min(said.last + 1, self._window.start)
         return first < end and any(kind in (ACCEPT, REJECT) for kind, *_ in by_type(said, first, end))
 
@@ -367,7 +369,7 @@ class SharePartition:
         self._forget_idle()
 
     def start_is_stored(self, start_offset: int) -> None:
-        """The share coordinator has this start offset."""
+        """Record that the share coordinator has stored this start offset."""
         self._stored_start = max(self._stored_start, start_offset)
 
     def roll_back(self, change: Change) -> None:

@@ -78,7 +78,8 @@ class HostedSharePartition:
             waiter.wake()
 
     def locked(self, deadline: float) -> None:
-        """Records are locked until this time of the node's monotonic clock."""
+        """Record that locks end at `deadline`, on the node's monotonic clock. Wakes the task that expires locks if that
+        is earlier than its next check."""
         if deadline < self.looks_at:
             self.locks_changed.set()
 
@@ -315,7 +316,8 @@ class SharePartitions:
 
 
 def _failure_of(problem: KraftError | OSError) -> ApiError:
-    """The error of a load for the members. Clients retry those of a leader that has moved, and of a disk."""
+    """The error that members get when the load has failed. Clients retry after the errors of a moved leader and of a
+    failed disk."""
     if isinstance(problem, ApiError):
         return problem
     if isinstance(problem, NotLeader):

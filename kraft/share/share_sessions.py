@@ -31,7 +31,7 @@ class SessionKey(NamedTuple):
 class ShareSession:
     """One session. `epoch` is that of the next request. `partitions` are in the order in which they are served.
     Partitions that returned records move to the end, so that every partition is served in turn. After `is_over` no
-    request of the session may acquire records: nobody would release them."""
+    request of the session may acquire records, because no later event would release them."""
 
     __slots__ = ("connection", "epoch", "is_over", "partitions")
 
