@@ -17,8 +17,9 @@ import trio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """`max.connections`, for all listeners and for one, `max.connections.per.ip` (+ `.overrides`),
-    `socket.request.max.bytes`, `queued.max.request.bytes`, `connections.max.idle.ms`."""
+    """The limits of one listener, from Kafka's keys: `max.connections`, for all listeners and for one,
+    `max.connections.per.ip` (+ `.overrides`), `socket.request.max.bytes`, `queued.max.request.bytes`,
+    `connections.max.idle.ms`."""
 
     connections_max: int = 2**31 - 1
     listener_connections_max: int = 2**31 - 1
@@ -27,7 +28,7 @@ class ConnectionLimits:
     creation_rate_max: int = 2**31 - 1
     """max.connection.creation.rate: new connections a second on all unprotected listeners."""
     listener_creation_rate_max: int = 2**31 - 1
-    """The same for this listener."""
+    """max.connection.creation.rate of this listener: new connections a second."""
     connections_per_ip_max: int = 2**31 - 1
     connections_per_ip_overrides: dict[str, int] = field(default_factory=dict)
     request_bytes_max: int = 104_857_600

@@ -83,7 +83,7 @@ class _Use:
 
 
 class RateQuota:
-    """One key that limits a rate."""
+    """The measured use and the limits of one quota key that limits a rate."""
 
     __slots__ = ("_clock", "_limits", "_samples", "_uses", "_window_seconds")
 

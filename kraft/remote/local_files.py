@@ -24,7 +24,7 @@ from kraft.world.ports import FilePart
 from kraft.world.steps import at_once
 
 NOBODY_EXPIRES = 0
-"""A current time at which no producer has been idle for long."""
+"""The time passed to `make_snapshot`, so that it drops no producer as expired."""
 
 
 def facts_of(log: UnifiedLog, first: int = 0, count: int | None = None) -> LogFacts:

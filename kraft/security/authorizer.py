@@ -53,8 +53,8 @@ class Authorizer:
     """The authorizer of one node. `take_rules` sets the entries of each new image."""
 
     def __init__(self, super_users: frozenset[str], *, allows_without_rules: bool, listener: AuditListener) -> None:
-        """`super_users` are allowed everything. With `allows_without_rules` so is everyone on resources that no entry
-        names."""
+        """`super_users` are allowed every operation. With `allows_without_rules` (allow.everyone.if.no.acl.found) every
+        principal is allowed every operation on a resource that no entry names."""
         self.super_users = super_users
         self.allows_without_rules = allows_without_rules
         self.listener = listener
