@@ -52,8 +52,8 @@ def register(spark: SparkSession) -> None:
 
 
 def _is_registered(spark: SparkSession, context: SparkContext, source: type[Any]) -> bool:
-    """Whether the session's `kraft` is `source`, with the interpreter that registering it would set. False if this
-    version of Spark cannot be asked."""
+    """Whether this session has already registered `source` as `kraft`, with the interpreter that `register` would set.
+    False if this version of Spark has no API to find out."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.serializers import CloudPickleSerializer
 

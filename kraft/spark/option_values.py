@@ -103,13 +103,15 @@ def with_beginning(
     unlike: Mapping[str, Any] | None = None,
     prefix: str = BEGINNING,
 ) -> dict[str, Any]:
-    """Return the end offsets of a micro-batch together with where it begins: `{"t":{"00":5,"0":9}}`.
+    """Return the end offsets of a micro-batch together with its start offsets: `{"t":{"00":5,"0":9}}`.
 
     Spark's Python API lets a source store nothing in the checkpoint except the end of each micro-batch, which is stored
     before the batch is read. So a start that differs from the end of the batch before is stored with the end. Partition
-    keys are parsed as numbers, and of two entries for one number the last counts: the official connector reads only
-    the end. Spark reads no batch between equal texts, so the result differs from `unlike`: in leading zeros if a topic
-    was recreated twice with as many records.
+    keys are parsed as numbers, and of two entries for one number the last counts: the official connector reads only the
+    end.
+
+    Spark plans no batch if the end has the same text as the start, `unlike`. So if the texts would be equal, a further
+    `prefix` is put before the partition numbers. This happens if a topic was recreated twice with as many records.
     """
     shaped: dict[str, dict[str, int]] = {}
     for partition in sorted(beginning):

@@ -26,7 +26,7 @@ from kraft.spark.jobs.delta import BatchCommits, evolve, evolved, is_table, requ
 from kraft.spark.jobs.early_cluster import EarlyCluster, early
 from kraft.spark.jobs.early_files import check_writable, local_checkpoint
 from kraft.spark.jobs.files import literal
-from kraft.spark.jobs.memory import BAD, DEAD, FORMAT, NAME, VALUES, Document, Memory, Remembered, check_same
+from kraft.spark.jobs.job_state import BAD, DEAD, FORMAT, NAME, VALUES, Document, Memory, Remembered, check_same
 from kraft.spark.jobs.parquet_files import Layout, codec_of, put, serialized, staging
 from kraft.spark.jobs.pending_renames import carry_out
 from kraft.spark.jobs.reading import AS_IT_IS, Reading, Starts, starts_of
@@ -76,7 +76,7 @@ NOT_TYPED: Document = {VALUES: "", FORMAT: "", BAD: "", DEAD: ""}
 
 
 def remembered_of(typed: Typed | None) -> Document:
-    """Return what a checkpoint keeps of the decoding of values."""
+    """Return how values are decoded, in the form that a checkpoint stores."""
     return NOT_TYPED if typed is None else typed.remembered
 
 
@@ -287,7 +287,8 @@ def check_begun(wanted: Archive, found: SeenTopic, place: Path, memory: Remember
 
 
 def begun(wanted: Archive, found: SeenTopic, place: Path, memory: Memory) -> Starts | None:
-    """Check that this run continues the first run, and return where that started. Raises JobFailed."""
+    """Check that this run continues the first run, and return the offsets at which the first run started. Raises
+    JobFailed."""
     known, wish = check_begun(wanted, found, place, memory)
     if known is not None:
         memory.remember({**known, **{name: wish[name] for name in NOT_TYPED}})

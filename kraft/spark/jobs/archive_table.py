@@ -46,7 +46,7 @@ from kraft.spark.jobs.iceberg import (
     time_unit,
 )
 from kraft.spark.jobs.iceberg_files import TableLayout, data_files, remove_orphans, table_layout
-from kraft.spark.jobs.memory import Document, Memory, Remembered, check_same
+from kraft.spark.jobs.job_state import Document, Memory, Remembered, check_same
 from kraft.spark.jobs.parquet_files import codec_of
 from kraft.spark.jobs.reading import AS_IT_IS, Reading, Starts, starts_of
 from kraft.spark.jobs.running import JobFailed, JobNotFound, Notice, Say, run_to_the_end, state_directory
@@ -134,8 +134,8 @@ def of_topic(wanted: TableArchive, topic: str, found: SeenTopic, *, is_one: bool
 
 
 def places_of(table: TableName) -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """Return the properties of the catalog: all, and those that say where it is, without passwords. Tokens and keys are
-    renewed, and must not make a later run another job."""
+    """Return all properties of the catalog, and those that identify it, without passwords. Only the latter are compared
+    between runs: tokens and keys may change from run to run."""
     kept = {name: value for name, value in table.properties.items() if name in PLACES}
     if "uri" in kept:
         parts = urlsplit(kept["uri"])

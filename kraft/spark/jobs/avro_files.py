@@ -40,7 +40,7 @@ def shape_of_files(paths: Iterable[Path]) -> StructType:
     require_library()
     kinds: dict[str, pa.DataType] = {}
     for path in paths:
-        with told(path), path.open("rb") as file:
+        with errors_named(path), path.open("rb") as file:
             for field in AvroFile(file).shown:
                 check_kind(path, field, kinds.setdefault(field.name, field.type))
     if not kinds:
@@ -53,7 +53,7 @@ def check_fit(paths: Iterable[Path], shape: StructType) -> None:
     require_library()
     kind = kind_of(shape)
     for path in paths:
-        with told(path), path.open("rb") as file:
+        with errors_named(path), path.open("rb") as file:
             check_fields(path, AvroFile(file).shown, kind)
 
 
@@ -87,7 +87,7 @@ def check_kind(path: object, field: pa.Field, known: pa.DataType | None) -> None
 
 
 @contextmanager
-def told(path: Path) -> Iterator[None]:
+def errors_named(path: Path) -> Iterator[None]:
     """Convert an error in the body to JobFailed that names the file."""
     try:
         yield
@@ -113,7 +113,7 @@ class ReadFiles:
         for batch in listed:
             for path in batch.column("path").to_pylist():
                 place = Path(SCHEME.sub("", path))
-                with told(place), place.open("rb") as file:
+                with errors_named(place), place.open("rb") as file:
                     found = AvroFile(file)
                     check_fields(place, found.shown, self.kind)
                     yield from (self.fitted(rows) for rows in found.batches())

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from kraft.spark.jobs.archive import BATCH, CHECKPOINT, TOPIC, WHOLE, is_archive
 from kraft.spark.jobs.delta import is_table, require_library
 from kraft.spark.jobs.early_files import check_readable, check_writable, local_checkpoint
-from kraft.spark.jobs.memory import Memory
+from kraft.spark.jobs.job_state import Memory
 from kraft.spark.jobs.parquet_files import Layout, Merge, check_whole, codec_of, merged, staging
 from kraft.spark.jobs.pending_renames import MERGED, carry_out, note, sync
 from kraft.spark.jobs.running import JobFailed, JobNotFound, Notice, Part, Say, spark_errors
@@ -151,8 +151,8 @@ def groups(batches: Sequence[Path], bytes_max: int) -> Iterator[list[Path]]:
 
 
 def merge(session: SparkSession, place: Path, group: Sequence[Path]) -> Part:
-    """Merge a group of directories into one, and return what it has. Raises JobFailed if the merged directory does not
-    have the same number of records."""
+    """Merge a group of directories into one, and return its records, its bytes and the seconds taken. Raises JobFailed
+    if the merged directory does not have the same number of records."""
     begun = time.monotonic()
     new = place / f"{MERGED}{group[0].name}"
     shutil.rmtree(new, ignore_errors=True)

@@ -37,7 +37,7 @@ SCHEMA = pa.schema(
 
 
 class Opens(Protocol):
-    """The part of a layout that reads files of its tasks."""
+    """The methods of a layout that read the files of its tasks."""
 
     def opened(self, name: str) -> Any: ...
 
@@ -55,8 +55,8 @@ class DeadFile:
         self.writer: ParquetWriter | None = None
 
     def parted(self, rows: pa.RecordBatch, shown: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-        """Write the bad records of a batch, and return the others. `shown` are the same rows, with the column of
-        reasons, which the result does not have."""
+        """Write the bad records of a batch to the file. Returns the other rows, in both forms. `rows` are the source's
+        rows. `shown` are the same rows with the columns of the files, and the column of reasons, which is removed."""
         bad = shown.column(BAD)
         kept = shown.select([each for each in shown.schema.names if each != BAD])
         if bad.null_count == len(bad):
@@ -85,17 +85,17 @@ class DeadFile:
 
 
 def letters(rows: pa.RecordBatch, reasons: pa.Array) -> pa.RecordBatch:
-    """Return the records of the dead letter topic: key, value and headers of the records, and headers that say where
-    each was and why it is here."""
+    """Return the records for the dead letter topic. They keep key, value and headers. Further headers give the record's
+    topic, partition and offset, and the reason."""
     found = []
     for row, reason in zip(rows.to_pylist(), reasons.to_pylist(), strict=True):
-        told = {
+        given = {
             TOPIC_HEADER: row["topic"],
             PARTITION_HEADER: str(row["partition"]),
             OFFSET_HEADER: str(row["offset"]),
             ERROR_HEADER: reason,
         }
-        headers = [*(row["headers"] or ()), *({"key": name, "value": text.encode()} for name, text in told.items())]
+        headers = [*(row["headers"] or ()), *({"key": name, "value": text.encode()} for name, text in given.items())]
         found.append({"key": row["key"], "value": row["value"], "headers": headers, "timestamp": row["timestamp"]})
     return pa.RecordBatch.from_pylist(found, schema=SCHEMA)
 

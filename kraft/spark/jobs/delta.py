@@ -21,7 +21,7 @@ from kraft.spark.decode.rows import spark_schema
 from kraft.spark.jobs.dead_letters import DeadLetters, divided
 from kraft.spark.jobs.evolution import Evolution
 from kraft.spark.jobs.files import literal
-from kraft.spark.jobs.memory import Memory
+from kraft.spark.jobs.job_state import Memory
 from kraft.spark.jobs.parquet_files import Layout, put
 from kraft.spark.jobs.running import JobFailed
 

@@ -187,7 +187,7 @@ def digested(session: SparkSession, how: Compare, *sides: Sequence[Part]) -> lis
     return answer
 
 
-def told(session: SparkSession, how: Compare, left: Side, right: Side, found: Sequence[Unclear]) -> list[Tally]:
+def tallied(session: SparkSession, how: Compare, left: Side, right: Side, found: Sequence[Unclear]) -> list[Tally]:
     """Return the tallies of all partitions. Ranges whose digests differ are compared record by record. Raises
     JobFailed."""
     wanted = [
@@ -212,10 +212,10 @@ def told(session: SparkSession, how: Compare, left: Side, right: Side, found: Se
     )
 
 
-def in_tasks(session: SparkSession, items: Sequence[T], deed: Callable[[T], R]) -> list[R]:
-    """Run `deed` on each item in a Spark task. The results are in the order of `items`. Raises JobFailed."""
+def in_tasks(session: SparkSession, items: Sequence[T], function: Callable[[T], R]) -> list[R]:
+    """Call `function` with each item in a Spark task. The results are in the order of `items`. Raises JobFailed."""
     if not items:
         return []
     with spark_errors():
-        found: list[R] = session.sparkContext.parallelize(items, min(len(items), TASKS_MAX)).map(deed).collect()
+        found: list[R] = session.sparkContext.parallelize(items, min(len(items), TASKS_MAX)).map(function).collect()
     return found

@@ -19,9 +19,9 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from kraft.spark.jobs.files import AVRO, NAMED, SHOWN_MAX, SourceFiles
+from kraft.spark.jobs.job_state import NAME, Document
 from kraft.spark.jobs.lock import NAME as LOCK
 from kraft.spark.jobs.lock import record_of, refusal
-from kraft.spark.jobs.memory import NAME, Document
 from kraft.spark.jobs.processed_files import numbers
 from kraft.spark.jobs.running import JobFailed, JobNotFound
 
@@ -137,9 +137,9 @@ def columns_of(file_format: str, path: Path) -> list[str] | None:
     if file_format == "csv":
         return header_of(path)
     if file_format == AVRO:
-        from kraft.spark.jobs.avro_files import AvroFile, told
+        from kraft.spark.jobs.avro_files import AvroFile, errors_named
 
-        with told(path), path.open("rb") as file:
+        with errors_named(path), path.open("rb") as file:
             return [field.name for field in AvroFile(file).shown]
     assert file_format in NAMED
     from pyarrow import lib, orc, parquet

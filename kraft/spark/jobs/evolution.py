@@ -80,11 +80,11 @@ class Evolution:
         )
 
 
-def is_wider(one: pa.DataType, other: pa.DataType) -> bool:
-    """Whether each value of the type `other` is a value of the type `one`, and the types differ."""
-    if pa.types.is_decimal(one) and pa.types.is_decimal(other):
-        return bool(one.scale == other.scale and one.precision > other.precision)
-    return one in WIDER.get(other, ())
+def is_wider(wide: pa.DataType, narrow: pa.DataType) -> bool:
+    """Whether the types differ and every value of `narrow` is a value of `wide`."""
+    if pa.types.is_decimal(wide) and pa.types.is_decimal(narrow):
+        return bool(wide.scale == narrow.scale and wide.precision > narrow.precision)
+    return wide in WIDER.get(narrow, ())
 
 
 def is_list(kind: pa.DataType) -> bool:

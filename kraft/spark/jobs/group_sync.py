@@ -19,7 +19,7 @@ from kraft.common.java_pattern import java_pattern
 from kraft.mirror.names import GROUPS_EXCLUDED
 from kraft.mirror.sync_points import Points, translated
 from kraft.spark.jobs.access import Access
-from kraft.spark.jobs.asking import SECONDS_MAX, answered
+from kraft.spark.jobs.cluster_requests import SECONDS_MAX, answered
 from kraft.spark.jobs.running import JobFailed, Notice, Say
 from kraft.spark.source.options import EARLIEST, LATEST
 from kraft.spark.source.wire_look_ups import WireLookUps

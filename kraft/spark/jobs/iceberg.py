@@ -110,7 +110,7 @@ def catalog_of(name: TableName) -> Catalog:
     try:
         return load_catalog(name.catalog, **name.properties)
     except Exception as problem:
-        raise JobFailed(f"the catalog {name.catalog or 'default'} cannot be used: {told(problem)}") from problem
+        raise JobFailed(f"the catalog {name.catalog or 'default'} cannot be used: {error_line(problem)}") from problem
 
 
 def find_table(name: TableName) -> Table | None:
@@ -123,7 +123,7 @@ def find_table(name: TableName) -> Table | None:
     except NoSuchTableError:
         return None
     except Exception as problem:
-        raise JobFailed(f"the table {name.shown} cannot be opened: {told(problem)}") from problem
+        raise JobFailed(f"the table {name.shown} cannot be opened: {error_line(problem)}") from problem
 
 
 def require_table(name: TableName) -> Table:
@@ -145,7 +145,7 @@ def reloaded(table: Table) -> Table:
     return opened(table.refresh())
 
 
-def told(problem: Exception) -> str:
+def error_line(problem: Exception) -> str:
     """Format an error of a catalog as one line."""
     return " ".join(str(problem).split()) or type(problem).__name__
 
@@ -167,7 +167,7 @@ def ensure_table(name: TableName, columns: pa.Schema, parts: Sequence[Part]) -> 
     except TableAlreadyExistsError:
         pass  # By another run, just now.
     except Exception as problem:
-        raise JobFailed(f"the table {name.shown} cannot be created: {told(problem)}") from problem
+        raise JobFailed(f"the table {name.shown} cannot be created: {error_line(problem)}") from problem
     return require_table(name)
 
 
@@ -301,13 +301,13 @@ def committed(table: Table, what: str, stage: Callable[[Transaction], bool]) -> 
         except (CommitFailedException, CommitStateUnknownException, RESTError, OSError) as problem:
             if not left:
                 raise JobFailed(
-                    f"{what} was not committed to {'.'.join(table.name())} in {TRIES} tries: {told(problem)}"
+                    f"{what} was not committed to {'.'.join(table.name())} in {TRIES} tries: {error_line(problem)}"
                 ) from problem
             time.sleep(wait)
             wait = min(2 * wait, WAIT_SECONDS_MAX)
             reload_after(table, problem)
         except Exception as problem:
-            raise JobFailed(f"{what} was not committed to {'.'.join(table.name())}: {told(problem)}") from problem
+            raise JobFailed(f"{what} was not committed to {'.'.join(table.name())}: {error_line(problem)}") from problem
         else:
             opened(table)
             return True
@@ -319,5 +319,5 @@ def reload_after(table: Table, problem: Exception) -> None:
         reloaded(table)
     except Exception as second:
         raise JobFailed(
-            f"the table {'.'.join(table.name())} cannot be read after a failed commit: {told(problem)}"
+            f"the table {'.'.join(table.name())} cannot be read after a failed commit: {error_line(problem)}"
         ) from second

@@ -146,7 +146,7 @@ class TableFiles(TaskFiles):
         )
         return File(name, first, writer)
 
-    def told(self, slot: Slot, file: File) -> dict[str, Any]:
+    def row_of(self, slot: Slot, file: File) -> dict[str, Any]:
         stream = self.streams.pop(file.name)
         size = stream.tell()
         stream.close()

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from kraft.spark.decode.rows import arrow_schema, spark_schema
 from kraft.spark.jobs.digests import RANGE, Prints, RangeDigest, prints
 from kraft.spark.jobs.evolution import shown_type
-from kraft.spark.jobs.iceberg import TableName, plain, require_table, told
+from kraft.spark.jobs.iceberg import TableName, error_line, plain, require_table
 from kraft.spark.jobs.iceberg_files import access_of, storage
 from kraft.spark.jobs.running import JobFailed
 
@@ -152,7 +152,7 @@ def table_parts(name: TableName, topic: str) -> list[TablePart]:
     try:
         files = list(table.scan(f"topic == '{topic}'").plan_files())
     except Exception as problem:
-        raise JobFailed(f"the table {name.shown} cannot be read: {told(problem)}") from problem
+        raise JobFailed(f"the table {name.shown} cannot be read: {error_line(problem)}") from problem
     access = access_of(table)
     return [
         TablePart(

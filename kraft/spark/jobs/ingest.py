@@ -23,7 +23,7 @@ from kraft.spark.jobs.batches import (
 from kraft.spark.jobs.early_cluster import EarlyCluster, early
 from kraft.spark.jobs.early_files import check_first_records, check_readable, local_checkpoint
 from kraft.spark.jobs.files import AVRO, SourceFiles, check_files, records, source_files
-from kraft.spark.jobs.memory import Document, Memory, check_same, keep_settings
+from kraft.spark.jobs.job_state import Document, Memory, check_same, keep_settings
 from kraft.spark.jobs.processed_files import ProcessedFiles
 from kraft.spark.jobs.running import JobNotFound, Say, Share, run_to_the_end, spark_errors, state_directory
 from kraft.spark.jobs.topic_configs import transaction_max_ms

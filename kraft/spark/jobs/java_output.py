@@ -25,7 +25,7 @@ LOG: Final = re.compile(
 
 class JavaOutput:
     """Reads the lines of a pipe whose writing end, `writer`, is the stderr of the JVM. `tell` is called with each line
-    that is no log line; with `is_whole`, with every line."""
+    that is not a log line. With `is_whole` it is called with every line."""
 
     def __init__(self, tell: Callable[[str], None], *, is_whole: bool) -> None:
         self.tell, self.is_whole = tell, is_whole

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from kraft.spark.jobs.evolution import is_list, is_wider
-from kraft.spark.jobs.iceberg import TableName, committed, plain_type, reloaded, require_table, told
+from kraft.spark.jobs.iceberg import TableName, committed, error_line, plain_type, reloaded, require_table
 from kraft.spark.jobs.iceberg_files import TableLayout, data_files, remove_orphans, table_layout
 from kraft.spark.jobs.iceberg_reading import ROWS_MAX, bounds
 from kraft.spark.jobs.parquet_files import Slot, codec_of
@@ -107,7 +107,7 @@ def planned(table: Table) -> list[FileScanTask]:
     try:
         return list(table.scan().plan_files())
     except Exception as problem:
-        raise JobFailed(f"the table {'.'.join(table.name())} cannot be read: {told(problem)}") from problem
+        raise JobFailed(f"the table {'.'.join(table.name())} cannot be read: {error_line(problem)}") from problem
 
 
 def merge_groups(table: Table, bytes_max: int) -> list[list[FileScanTask]]:
@@ -146,8 +146,8 @@ def in_size(table: Table, files: Sequence[FileScanTask], bytes_max: int) -> Iter
 
 
 def replace_files(session: SparkSession, table: Table, groups: Sequence[Sequence[FileScanTask]]) -> Part:
-    """Write the merged files in tasks, and replace the original files by them in one commit. Returns what they have.
-    Raises JobFailed."""
+    """Write the merged files in tasks, and replace the original files by them in one commit. Returns the records and
+    bytes of the merged files, and the seconds taken. Raises JobFailed."""
     begun = time.monotonic()
     run, base = uuid.uuid4().hex, table.metadata.current_snapshot_id
     layout = table_layout(table, run, "", codec_of(session))

@@ -15,12 +15,12 @@ from typing import Any, Final
 from kraft.common.config.endpoints import Address, join_address
 from kraft.common.errors import KraftError
 from kraft.common.metrics import LabelValues, MetricsRegistry, render_prometheus
-from kraft.spark.jobs.running import JobFailed, Part, Progress, Told, Work
+from kraft.spark.jobs.running import JobFailed, JobReport, Part, Progress, Work
 
 PATH: Final = "/metrics"
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 REQUEST_SECONDS: Final = 10
-"""The time in which a scraper has to send its request and read the answer."""
+"""The time in which a scraper must send its request and read the response."""
 LABELS: Final = ("command",)
 
 
@@ -86,24 +86,25 @@ class JobMetrics:
         ):
             self.registry.gauges(f"kraft_spark_{name}", help_text, LABELS, lambda read=read_known: series(read()))  # type: ignore[misc]
 
-    def note(self, told: Told) -> None:
-        """Count what the job tells of itself."""
+    def note(self, report: JobReport) -> None:
+        """Update the counters by one report of the job."""
         with self.lock:
-            if isinstance(told, Progress):
-                self.note_progress(told)
-            elif isinstance(told, Part):
-                self.done = Part(self.done.records + told.records, self.done.size + told.size)
+            if isinstance(report, Progress):
+                self.note_progress(report)
+            elif isinstance(report, Part):
+                self.done = Part(self.done.records + report.records, self.done.size + report.size)
                 self.batches += 1
-                self.batch_seconds = told.seconds
-            elif isinstance(told, Work):
-                self.work = told
-                for stage, failed in (told.failed or {}).items():
+                self.batch_seconds = report.seconds
+            elif isinstance(report, Work):
+                self.work = report
+                for stage, failed in (report.failed or {}).items():
                     self.failed_by_stage[stage] = max(failed, self.failed_by_stage.get(stage, 0))
-            elif told.is_warning:
+            elif report.is_warning:
                 self.warnings += 1
 
     def note_progress(self, progress: Progress) -> None:
-        """Record a query's progress, which counts from the query's start. That of an ended query is added to `done`."""
+        """Record the progress of a query, counted from the query's start. When the query has ended, its totals are
+        added to `done`."""
         self.progress = progress
         if progress.batches:
             self.batch_seconds = progress.seconds
@@ -140,7 +141,7 @@ class Server(socketserver.ThreadingTCPServer):
         super().__init__((at.host, at.port), Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Tell of an error, unless it is a scraper that hung up or was too slow."""
+        """Log the error of a request, unless the scraper closed the connection or was too slow."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 

@@ -12,7 +12,7 @@ from kraft.security.acls import Operation
 from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.early_cluster import EarlyCluster, early
 from kraft.spark.jobs.early_files import local_checkpoint
-from kraft.spark.jobs.memory import Document, Memory, check_same
+from kraft.spark.jobs.job_state import Document, Memory, check_same
 from kraft.spark.jobs.reading import AS_IT_IS, Reading, Starts, starts_of
 from kraft.spark.jobs.running import JobFailed, Notice, Say, observed, run_to_the_end, state_directory
 from kraft.spark.jobs.topic_configs import describe
@@ -139,8 +139,8 @@ def mirror_alone(
 def prepared(
     wanted: Mirror, source: SeenTopic, target: SeenTopic, memory: Memory, say: Say
 ) -> tuple[Starts | None, dict[str, str]]:
-    """Check that both topics are those of earlier runs. Returns where the first run started, and the configurations of
-    a created target topic. Raises JobFailed."""
+    """Check that both topics are those of earlier runs. Returns the offsets at which the first run started, and the
+    configurations of a created target topic. Raises JobFailed."""
     known = memory.recall()
     check_known(wanted, source, target, known, memory.checkpoint)
     target, configs = prepared_target(wanted, source, target, say)

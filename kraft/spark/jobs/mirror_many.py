@@ -20,7 +20,7 @@ from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.early_cluster import EarlyCluster, early
 from kraft.spark.jobs.early_files import local_checkpoint
 from kraft.spark.jobs.group_sync import GroupSync, list_offsets
-from kraft.spark.jobs.memory import Document, Memory, check_same
+from kraft.spark.jobs.job_state import Document, Memory, check_same
 from kraft.spark.jobs.mirror import Mirror, prepared_target
 from kraft.spark.jobs.reading import AS_IT_IS, Reading
 from kraft.spark.jobs.running import (

@@ -63,9 +63,9 @@ DDL = (
     "name STRING, topic STRING, partition INT, day STRING, hour INT, first BIGINT, records BIGINT, bytes BIGINT, "
     "time BIGINT, footer BINARY, dead BIGINT"
 )
-"""The row that describes a file. `day` and `hour`, or `time` (in microseconds since 1970), give the place of its
-records. For a file of a table, the row also has its Parquet footer. A file of dead letters has their
-number, `dead`, and no other columns than `name` and `bytes`."""
+"""The row that describes a file. `day` and `hour`, or `time` (in microseconds since 1970), give the period of its
+records. For a file of a table, the row also has the file's Parquet footer. A row for a file of dead letters has only
+`name`, `bytes` and `dead`, the number of its records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +210,7 @@ class TaskFiles(ABC):
     def close(self, slot: Slot) -> None:
         file = self.open.pop(slot)
         file.writer.close()
-        self.closed.append(self.told(slot, file))
+        self.closed.append(self.row_of(slot, file))
 
     def end(self) -> pa.RecordBatch:
         """Close all files. Return one row for each."""
@@ -237,7 +237,7 @@ class TaskFiles(ABC):
         """Open a file that starts with this offset."""
 
     @abstractmethod
-    def told(self, slot: Slot, file: File) -> dict[str, Any]:
+    def row_of(self, slot: Slot, file: File) -> dict[str, Any]:
         """Return the row that describes a closed file."""
 
 
@@ -264,7 +264,7 @@ class PlainFiles(TaskFiles):
         name, how = f"{uuid.uuid4().hex}.parquet", self.layout
         return File(name, first, parquet_writer(Path(how.staging) / name, schema, codec=how.codec, int96=how.int96))
 
-    def told(self, slot: Slot, file: File) -> dict[str, Any]:
+    def row_of(self, slot: Slot, file: File) -> dict[str, Any]:
         return {
             "name": file.name,
             "topic": slot.topic,

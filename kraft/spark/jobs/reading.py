@@ -60,8 +60,8 @@ class Reading:
         return {"reads": COMMITTED_RECORDS if self.committed else ALL_RECORDS}
 
     def settled(self, known: Mapping[str, Any] | None, *, is_begun: bool) -> Reading:
-        """Return the options with `committed` decided: as this run asks, else as in the first run (`known` is its
-        document), else True."""
+        """Return the options with `committed` set. If this run does not give it, the choice of the first run counts.
+        `known` is the first run's document. The default is True."""
         if self.committed is not None:
             return self
         before = COMMITTED_RECORDS if known is None and not is_begun else (known or {}).get("reads", ALL_RECORDS)
@@ -70,13 +70,13 @@ class Reading:
 
 COMMITTED_RECORDS = "committed records"
 ALL_RECORDS = "all records"
-"""The choice of runs of versions that did not store it."""
+"""Earlier versions read all records, and did not store the choice."""
 AS_IT_IS = Reading()
 
 
 def starts_of(known: Mapping[str, Any], partitions: int) -> Starts | None:
-    """Return where the first run started; None if it was not recorded. Partitions added since then are read from their
-    start."""
+    """Return the offsets at which the first run started; None if they were not recorded. Partitions added since then
+    are read from their start."""
     found = known.get("starts")
     return (
         None

@@ -75,8 +75,8 @@ class Notice(NamedTuple):
     is_warning: bool = False
 
 
-Told = Progress | Part | Notice | Work
-Say = Callable[[Told], None]
+JobReport = Progress | Part | Notice | Work
+Say = Callable[[JobReport], None]
 Share = Callable[[], tuple[int, int]]
 
 

@@ -9,7 +9,7 @@ from kraft.common.java_pattern import java_pattern
 from kraft.mirror.names import TOPICS_EXCLUDED
 from kraft.protocol.messages.metadata_request import MetadataRequest
 from kraft.spark.jobs.access import Access
-from kraft.spark.jobs.asking import ask_any
+from kraft.spark.jobs.cluster_requests import ask_any
 from kraft.spark.jobs.running import JobNotFound
 from kraft.spark.jobs.topics import WHAT_TO_DO, SeenTopic, require_topic
 

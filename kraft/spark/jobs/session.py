@@ -26,8 +26,8 @@ LEVEL = "spark.log.level"
 
 @contextmanager
 def spark_session(master: str, settings: dict[str, str], tell: Callable[[str], None]) -> Iterator[SparkSession]:
-    """Create a Spark session, and stop it at the end. `tell` gets the lines that this project's code writes to stderr
-    in Spark's processes, but not their log lines. Raises SparkMissing."""
+    """Create a Spark session, and stop it at the end. `tell` is called with each line on the stderr of Spark's
+    processes that is not a log line; if `settings` has LEVEL, with every line. Raises SparkMissing."""
     try:
         from pyspark import SparkConf, SparkContext
         from pyspark.errors import PySparkRuntimeError

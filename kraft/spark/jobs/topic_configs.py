@@ -9,7 +9,7 @@ from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequ
 from kraft.protocol.messages.metadata_request import MetadataRequest
 from kraft.spark.client.wire import WireCluster
 from kraft.spark.jobs.access import Access
-from kraft.spark.jobs.asking import ask_any, asked
+from kraft.spark.jobs.cluster_requests import ask_any, asked
 from kraft.spark.jobs.running import JobFailed
 
 TOPIC_SOURCE = 1

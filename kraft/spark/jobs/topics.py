@@ -13,7 +13,7 @@ from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.spark.client.wire import WireCluster, metadata_request
 from kraft.spark.errors import not_authorized
 from kraft.spark.jobs.access import Access
-from kraft.spark.jobs.asking import SECONDS_MAX, answered, ask_any, asked
+from kraft.spark.jobs.cluster_requests import SECONDS_MAX, answered, ask_any, asked
 from kraft.spark.jobs.running import JobFailed, JobNotFound
 from kraft.spark.source.options import EARLIEST
 
@@ -115,7 +115,8 @@ def until_seen(at: Access, topic: str, partitions: int = 1) -> SeenTopic:
 
 
 def identity_of(topic: str, found: SeenTopic, side: str = "") -> dict[str, str | None]:
-    """Return what a job records about a topic. `side` distinguishes two topics."""
+    """Return the entries about a topic in a job's document: cluster id, name and topic id. `side` distinguishes two
+    topics."""
     return {f"{side}cluster": found.cluster, f"{side}topic": topic, f"id of {side}topic {topic}": found.id}
 
 

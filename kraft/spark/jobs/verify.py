@@ -32,7 +32,7 @@ from kraft.spark.jobs.digesting import (
     Unclear,
     digested,
     file_parts,
-    told,
+    tallied,
     topic_parts,
 )
 from kraft.spark.jobs.digests import Explained, compared
@@ -157,7 +157,7 @@ def archived(session: SparkSession, wanted: Verify, topic: LogSide, archive: Seq
         found.append(
             Unclear(each, 0, explained, compared(each, 0, ours.get(each, {}), theirs.get(each, {}), explained))
         )
-    return told(session, how, left, right, found)
+    return tallied(session, how, left, right, found)
 
 
 def archive_frames(
@@ -200,7 +200,7 @@ def copied(session: SparkSession, wanted: Verify, topic: LogSide, other: LogSide
         explained = Explained(left_below=1, right_below=shift + 1)
         seen = compared(each, shift, ours.get(each, {}), theirs.get(each, {}), explained)
         found.append(Unclear(each, shift, explained, seen))
-    tallies = told(session, how, left, right, found)
+    tallies = tallied(session, how, left, right, found)
     doubtful = [each for each, of_partition in partitions_of(tallies) if each in cut and differing(of_partition)]
     certain = [each for each in tallies if each.partition not in doubtful]
     return certain + (topic_frames(session, wanted, topic, other, doubtful) if doubtful else [])

@@ -337,14 +337,14 @@ def whole_topic(described: SeenTopic) -> SeenTopic:
     return described
 
 
-def checked_offsets(specs: Mapping[TopicPartition, int], told: Mapping[TopicPartition, int]) -> Offsets:
-    """Return the offsets of `told` for all partitions of `specs`. Raises OffsetNotKnown for the first partition without
-    a valid offset."""
+def checked_offsets(specs: Mapping[TopicPartition, int], found: Mapping[TopicPartition, int]) -> Offsets:
+    """Return the offsets of all partitions of `specs`. Raises OffsetNotKnown for the first partition without a valid
+    offset in `found`."""
     for partition in sorted(specs):
-        offset = told.get(partition)
+        offset = found.get(partition)
         if offset is None or not is_offset_answer(offset, specs[partition]):
             raise OffsetNotKnown(partition, show_spec(specs[partition]), offset)
-    return {partition: told[partition] for partition in specs}
+    return {partition: found[partition] for partition in specs}
 
 
 def show_spec(spec: int) -> str:

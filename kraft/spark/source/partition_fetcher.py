@@ -122,13 +122,13 @@ class PartitionFetcher:
         for message in messages:
             problem = message.error()
             if problem is not None:
-                self.told(consumer, message, problem)
+                self.handle_event(consumer, message, problem)
             elif offset_of(message) >= self.position:
                 records.append(message)
                 self.position = min(offset_of(message) + 1, self.offsets.end)
         return records
 
-    def told(self, consumer: Consumer, message: Message, problem: KafkaError) -> None:
+    def handle_event(self, consumer: Consumer, message: Message, problem: KafkaError) -> None:
         if problem.code() == KafkaError._PARTITION_EOF:
             self.at_partition_end(consumer, offset_of(message))
         elif problem.code() in OUT_OF_RANGE:

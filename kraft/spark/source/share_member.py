@@ -69,9 +69,9 @@ class ShareMember:
     # Called by the stream reader
 
     def acquire(self, *, thoroughly: bool) -> bool:
-        """Acquire offsets. Returns False if there were none within POLL_SECONDS, or `thoroughly` so long that a changed
-        assignment would be known. While the cluster cannot be reached, waits for kafka.default.api.timeout.ms, and then
-        raises the reason."""
+        """Acquire offsets. Returns False if there were none within POLL_SECONDS. With `thoroughly` it waits for a
+        heartbeat longer, within which the coordinator would have changed the assignment. While the cluster cannot be
+        reached, waits for kafka.default.api.timeout.ms, and then raises the reason."""
         return self._call(lambda: self._acquire(thoroughly))
 
     def held(self) -> list[AcquiredOffset]:

@@ -115,15 +115,15 @@ def refuse_share_offset(value: Mapping[str, Any]) -> None:
 
 
 def with_finished(unsettled: Mapping[Slot, str], ended: ShareOffset) -> dict[Slot, str]:
-    """Return the unsettled offsets (the oldest first) and those of a micro-batch that has ended, PROCESSED_MAX at most
-    beside the micro-batch."""
+    """Return the unsettled offsets, the oldest first, after a micro-batch has ended: those from before, and the
+    micro-batch's own. At most the newest PROCESSED_MAX of those from before are kept."""
     kept = {**unsettled, **{slot: each.topic for each in ended.processed for slot in each.slots()}}
     kept = dict(list(kept.items())[-PROCESSED_MAX:])
     return {**kept, **{slot: each.topic for each in ended.ranges for slot in each.slots()}}
 
 
 def next_batch(before: ShareOffset, held: Iterable[AcquiredOffset], unsettled: Mapping[Slot, str]) -> ShareOffset:
-    """Return the micro-batch of the held offsets. It carries the unsettled ones (the oldest first)."""
+    """Return the micro-batch that reads the held offsets. It also stores the unsettled ones, the oldest first."""
     processed = _joined(AcquiredOffset(topic, *slot, 0) for slot, topic in unsettled.items())
     return ShareOffset(before.group, before.batch + 1, _joined(sorted(held)), processed)
 

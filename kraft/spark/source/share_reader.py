@@ -59,7 +59,7 @@ class Member(Protocol):
 
 
 def open_member(options: SourceOptions) -> Member:
-    """Join the group, after a look whether the topics exist and may be read. Raises SourceError, KraftError."""
+    """Check that the topics exist and may be read, then join the group. Raises SourceError, KraftError."""
     from kraft.spark.source.share_member import ShareMember
 
     ends_of(options)
@@ -123,8 +123,8 @@ class ShareStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
 
     @hide_traceback()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Accept the records of the micro-batch `start`, which has ended, and return the next micro-batch; `start` if
-        there are no records. All that is held belongs to it."""
+        """Accept the records of the micro-batch `start`, which has ended, and return the next micro-batch. It has all
+        records that the member holds. Returns `start` if there are none."""
         before = share_offset(start, self.group)
         self.settle(before)
         if self._is_last:
@@ -143,13 +143,13 @@ class ShareStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
             self.accept_processed()
 
     def accept_processed(self) -> None:
-        """Accept the held records that are processed already."""
+        """Accept the records that the member holds and an earlier micro-batch has processed."""
         mine = [each.slot for each in self.member.held() if each.slot in self._unsettled]
         for slot in self.member.accept(mine) if mine else ():
             del self._unsettled[slot]
 
     def acquired(self) -> list[AcquiredOffset]:
-        """Acquire records, and return all that are held and not processed."""
+        """Acquire records, and return all records that the member holds and no micro-batch has processed."""
         while True:
             is_new = self.member.acquire(thoroughly=self._frozen is not None)
             if is_new and self._unsettled:
@@ -159,7 +159,7 @@ class ShareStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
                 return held
 
     def is_below(self, ends: Offsets, acquired: AcquiredOffset) -> bool:
-        """Whether the record was in the log when the ends were looked up."""
+        """Whether the record was in the log when `ends` were looked up."""
         return acquired.offset < ends.get(TopicPartition(acquired.topic, acquired.partition), 0)
 
     @hide_traceback()
@@ -184,8 +184,9 @@ class ShareStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
 
 
 def before_termination(leave: Callable[[], None]) -> None:
-    """Call `leave` before SIGTERM ends this process, if it is a worker of Spark. Spark ends the process of a stream
-    reader so, without a call of `stop`. The group would wait for the member's session timeout (45 s)."""
+    """If this process is a worker of Spark, call `leave` before SIGTERM ends it. Spark ends the process of a stream
+    reader with SIGTERM, without a call of `stop`. Without `leave`, the group would wait for the member's session
+    timeout (45 s)."""
     if not is_worker() or threading.current_thread() is not threading.main_thread():
         return
 

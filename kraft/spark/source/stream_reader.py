@@ -89,8 +89,9 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
 
     @hide_traceback()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Return the end of the next micro-batch. The end also carries where the batch begins, so that Spark's
-        checkpoint keeps it, if `start` does not tell: in the first batch, and after a topic was recreated."""
+        """Return the end of the next micro-batch. In the first batch, and after a topic was recreated, `start` is not
+        the offset at which the batch begins. The result then has the begin as well, so that Spark's checkpoint keeps
+        it."""
         refuse_share_offset(start)
         if start != self.recreated_after:
             self.recreated, self.recreated_after = {}, start

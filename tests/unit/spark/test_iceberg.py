@@ -47,7 +47,7 @@ from kraft.spark.jobs.maintain import (
     plan_maintain,
     stage,
 )
-from kraft.spark.jobs.running import JobFailed, JobNotFound, Told, Work
+from kraft.spark.jobs.running import JobFailed, JobNotFound, JobReport, Work
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 COLUMNS = arrow_schema(include_headers=True)
@@ -80,7 +80,7 @@ def written(table: Table, *batches: pa.RecordBatch, run: str = "run", by: tuple[
     return data_files(table, layout, files.end().to_pylist())
 
 
-def unheard(told: Told) -> None:
+def unheard(told: JobReport) -> None:
     """What a job says to nobody."""
 
 
@@ -290,7 +290,7 @@ def test_snapshots_expire_together_with_files_no_other_snapshot_uses(tmp_path: P
     commit_batch(table, "q", 1, written(table, rows(range(5, 8)), run="1"))
     table.delete("offset < 5")
     wanted, now = Maintain(table=name_in(tmp_path), keep=timedelta(days=7)), datetime.now(UTC)
-    said: list[Told] = []
+    said: list[JobReport] = []
     assert maintain(wanted, now, unheard)["snapshots_after"] == 3
     late = now + timedelta(days=8)
     assert plan_maintain(wanted, late)["snapshots_expired"] == 2

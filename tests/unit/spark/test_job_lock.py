@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from kraft.spark.jobs import lock
+from kraft.spark.jobs.job_state import Memory
 from kraft.spark.jobs.lock import NAME, began, sole_run
-from kraft.spark.jobs.memory import Memory
 from kraft.spark.jobs.running import JobFailed, Notice
 
 HOLDER = """

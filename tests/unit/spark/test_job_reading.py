@@ -8,7 +8,7 @@ import pytest
 
 from kraft.common.ids import TopicPartition
 from kraft.spark.jobs.access import Access
-from kraft.spark.jobs.memory import check_same
+from kraft.spark.jobs.job_state import check_same
 from kraft.spark.jobs.reading import AS_IT_IS, Reading, starts_of
 from kraft.spark.jobs.running import JobFailed
 from kraft.spark.jobs.topics import log_starts

@@ -12,7 +12,7 @@ from kraft.spark.jobs.access import Access
 from kraft.spark.jobs.archive import BatchFiles
 from kraft.spark.jobs.dead_letters import DeadLetters
 from kraft.spark.jobs.files import literal, source_files
-from kraft.spark.jobs.memory import check_same
+from kraft.spark.jobs.job_state import check_same
 from kraft.spark.jobs.parquet_files import Layout
 from kraft.spark.jobs.running import JobFailed, digest, reason, state_directory
 

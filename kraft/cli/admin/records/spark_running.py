@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
     from kraft.spark.jobs.metrics import JobMetrics
-    from kraft.spark.jobs.running import Progress, Say, Told, Work
+    from kraft.spark.jobs.running import JobReport, Progress, Say, Work
 
 Check = Callable[[Mapping[str, str]], None]
 Plan = Callable[[Mapping[str, str]], dict[str, Any]]
@@ -41,7 +41,7 @@ class Steps(NamedTuple):
 
 
 class Serving(NamedTuple):
-    """Where the metrics of a command are served; None: nowhere."""
+    """The address at which the metrics of a command are served; None if they are not served."""
 
     command: str = ""
     at: Address | None = None
@@ -60,9 +60,9 @@ def run(
     begun = time.monotonic()
     printer, metrics = Printer(quiet, sys.stderr.isatty()), JobMetrics(serving.command)
 
-    def say(told: Told) -> None:
-        metrics.note(told)
-        printer.say(told)
+    def say(report: JobReport) -> None:
+        metrics.note(report)
+        printer.say(report)
 
     try:
         if dry_run:
@@ -84,7 +84,7 @@ def run(
 
 @contextmanager
 def served_if_asked(metrics: JobMetrics, at: Address | None, say: Say) -> Iterator[None]:
-    """Serve the metrics while the body runs, if there is an address, and tell where. Raises JobFailed."""
+    """Serve the metrics while the body runs, if `at` is an address, and report their URL. Raises JobFailed."""
     from kraft.spark.jobs.metrics import served
     from kraft.spark.jobs.running import Notice
 
@@ -97,16 +97,16 @@ def served_if_asked(metrics: JobMetrics, at: Address | None, say: Say) -> Iterat
 
 
 def run_here(deed: Callable[[Say], dict[str, Any]], serving: Serving) -> dict[str, Any]:
-    """The summary of a job that needs no Spark. What goes wrong is said as by `run`."""
+    """The summary of a job that needs no Spark. An error is printed on stderr and exits with its code."""
     from kraft.spark.jobs.metrics import JobMetrics
     from kraft.spark.jobs.running import JobNotFound, Notice
 
     begun, metrics = time.monotonic(), JobMetrics(serving.command)
 
-    def say(told: Told) -> None:
-        metrics.note(told)
-        if isinstance(told, Notice):
-            sys.stderr.write(f"{told.text}\n")
+    def say(report: JobReport) -> None:
+        metrics.note(report)
+        if isinstance(report, Notice):
+            sys.stderr.write(f"{report.text}\n")
 
     try:
         with served_if_asked(metrics, serving.at, say), metrics.failure_counted():
@@ -118,7 +118,7 @@ def run_here(deed: Callable[[Say], dict[str, Any]], serving: Serving) -> dict[st
 
 
 class Printer:
-    """Prints the progress of a job on stderr: a bar on a terminal, elsewhere a line from time to time. Used by several
+    """Prints the progress of a job on stderr: a bar on a terminal, else a line every few seconds. Used by several
     threads. `now` is a clock in seconds."""
 
     def __init__(self, quiet: bool, is_terminal: bool = False, now: Callable[[], float] = time.monotonic) -> None:
@@ -126,40 +126,40 @@ class Printer:
         self.lock = threading.Lock()
         self.progress: Progress | None = None
         self.work: Work | None = None
-        self.begun_s = self.told_s = now()
-        self.told = ""
+        self.begun_s = self.printed_s = now()
+        self.printed = ""
         self.bar: Bar | None = None
 
-    def say(self, told: Told) -> None:
-        """Print what concerns the user now. A merged part is told by the line of the next one."""
+    def say(self, report: JobReport) -> None:
+        """Print a report. A merged part has no line of its own: the next report of progress includes it."""
         from kraft.spark.jobs.running import Notice, Part
 
         with self.lock:
-            if isinstance(told, Notice):
-                if told.is_warning or not self.quiet:
-                    self.write(f"warning: {told.text}" if told.is_warning else told.text)
-            elif not self.quiet and not isinstance(told, Part):
-                self.note(told)
+            if isinstance(report, Notice):
+                if report.is_warning or not self.quiet:
+                    self.write(f"warning: {report.text}" if report.is_warning else report.text)
+            elif not self.quiet and not isinstance(report, Part):
+                self.note(report)
 
-    def note(self, told: Progress | Work) -> None:
+    def note(self, report: Progress | Work) -> None:
         """Print the progress, unless it is unchanged or a line of the same kind was printed just now."""
         from kraft.spark.jobs.running import Work
 
-        is_other = isinstance(told, Work) and (self.work is None or told.what != self.work.what)
-        if isinstance(told, Work):
-            self.work = told
+        is_other = isinstance(report, Work) and (self.work is None or report.what != self.work.what)
+        if isinstance(report, Work):
+            self.work = report
         else:
-            if not told.batches:
+            if not report.batches:
                 return
             is_other = self.progress is None
             if is_other:
                 self.begun_s = self.now()
-            self.progress = told
+            self.progress = report
         text = shown(self.progress, self.work, self.now() - self.begun_s)
         if self.is_terminal:
             self.draw(text)
-        elif text != self.told and (is_other or self.now() - self.told_s >= LINE_SECONDS):
-            self.told, self.told_s = text, self.now()
+        elif text != self.printed and (is_other or self.now() - self.printed_s >= LINE_SECONDS):
+            self.printed, self.printed_s = text, self.now()
             self.write(text)
 
     def draw(self, text: str) -> None:

@@ -41,8 +41,8 @@ KEPT = (
 """Settings that affect how files are split into tasks, and how rows are written as JSON."""
 
 VALUES, FORMAT, BAD, DEAD = "value schema", "value format", "bad records", "dead letters"
-"""Keys for a typed archive. All are empty without types. `dead letters` is the topic for bad records; its key differs
-from that of an ingest job."""
+"""Keys of the decoding options of an archive; their values are empty without typed columns. `dead letters` is the topic
+for bad records. An ingest job uses the key `dead letter`."""
 MEANT = {"reads": ALL_RECORDS, "dead letter": "", "files by": "day", "format": "parquet", VALUES: "", BAD: "", DEAD: ""}
 """Defaults for keys that documents of earlier versions do not have."""
 
