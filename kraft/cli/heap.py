@@ -57,7 +57,7 @@ class Heap:
         needed."""
 
     def begin(self) -> None:
-        """Freeze the objects of the start, and enable collections, which were off until now."""
+        """Freeze all objects that exist after the start, and enable collections, which were off until now."""
         self._collector.freeze()
         self._alive = self._aside = self._collector.get_freeze_count()
         self._collector.callbacks.append(self.follow)
@@ -66,7 +66,7 @@ class Heap:
 
     @contextmanager
     def growing(self) -> Iterator[None]:
-        """No collections meanwhile: modules are imported, which stay. Then all objects are frozen."""
+        """Disable collections in the block, which imports modules that stay loaded. Then freeze all objects."""
         self._collector.disable()
         try:
             yield

@@ -57,8 +57,8 @@ class AdminThread:
         context: Callable[[], ssl.SSLContext] | None,
         heap: Heap,
     ) -> None:
-        """`context` returns the TLS context for the next connection; None means plain HTTP. `heap` begins when uvicorn
-        is loaded, or failed to load, and is held while FastAPI is loaded."""
+        """`context` returns the TLS context for the next connection; None means plain HTTP. Collections by `heap` start
+        when uvicorn is loaded, or failed to load, and are disabled while FastAPI is loaded."""
         self._context = context
         self._heap = heap
         self._listener = listener

@@ -69,7 +69,7 @@ class NotFound(KraftError):
 def ask(bootstrap: str, timeout: float, question: Callable[[Cluster], Awaitable[T]], *, at_once: bool = True) -> T:
     """The result of `question` about the cluster at `bootstrap`. An error is printed on stderr and exits with its code.
 
-    With `at_once` the cluster must answer from the beginning.
+    With `at_once` it fails immediately, not at the deadline, if no broker answers.
     """
     addresses = parse_bootstrap(bootstrap)
     try:

@@ -54,7 +54,7 @@ HANGS_UP_ON_TLS: Final = (
 
 
 def cause_of(problem: BaseException) -> str:
-    """The cause: one of the words above."""
+    """The cause of the problem: one of the constants above."""
     found = list(_chain(problem))
     if any(isinstance(each, LoginFailed) for each in found):
         return LOGIN

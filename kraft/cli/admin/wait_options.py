@@ -31,8 +31,8 @@ class WaitOptions:
         self._said = ""
 
     async def keep(self, attempt: Callable[[], Awaitable[T]], *, for_topics: bool = False) -> T:
-        """The result of `attempt` when it succeeds. Raises an error that a retry cannot help immediately, and the last
-        error after the timeout. With `for_topics` it also waits for a topic that does not exist."""
+        """The result of `attempt` when it succeeds. An error that a retry cannot help is raised immediately. After the
+        timeout the last error is raised. With `for_topics` it also waits for a topic that does not exist."""
         may_help = is_worth_waiting if for_topics else may_pass
         clock = self._cluster.world.clock
         while True:

@@ -170,7 +170,7 @@ def _entries(
     allowed: tuple[list[str], Names],
     denied: tuple[list[str], Names],
 ) -> list[AccessControlEntry]:
-    """The entries of every combination."""
+    """One entry for each combination of resource, permission, principal, host and operation."""
     return [
         AccessControlEntry(kind, name, pattern, principal, host, operation, permission)
         for kind, name in resources

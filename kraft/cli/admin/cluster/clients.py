@@ -118,7 +118,7 @@ def top(
 
 
 def slowest(found: tuple[MeteredClient, ...], by: Order, count: int) -> list[MeteredClient]:
-    """The clients with the largest values. Those that do not tell one come last, in the order of client ids."""
+    """The clients with the largest values. Clients without the value come last, in the order of client ids."""
 
     def key(each: MeteredClient) -> tuple[bool, float, str, str]:
         value: float | None = getattr(each, FIELDS[by])
@@ -200,7 +200,7 @@ def describe(
 
 
 def _table(found: tuple[MeteredClient, ...] | list[MeteredClient], title: str = "", by: Order = Order.LATENCY) -> Table:
-    """The column that the clients are sorted by is never only for wide tables."""
+    """The clients as a table. The column of `by` is shown in narrow tables, too."""
     columns = (
         *("CLIENT", "INSTANCE", "SOFTWARE", "VERSION", "ADDRESS", "LATENCY MS", "THROTTLE MS", "RECORDS/S", "ERRORS"),
         *("LAG", "SUBSCRIPTIONS", "BROKER", "PUSHES", "LAST ERROR"),

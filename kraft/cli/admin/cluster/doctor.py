@@ -38,7 +38,7 @@ app = typer.Typer(add_completion=False)
 
 OK: Final = "ok"
 NOTE: Final = "note"
-"""A finding that is no fault yet."""
+"""The result of a check that found something to know, but no fault."""
 FAULT: Final = "fault"
 NOT_READY: Final = "NotReady"
 """State of a streams group without the topics of its topology."""
@@ -107,7 +107,7 @@ async def examine(world: World, addresses: list[Address], timeout: float) -> lis
     if not tried.reached:
         return findings
     async with Cluster(world, tried.reached, connect_seconds=timeout, operation_seconds=timeout * 2) as cluster:
-        for look in (_addresses_told, _health, _releases, _copies, _groups):
+        for look in (_advertised_addresses, _health, _releases, _copies, _groups):
             try:
                 findings += await look(cluster, tried, timeout)
             except (KraftError, TimeoutError) as problem:
@@ -134,10 +134,10 @@ async def _reach(
     ask: Callable[[ClientConnection], Awaitable[str]],
     *,
     check: str = "bootstrap address",
-    told_by: int | None = None,
+    advertiser: int | None = None,
 ) -> Finding:
     """Connect, encrypt, authenticate, and call `ask`, which returns what is wrong with the node that answers, or an
-    empty text. `told_by` is the broker that advertises this address."""
+    empty text. `advertiser` is the broker that advertises this address."""
     host, port = address
     began = world.clock.now()
     try:
@@ -147,26 +147,26 @@ async def _reach(
         finally:
             connection.close()
     except (KraftError, TimeoutError) as problem:
-        return Finding(check, FAULT, str(problem), _remedy(problem, world, host, told_by))
+        return Finding(check, FAULT, str(problem), _remedy(problem, world, host, advertiser))
     took = f"{host}:{port} answers in {(world.clock.now() - began) * 1000:.0f} ms"
     if wrong:
-        return Finding(check, FAULT, wrong, f"set advertised.listeners of broker {told_by} to its own address")
+        return Finding(check, FAULT, wrong, f"set advertised.listeners of broker {advertiser} to its own address")
     return Finding(check, OK, took)
 
 
-def _remedy(problem: Exception, world: World, host: str, told_by: int | None) -> str:
+def _remedy(problem: Exception, world: World, host: str, advertiser: int | None) -> str:
     remedy = remedy_of(problem, is_encrypted=world.tls is not None)
-    if told_by is None:
+    if advertiser is None:
         return remedy
     cause = cause_of(problem)
     if cause == REFUSED:
-        return f"is broker {told_by} running? If it is, set its advertised.listeners to an address where it listens"
+        return f"is broker {advertiser} running? If it is, set its advertised.listeners to an address where it listens"
     if cause in (NAME, SILENT, OTHER_NAME):
-        return f"{remedy}; or broker {told_by} advertises a wrong address: set its advertised.listeners"
+        return f"{remedy}; or broker {advertiser} advertises a wrong address: set its advertised.listeners"
     return remedy
 
 
-async def _addresses_told(cluster: Cluster, tried: Tried, timeout: float) -> list[Finding]:
+async def _advertised_addresses(cluster: Cluster, tried: Tried, timeout: float) -> list[Finding]:
     """Check every advertised address: clients switch to them after the bootstrap. Addresses that failed as bootstrap
     addresses are already reported."""
     reached, failed = tried
@@ -187,7 +187,7 @@ async def _addresses_told(cluster: Cluster, tried: Tried, timeout: float) -> lis
             timeout,
             same_cluster,
             check=f"address of broker {broker.node_id}",
-            told_by=broker.node_id,
+            advertiser=broker.node_id,
         )
         if finding.result == OK and _is_loopback(broker.host) and not all(_is_loopback(host) for host, _ in reached):
             finding = finding._replace(
@@ -289,7 +289,8 @@ async def _copies(cluster: Cluster, tried: Tried, timeout: float) -> list[Findin
 
 
 async def _groups(cluster: Cluster, tried: Tried, timeout: float) -> list[Finding]:
-    """Check share groups and streams groups, if there are any. A broker that hangs holds up one listing, not two."""
+    """Check share groups and streams groups, if there are any. All groups are listed once for both checks, so a broker
+    that hangs delays them only once."""
     listed = await list_groups(cluster)
     shares = [each for each in listed if is_share_group(each)]
     streams = [each for each in listed if each.type.lower() == STREAMS]
@@ -325,7 +326,8 @@ def judge_streams_groups(listed: Sequence[ListedGroup], *, are_on: bool) -> list
 def judge_share_groups(
     listed: Sequence[ListedGroup], lags: Sequence[GroupLag], states: Topic | None, *, are_on: bool
 ) -> list[Finding]:
-    """The findings on share groups. `states` is the topic of their states, `are_on` says whether the feature is on."""
+    """The findings on share groups. `states` is the topic with the states of share groups; None if it does not exist.
+    `are_on` says whether the feature is on."""
     check = "share groups"
     if not are_on:
         names = _named(each.group_id for each in listed)

@@ -123,7 +123,7 @@ PLAN_COLUMNS = ("PARTITION", "WOULD LEAD", "ITS END", "LOST (END EXCLUSIVE)", "N
 
 
 def plan_row(planned: dict[str, Any]) -> tuple[object, ...]:
-    """One partition of a plan, for a reader."""
+    """One partition of a plan as a row of the table."""
     place, known = f"{planned['topic']}-{planned['partition']}", planned["waiting"]
     if not planned["election"]:
         return place, f"nothing to do: {planned['leader']} leads", "", "", "", ""

@@ -88,8 +88,8 @@ def describe(
 
 
 def _tables(group: dict[str, Any]) -> list[Table]:
-    """The tables of one group: partitions, stuck or slow members, members without partitions or that are still
-    moving."""
+    """The tables of one group: partitions, members that are stuck or slow, members without partitions, and members that
+    have not reached the group epoch."""
     tables = []
     facts = (
         f"type={group['type']}  state={group['state']}  assignor={group['assignor'] or '-'}  "
@@ -228,15 +228,15 @@ def _places(partitions: Sequence[TopicPartition]) -> list[dict[str, Any]]:
 def _moving(group: dict[str, Any]) -> list[tuple[Any, ...]]:
     """The members that must still revoke partitions, or wait for some."""
 
-    def told(partitions: list[dict[str, Any]], others: list[dict[str, Any]]) -> str:
+    def partitions_only_in_first(partitions: list[dict[str, Any]], others: list[dict[str, Any]]) -> str:
         return ", ".join(f"{each['topic']}-{each['partition']}" for each in partitions if each not in others) or "-"
 
     return [
         (
             member["client_id"],
             member["epoch"],
-            told(member["partitions"], member["target_partitions"]),
-            told(member["target_partitions"], member["partitions"]),
+            partitions_only_in_first(member["partitions"], member["target_partitions"]),
+            partitions_only_in_first(member["target_partitions"], member["partitions"]),
             member["member_id"],
         )
         for member in group["members"]

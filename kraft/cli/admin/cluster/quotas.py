@@ -53,7 +53,7 @@ def entity_of(
     return entity
 
 
-def told(entity: Entity) -> str:
+def words_of(entity: Entity) -> str:
     """An entity in words: `user alice, any other client id`."""
     words = {USER: "user", CLIENT_ID: "client id", IP: "address"}
     return ", ".join(
@@ -82,7 +82,7 @@ def list_quotas(
     """Show all quotas, or those of a user, client id or address."""
     entity = entity_of(user, user_default, client_id, client_id_default, ip, ip_default)
     found = ask(bootstrap, timeout, lambda cluster: quotas.describe_quotas(cluster, entity))
-    rows = [(told(each.entity), key, number(limit)) for each in found for key, limit in each.limits.items()]
+    rows = [(words_of(each.entity), key, number(limit)) for each in found for key, limit in each.limits.items()]
     show({"quotas": [_document(each) for each in found]}, [Table(("WHO", "KEY", "LIMIT"), rows)], output)
 
 
@@ -149,11 +149,11 @@ def _alter(
     verb = "valid" if dry_run else "deleted" if is_deletion else "set"
     words = ", ".join(key if limit is None else f"{key}={number(limit)}" for key, limit in changes.items())
     document = {"entity": dict(entity), "limits": changes, "dry_run": dry_run}
-    say(document, f"{verb} for {told(entity)}: {words}", output)
+    say(document, f"{verb} for {words_of(entity)}: {words}", output)
 
 
 def _check_keys(entity: Entity, keys: Iterable[str]) -> None:
     known = ADDRESS_KEYS if IP in entity else CLIENT_KEYS
     for key in keys:
         if key not in known:
-            raise typer.BadParameter(f"{key!r} is not a quota of {told(entity)}; its quotas are {', '.join(known)}")
+            raise typer.BadParameter(f"{key!r} is not a quota of {words_of(entity)}; its quotas are {', '.join(known)}")

@@ -20,7 +20,8 @@ class Look:
     waiting: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
 
     def positions(self) -> dict[str, dict[TopicPartition, int]]:
-        """How far each group is: its committed offsets, or the ends without the records that are not finished."""
+        """The position of each group: its committed offsets; for a share group the ends less the records that are not
+        finished."""
         shares = {
             group: {place: self.ends[place] - count for place, count in places.items() if place in self.ends}
             for group, places in self.waiting.items()

@@ -60,7 +60,7 @@ def _tasks(tasks: StreamsTasks) -> dict[str, list[str]]:
 def streams_tables(group: dict[str, Any]) -> list[Table]:
     """The tables that only streams groups have: the tasks of each member, and the topology."""
 
-    def told(tasks: list[str]) -> str:
+    def joined(tasks: list[str]) -> str:
         return " ".join(tasks) or "-"
 
     members = [
@@ -68,10 +68,10 @@ def streams_tables(group: dict[str, Any]) -> list[Table]:
             each["client_id"],
             each["process_id"],
             each["epoch"],
-            told(each["tasks"]["active"]),
-            told(each["tasks"]["standby"]),
-            told(each["tasks"]["warmup"]),
-            told([f"{key}={value}" for key, value in each["client_tags"].items()]),
+            joined(each["tasks"]["active"]),
+            joined(each["tasks"]["standby"]),
+            joined(each["tasks"]["warmup"]),
+            joined([f"{key}={value}" for key, value in each["client_tags"].items()]),
             each["member_id"],
         )
         for each in group["members"]
@@ -79,10 +79,10 @@ def streams_tables(group: dict[str, Any]) -> list[Table]:
     topics = [
         (
             each["subtopology_id"],
-            told(each["source_topics"]),
-            told([topic["name"] for topic in each["repartition_source_topics"]]),
-            told(each["repartition_sink_topics"]),
-            told([topic["name"] for topic in each["changelog_topics"]]),
+            joined(each["source_topics"]),
+            joined([topic["name"] for topic in each["repartition_source_topics"]]),
+            joined(each["repartition_sink_topics"]),
+            joined([topic["name"] for topic in each["changelog_topics"]]),
         )
         for each in group["subtopologies"]
     ]

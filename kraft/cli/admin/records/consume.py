@@ -321,7 +321,7 @@ async def _read_as_share_member(
 
 
 async def _poll_share_member(jobs: ShareConsumer) -> list[ShareRecord]:
-    """Poll once. Raises what kept it from fetching."""
+    """Poll once. Raises the error that prevented fetching."""
     found = await jobs.poll(POLL_SECONDS)
     if not found and jobs.obstacle is not None:
         raise jobs.obstacle

@@ -48,7 +48,7 @@ SLICES_A_SECOND: Final = 100
 SENT_AT_ONCE_BYTES: Final = 256 * 1024
 POLL_SECONDS: Final = 1.0
 FIRST_POLL_SECONDS: Final = 0.1
-"""Timeout of the poll for the first record. That poll is counted whole."""
+"""Timeout of the first poll, which is counted with its whole duration."""
 LETTERS: Final = bytes(range(ord("A"), ord("Z") + 1))
 SHARES: Final = ((0.5, "p50_ms"), (0.95, "p95_ms"), (0.99, "p99_ms"), (0.999, "p999_ms"))
 

@@ -162,7 +162,7 @@ def _without_cr(lines: list[bytes]) -> list[bytes]:
 
 
 def split_line(line: bytes, shape: Shape) -> tuple[bytes | None, bytes | None]:
-    """Key and value of a line. One without the separator has no key."""
+    """Key and value of a line. A line without the separator has no key."""
     key: bytes | None = shape.key
     value: bytes | None = line
     if shape.separator is not None:

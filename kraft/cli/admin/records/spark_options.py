@@ -110,7 +110,8 @@ CommandConfig = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")]
 ReadCommitted = Annotated[bool, typer.Option("--read-committed", hidden=True)]
-"""On by default. Checkpoints of earlier versions keep the choice of their first run."""
+"""Hidden, because it is the default, except for checkpoints of earlier versions, which keep the choice of their first
+run."""
 ReadUncommitted = Annotated[
     bool,
     typer.Option(
@@ -299,7 +300,7 @@ def with_table(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def parts_of(given: list[str], *, by_hour: bool) -> tuple[str, ...]:
-    """Return the partition spec of an Iceberg table. Leaves with 2 for one that cannot be."""
+    """Return the partition spec of an Iceberg table. Exits with 2 for an invalid spec."""
     from kraft.spark.jobs.iceberg import DEFAULT_PARTS, partition_parts
     from kraft.spark.jobs.running import JobFailed
 
@@ -326,7 +327,7 @@ def access(bootstrap: str, path: str | None) -> Access:
 
 
 def serving_of(command: str, given: str | None) -> Serving:
-    """Return where the metrics of a command are served. Exits with 2 for what is no port or address."""
+    """Return the address at which the metrics of a command are served. Exits with 2 for an invalid port or address."""
     from kraft.cli.admin.records.spark_running import Serving
     from kraft.common.config.endpoints import parse_address
 
