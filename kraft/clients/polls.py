@@ -35,7 +35,8 @@ class Polls(Generic[R]):
         return bool(self._left) or self._under_way is not None
 
     async def next(self, poll: Callable[[], Awaitable[list[R]]]) -> R:
-        """Return the next record. Call `poll`, which is the consumer's, until there is one. Raises its errors."""
+        """Return the next record. Until there is one, call `poll`, the poll method of the consumer. Raises its
+        errors."""
         while not self._left:
             self._keep(await poll())
         return self._left.popleft()

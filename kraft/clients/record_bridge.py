@@ -45,7 +45,7 @@ class Send(Protocol):
 
 
 Item = tuple[str, bytes | None, bytes | None, int | None, Headers, int | None, "asyncio.Future[Sent]", int]
-"""Topic, value, key, partition, headers, timestamp, where the outcome goes, and bytes."""
+"""Topic, value, key, partition, headers, timestamp, the future of the result, and the size in bytes."""
 
 
 class RecordBridge:

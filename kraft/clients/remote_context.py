@@ -48,8 +48,8 @@ class RemoteContext(Generic[T]):
         return self._value
 
     async def enter(self) -> None:
-        """Enter the context manager. Raises its errors. If the calling task is cancelled, it is left as soon as it is
-        open."""
+        """Enter the context manager. Raises its errors. If the calling task is cancelled, the context manager is left
+        as soon as it has been entered."""
         self._leave, self._left, self._fails, self._problem = trio.Event(), trio.Event(), False, None
         try:
             await self._loop.on_loop(self._begin)

@@ -105,8 +105,8 @@ class ShareConsumer:
         await self._loop.on_loop(each_of_them)
 
     async def _give_back(self) -> bool:
-        """Give back the records that the application has not seen, so that they are not accepted. Returns False if a
-        poll whose task was cancelled does not end in time."""
+        """Release the records that no poll has returned, so that they are not accepted. Returns False if a poll whose
+        task was cancelled does not end in time."""
         consumer = self._context.value
         unseen = await self._polls.take_left()
         if unseen:
