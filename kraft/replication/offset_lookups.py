@@ -10,15 +10,15 @@ from kraft.replication.replica_manager import ReplicaManager
 from kraft.replication.time_lookups import Found
 
 MAX_TIMESTAMP: Final = -3
-"""As a timestamp: the record with the largest one (KIP-734)."""
+"""The timestamp that selects the record with the largest timestamp (KIP-734)."""
 
 
 async def find_by_time(replicas: ReplicaManager, partition: Partition, timestamp: int) -> Found | None:
     """Find the first record whose timestamp is not before `timestamp`, or for MAX_TIMESTAMP the record with the largest
     timestamp, in the local log or the remote tier.
 
-    Raises NotLeader if the log was deleted or moved meanwhile: its missing files are then no disk error. Raises else as
-    `TimeLookups.find` does.
+    Raises NotLeader if the log was deleted or moved meanwhile: its missing files are then no disk error. Otherwise
+    raises as `TimeLookups.find` does.
     """
     log = partition.log
     try:

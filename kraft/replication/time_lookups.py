@@ -16,9 +16,9 @@ from kraft.world.steps import Steps, in_thread
 from kraft.world.turns import in_turns
 
 LOOK_UPS_AT_ONCE_MAX = 2
-"""Each may hold DECODED_BYTES_MAX."""
+"""Limit of concurrent look-ups. Each may hold DECODED_BYTES_MAX in memory."""
 RECORDS_A_SLICE = 5000
-"""Records that are looked at between two pauses: about two milliseconds."""
+"""Records that are checked between two yields: about two milliseconds."""
 
 Found = tuple[int, int, int]
 """Timestamp, offset and leader epoch of a record."""

@@ -20,7 +20,7 @@ from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import World
 
 WAITERS_PER_ROUND = 100
-"""Their logs' files are opened in one step of the loop."""
+"""Limit of syncs per round. The loop opens the files of all these logs in one step."""
 
 
 class _Waiter:

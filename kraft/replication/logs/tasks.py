@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 LOGS_PER_SLICE = 20
 DELETION_PERIOD_SECONDS = 1.0
 RETENTION_DUE_SECONDS = 1.0
-"""How soon segments go that DeleteRecords or another configuration give up."""
+"""Longest delay of the deletion of segments after DeleteRecords, or after a change of the configuration."""
 
 
 class LogTasks:

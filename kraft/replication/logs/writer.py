@@ -32,7 +32,8 @@ from kraft.world.turns import in_turns
 DECODED_AT_ONCE_MAX = 2
 """The number of batches that are validated concurrently. Further ones wait in their receive buffers."""
 ROUND_BYTES_MAX = 4 << 20
-"""Written in one go, unless a single append is larger: the first of them waits for the last."""
+"""Limit of the appends that a thread writes together, unless a single one is larger. All of them complete when the last
+is written."""
 
 
 class QueuedAppend:

@@ -27,7 +27,7 @@ SESSION_VERSION = 7
 TOPIC_ID_VERSION = 13
 
 MENTIONS_A_TURN = 1000
-"""Partitions of a request that are noted between two pauses."""
+"""Partitions of a request that are processed between two yields."""
 
 
 class PartitionKey(NamedTuple):
@@ -78,8 +78,8 @@ class CachedPartition:
         return high_watermark != self.high_watermark or log_start_offset != self.told_log_start_offset
 
     def send_again(self) -> None:
-        """Include the partition in the next response. A fetcher takes no offsets from an answer that its log diverges:
-        it truncates."""
+        """Include the partition in the next response, with both offsets. After a response with a diverging epoch, the
+        fetcher truncates its log and ignores the offsets."""
         self.high_watermark = self.told_log_start_offset = -1
 
     def differs(self, high_watermark: int, log_start_offset: int, has_news: bool) -> bool:

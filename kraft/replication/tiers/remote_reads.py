@@ -41,7 +41,7 @@ SCAN_BYTES: Final = 1 << 20
 """Bytes per read in a search by time."""
 
 TURN_PARTS: Final = 200
-"""Segments looked up between two yields."""
+"""Segments that are checked between two yields."""
 
 MetadataOf = Callable[["Partition"], Awaitable[PartitionMetadata]]
 
