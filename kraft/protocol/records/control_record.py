@@ -80,8 +80,8 @@ class KeyAndValue(Protocol):
 
 
 def is_abort_marker(batch: ControlBatch) -> bool:
-    """Whether a control batch ends an aborted transaction. One of which the cleaner has left only the header does not.
-    Raises InvalidRecord."""
+    """Whether a control batch ends an aborted transaction. False for a batch of which the cleaner has left only the
+    header. Raises InvalidRecord."""
     return any(control_type_of(record.key) == ControlRecordType.ABORT for record in batch.records())
 
 

@@ -1,12 +1,12 @@
 """Loops over the usual records of a batch. A loop stops before the first unusual record.
 
-A usual record ends where it says, none of its numbers takes more than LONG_BYTES bytes, and it has fewer than
-USUAL_HEADERS headers. What a loop stops at, right or garbage, is for its caller to judge.
+A record is usual if its fields end at its declared length, each of its numbers takes at most LONG_BYTES bytes, and it
+has fewer than USUAL_HEADERS headers. The caller decodes an unusual record, which may be valid or not.
 
-Where a C compiler was at hand when the package was installed, this very file runs as machine code
-(`kraft.common.compiled`), and else it is interpreted. So it imports nothing, and keeps to what comes out alike either
-way: `bytes`, and numbers below 2**63. docs/adr/0017 has the figures. Numbers are compared as they stand there, zig-zag
-encoded, and those of one and two bytes are read in place: interpreted, a call costs as much as a record.
+If a C compiler was available when the package was installed, this file is compiled to machine code
+(`kraft.common.compiled`); otherwise it is interpreted. So it imports nothing, and uses only types that behave the same
+in both cases: `bytes`, and numbers below 2**63. docs/adr/0017 has the figures. Numbers are compared in their zig-zag
+encoding. Those of one or two bytes are read inline: in the interpreter, a call costs as much as a record.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ NO_DELTA: Final = 1 << 62
 
 
 def judge(data: bytes, position: i64, first: i64, stop: i64) -> tuple[i64, i64, bool, bool, i64, i64]:
-    """Judge records `first` to `stop` of a decompressed payload; that of `first` begins at `position`.
+    """Check records `first` to `stop` of a decompressed payload. Record `first` starts at `position`.
 
-    Returns how far it came: the index of a record, and its position. Of those before it: whether all have keys,
-    whether their offset deltas are their indexes, and the least and the largest timestamp delta, NO_DELTA and
-    -NO_DELTA where there are none.
+    Returns the index and position of the first record that was not checked, and four properties of the records before
+    it: whether all have keys, whether their offset deltas equal their indexes, and the smallest and largest timestamp
+    delta. Without such records the deltas are NO_DELTA and -NO_DELTA.
     """
     size: i64 = len(data)
     at: i64 = 0
@@ -91,8 +91,8 @@ def judge(data: bytes, position: i64, first: i64, stop: i64) -> tuple[i64, i64, 
 
 
 def _read_long(data: bytes, at: i64) -> tuple[i64, i64]:
-    """The number at `at` as it stands there, and the position behind it. Raises IndexError, or ValueError where it
-    takes more than LONG_BYTES."""
+    """The number at `at`, still zig-zag encoded, and the position after it. Raises IndexError; ValueError if it takes
+    more than LONG_BYTES."""
     value: i64 = 0
     shift: i64 = 0
     byte: i64 = 0
@@ -106,7 +106,7 @@ def _read_long(data: bytes, at: i64) -> tuple[i64, i64]:
 
 
 def _skip_headers(data: bytes, at: i64, encoded_count: i64) -> i64:
-    """The position behind the headers that begin at `at`. Raises IndexError, ValueError."""
+    """The position after the headers that begin at `at`. Raises IndexError, ValueError."""
     byte: i64 = 0
     left: i64 = encoded_count  # Twice their count: of numbers, the lengths of a key and of a value for each.
     if encoded_count & 1 or encoded_count >= 2 * USUAL_HEADERS:
