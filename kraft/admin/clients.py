@@ -58,7 +58,7 @@ class ClientMetric:
 
 @dataclass(frozen=True, slots=True)
 class ClientReport:
-    """A client with all its numbers. `labels` are what it says of itself, such as its group."""
+    """A client with all its numbers. `labels` are those that the client sent, such as its group."""
 
     client: MeteredClient
     labels: dict[str, str]
@@ -67,17 +67,17 @@ class ClientReport:
 
 @dataclass(frozen=True, slots=True)
 class MeteredClients:
-    """The clients by client id. `count` is that of all; each broker lists the thousand with the
-    largest latency."""
+    """The clients, in order of client id. `count` is the number of all clients. The list may be shorter: each broker
+    returns only the thousand clients with the largest latency."""
 
     clients: tuple[MeteredClient, ...]
     count: int
 
 
 async def list_clients(port: AdminTransport) -> MeteredClients | None:
-    """The clients of all brokers that answer. None if no broker tells: Apache Kafka's, or with
+    """The clients that brokers report. None if no broker reports any: brokers of Apache Kafka, or with
     `kraft.telemetry.enable=false`. Raises Refused."""
-    documents = await _tell(port, CLIENTS, Resource(BROKER, ""))
+    documents = await _ask_brokers(port, CLIENTS, Resource(BROKER, ""))
     if not documents:
         return None
     found = [each for document in documents for each in document["clients"]]
@@ -90,7 +90,7 @@ async def list_clients(port: AdminTransport) -> MeteredClients | None:
 async def describe_client(port: AdminTransport, instance_id: str) -> ClientReport | None:
     """The client with this instance id, as reported by the broker to which it pushed last. None if no broker knows it.
     Raises Refused."""
-    documents = await _tell(port, CLIENT, Resource(CLIENT_METRICS, instance_id))
+    documents = await _ask_brokers(port, CLIENT, Resource(CLIENT_METRICS, instance_id))
     found = [each for document in documents for each in document["clients"]]
     if not found:
         return None
@@ -113,15 +113,15 @@ def _age(client: MeteredClient) -> tuple[bool, int]:
     return not client.pushes, client.idle_ms
 
 
-def _client(told: dict[str, Any]) -> MeteredClient:
+def _client(entry: dict[str, Any]) -> MeteredClient:
     """Convert an entry. Fields that a broker of an earlier release does not report are None or empty."""
-    fields: dict[str, Any] = {name: told.get(name) for name in MeteredClient.__slots__}
-    lists: dict[str, Any] = {"subscriptions": tuple(told["subscriptions"]), "nodes": tuple(told.get("nodes", ()))}
+    fields: dict[str, Any] = {name: entry.get(name) for name in MeteredClient.__slots__}
+    lists: dict[str, Any] = {"subscriptions": tuple(entry["subscriptions"]), "nodes": tuple(entry.get("nodes", ()))}
     return MeteredClient(**fields | lists)
 
 
-async def _tell(port: AdminTransport, key: str, resource: Resource) -> list[Any]:
+async def _ask_brokers(port: AdminTransport, key: str, resource: Resource) -> list[Any]:
     async def ask(broker: int) -> list[Any]:
         return await ask_status(port, key, [resource], broker) or []
 
-    return [document for told in await port.ask_brokers(ask, await port.broker_ids()) for document in told]
+    return [document for found in await port.ask_brokers(ask, await port.broker_ids()) for document in found]

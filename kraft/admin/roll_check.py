@@ -18,14 +18,14 @@ from kraft.common.metadata_versions import METADATA_VERSION_MIN, METADATA_VERSIO
 
 FINE: Final = "fine"
 CHANGES: Final = "changes"
-"""A roll is safe, and something is different afterwards."""
+"""The verdict on a difference from Kafka that does not prevent a roll."""
 STOPS: Final = "stops it"
 NAMED_MAX: Final = 5
 """Limit of things named in a finding. Further ones are counted."""
 NO_DIRECTORY: Final = bytes(16)
 _WITHOUT_LOGIN: Final = ("PLAINTEXT", "SSL")
 _KERBEROS: Final = "GSSAPI"
-_SAID: Final = re.compile(r"(?P<line>\d+): (?P<sentence>.*)", re.DOTALL)
+_MESSAGE: Final = re.compile(r"(?P<line>\d+): (?P<sentence>.*)", re.DOTALL)
 
 
 class RollFinding(NamedTuple):
@@ -57,18 +57,18 @@ def judge_file(
     surroundings: Surroundings | None = None,
     faults_of: Callable[[NodeConfig], Sequence[str]] = lambda _: (),
 ) -> list[RollFinding]:
-    """The fate of each key of a properties file. The findings name the line. `faults_of` tells what a node finds after
-    it has read its configuration, in key files for example."""
+    """The findings on each key of a properties file, with its line. `faults_of` returns the faults that a node finds
+    after it has read its configuration, such as invalid key files."""
     fates, general = _fates(file, surroundings, faults_of)
     named = file.path.rpartition("/")[2]
-    told = [
+    differing = [
         RollFinding(f"{named}:{line}", verdict, sentence, _remedy(verdict))
         for line, (_, verdict, sentence) in sorted(fates.items())
         if verdict != FINE
     ]
     same = sum(verdict == FINE for _, verdict, _ in fates.values())
     return [
-        *told,
+        *differing,
         *(RollFinding(named, STOPS, sentence, _remedy(STOPS)) for sentence in general),
         RollFinding(named, FINE, f"{_counted(same, 'key')} mean the same as in Kafka"),
     ]
@@ -101,10 +101,10 @@ def _features(facts: RollFacts) -> list[RollFinding]:
 def _quorum(facts: RollFacts) -> RollFinding:
     voters = facts.quorum.voters
     kind = "static" if all(each.directory_id == NO_DIRECTORY for each in voters) else "dynamic"
-    told = f"{_counted(len(voters), f'{kind} voter')}: {','.join(str(each.node_id) for each in voters)}"
+    text = f"{_counted(len(voters), f'{kind} voter')}: {','.join(str(each.node_id) for each in voters)}"
     if len(voters) < 3:
-        return RollFinding("quorum", CHANGES, f"{told}. While a voter is replaced the cluster has no active controller")
-    return RollFinding("quorum", FINE, told)
+        return RollFinding("quorum", CHANGES, f"{text}. While a voter is replaced the cluster has no active controller")
+    return RollFinding("quorum", FINE, text)
 
 
 def _partitions(facts: RollFacts) -> list[RollFinding]:
@@ -145,8 +145,8 @@ def _tiers(facts: RollFacts) -> list[RollFinding]:
 
 def _groups(facts: RollFacts) -> list[RollFinding]:
     kinds = Counter((each.type or "classic").lower() for each in facts.groups)
-    told = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-    return [RollFinding("groups", FINE, f"groups by protocol: {told}")] if told else []
+    counted = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    return [RollFinding("groups", FINE, f"groups by protocol: {counted}")] if counted else []
 
 
 def _permissions(facts: RollFacts) -> RollFinding:
@@ -155,12 +155,12 @@ def _permissions(facts: RollFacts) -> RollFinding:
 
 
 def _brokers(settings: Mapping[int, Mapping[str, str]]) -> list[RollFinding]:
-    """The fates of settings as brokers tell them, with the brokers that have each."""
+    """The findings on the settings that brokers report. Each finding names the brokers that have the setting."""
     found: dict[tuple[str, str], list[int]] = defaultdict(list)
     same: dict[int, int] = {}
     for broker, texts in sorted(settings.items()):
         written = "".join(f"{name}={_escaped(text)}\n" for name, text in sorted(texts.items()))
-        fates, general = _fates(ConfigFile("told", written))
+        fates, general = _fates(ConfigFile("broker", written))
         for _, verdict, sentence in fates.values():
             if verdict != FINE:
                 found[(verdict, sentence)].append(broker)
@@ -193,7 +193,8 @@ def _fates(
     surroundings: Surroundings | None = None,
     faults_of: Callable[[NodeConfig], Sequence[str]] = lambda _: (),
 ) -> tuple[dict[int, tuple[str, str, str]], list[str]]:
-    """By line: key, verdict and sentence; and the problems that have no line. It is what a node says at its start."""
+    """The key, verdict and sentence of each line, and the problems that belong to no line. They are the messages with
+    which a node would start, or refuse to start."""
     entries = parse_properties(file.text)
     fates = {entry.line: (entry.key, FINE, "") for entry in entries}
     general: list[str] = []
@@ -202,10 +203,10 @@ def _fates(
     problems += [*judged.problems, *faults_of(judged.config)]
     for verdict, sentences in ((CHANGES, judged.warnings), (STOPS, problems)):
         for sentence in sentences:
-            said = _SAID.fullmatch(sentence.removeprefix(f"{file.path}:"))
-            line = int(said["line"]) if said is not None else 0
-            if said is not None and line in fates:
-                fates[line] = (fates[line][0], verdict, said["sentence"])
+            message = _MESSAGE.fullmatch(sentence.removeprefix(f"{file.path}:"))
+            line = int(message["line"]) if message is not None else 0
+            if message is not None and line in fates:
+                fates[line] = (fates[line][0], verdict, message["sentence"])
             elif verdict == STOPS:
                 general.append(sentence)
     return fates, general

@@ -1,4 +1,4 @@
-"""What a running cluster tells before its nodes are replaced one by one."""
+"""The facts about a running cluster that are needed before its nodes are replaced one by one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RollFacts:
     """Topics with remote.storage.enable."""
     groups: tuple[ListedGroup, ...]
     settings: Mapping[int, Mapping[str, str]]
-    """The settings of each live broker that are no defaults, without secrets."""
+    """The settings of each live broker that differ from the defaults, without secrets."""
     permissions: int | None
     """The number of access control entries; None without an authorizer."""
     users: int
@@ -38,12 +38,13 @@ class RollFacts:
 
 
 async def read_roll_facts(port: AdminTransport) -> RollFacts:
-    """Raises Refused, and what `AdminTransport.ask` raises for a broker that does not answer."""
+    """Read all facts from the cluster. Raises Refused, and what `AdminTransport.ask` raises for a broker that does not
+    answer."""
     held = await topics.list_topics(port)
-    told = await configs.describe_many(
+    described = await configs.describe_many(
         port, [configs.Resource(configs.TOPIC, each.name) for each in held], [MIN_ISR, TIERED]
     )
-    by_topic = {resource.name: {each.name: each.value for each in found} for resource, found in told}
+    by_topic = {resource.name: {each.name: each.value for each in found} for resource, found in described}
     return RollFacts(
         features=tuple(await features.describe_features(port)),
         quorum=await cluster.describe_quorum(port),

@@ -83,8 +83,8 @@ async def list_share_groups(port: AdminTransport, *, partial: bool = False) -> l
 
 
 async def describe_share_group(port: AdminTransport, group_id: str) -> ShareGroup:
-    """Raises Refused: GROUP_ID_NOT_FOUND also for a group of another type, UNSUPPORTED_VERSION while share groups are
-    off."""
+    """Describe one share group. Raises Refused: GROUP_ID_NOT_FOUND also for a group of another type,
+    UNSUPPORTED_VERSION while share groups are off."""
 
     async def attempt() -> ShareGroup:
         coordinator = await port.coordinator(group_id)

@@ -90,7 +90,7 @@ class StreamsGroup:
     state: str
     """Kafka's name of the state: Empty, NotReady, Assigning, Reconciling, Stable or Dead."""
     assignor: str
-    """Empty if the node does not tell it (before Kafka 4.4)."""
+    """Empty if the node does not report it (before Kafka 4.4)."""
     coordinator: int
     epoch: int
     assignment_epoch: int
@@ -110,8 +110,8 @@ class StreamsGroup:
 
 
 async def describe_streams_group(port: AdminTransport, group_id: str) -> StreamsGroup:
-    """Raises Refused: GROUP_ID_NOT_FOUND also for a group of another type, UNSUPPORTED_VERSION while streams groups are
-    off."""
+    """Describe one streams group. Raises Refused: GROUP_ID_NOT_FOUND also for a group of another type,
+    UNSUPPORTED_VERSION while streams groups are off."""
 
     async def attempt() -> StreamsGroup:
         coordinator = await port.coordinator(group_id)
@@ -126,7 +126,7 @@ async def describe_streams_group(port: AdminTransport, group_id: str) -> Streams
 
 
 def not_served_error(group_id: str) -> Refused:
-    """The error for a streams group whose coordinator serves none."""
+    """The error for a streams group whose coordinator does not serve streams groups."""
     return Refused(
         ErrorCode.UNSUPPORTED_VERSION,
         f"group {group_id}",
