@@ -83,15 +83,15 @@ class AsyncioView:
         await asyncio.to_thread(partial(self._cluster.mend_disk, node_id))
 
     async def leader(self, topic: str, partition: int = 0, *, other_than: int | None = None) -> int:
-        """Return the running node that leads the partition. Waits until one does that is not `other_than`."""
+        """Return the running node that leads the partition. Waits until a node other than `other_than` leads it."""
         return await asyncio.to_thread(partial(self._cluster.leader, topic, partition, other_than=other_than))
 
     async def controller(self, *, other_than: int | None = None) -> int:
-        """Return the active controller. Waits until there is one that is not `other_than`."""
+        """Return the active controller. Waits until a node other than `other_than` is it."""
         return await asyncio.to_thread(partial(self._cluster.controller, other_than=other_than))
 
     async def coordinator(self, group: str, *, other_than: int | None = None) -> int:
-        """Return the running node that coordinates the group. Waits until one does that is not `other_than`."""
+        """Return the running node that coordinates the group. Waits until a node other than `other_than` does."""
         return await asyncio.to_thread(partial(self._cluster.coordinator, group, other_than=other_than))
 
     async def create_topic(

@@ -163,15 +163,15 @@ class ClusterThread:
         self._switch(partial(self._cluster.mend_disk, node_id))
 
     def leader(self, topic: str, partition: int = 0, *, other_than: int | None = None) -> int:
-        """Return the running node that leads the partition. Waits until one does that is not `other_than`."""
+        """Return the running node that leads the partition. Waits until a node other than `other_than` leads it."""
         return self._call(partial(self._cluster.leader, topic, partition, other_than=other_than))
 
     def controller(self, *, other_than: int | None = None) -> int:
-        """Return the active controller. Waits until there is one that is not `other_than`."""
+        """Return the active controller. Waits until a node other than `other_than` is it."""
         return self._call(partial(self._cluster.controller, other_than=other_than))
 
     def coordinator(self, group: str, *, other_than: int | None = None) -> int:
-        """Return the running node that coordinates the group. Waits until one does that is not `other_than`."""
+        """Return the running node that coordinates the group. Waits until a node other than `other_than` does."""
         return self._call(partial(self._cluster.coordinator, group, other_than=other_than))
 
     def create_topic(self, name: str, partitions: int = 1, *, replicas: int | None = None, **configs: object) -> None:
@@ -252,17 +252,17 @@ class ClusterThread:
             raise RuntimeError("the cluster does not serve yet: use it inside `with`")
         return self._serving.result()
 
-    def _call(self, deed: Callable[[], Awaitable[T]]) -> T:
-        """Run `deed` on the loop of the cluster. Raises the errors of `deed`."""
+    def _call(self, function: Callable[[], Awaitable[T]]) -> T:
+        """Run `function` on the loop of the cluster. Raises its errors."""
         try:
-            return trio.from_thread.run(deed, trio_token=self._token())
+            return trio.from_thread.run(function, trio_token=self._token())
         except (trio.RunFinishedError, trio.Cancelled):
             self._thread.join()
             self._token()
             raise
 
-    def _switch(self, deed: Callable[[], None]) -> None:
-        trio.from_thread.run_sync(deed, trio_token=self._token())
+    def _switch(self, function: Callable[[], None]) -> None:
+        trio.from_thread.run_sync(function, trio_token=self._token())
 
     def _run(self) -> None:
         try:

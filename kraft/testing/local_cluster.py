@@ -254,7 +254,7 @@ class LocalCluster:
 
     def delay(self, seconds: float, *nodes: int) -> None:
         """Deliver everything that `nodes` receive, from nodes and clients, at least `seconds` later. 0 ends the delay.
-        Without `nodes` all are meant."""
+        Without `nodes` it applies to all."""
         self._open_nursery()
         if seconds < 0:
             raise ValueError(f"nothing comes {-seconds:g} s before it is sent")
@@ -264,7 +264,7 @@ class LocalCluster:
 
     def lose(self, share: float, *nodes: int) -> None:
         """Lose a `share` of the packets that `nodes` receive. They are retransmitted 0.2 s later, as by TCP. 0 ends the
-        loss. Without `nodes` all are meant."""
+        loss. Without `nodes` it applies to all."""
         self._open_nursery()
         if not 0 <= share < 1:
             raise ValueError(f"{share:g} is no share of packets: it is 0, or more and less than 1")
@@ -273,9 +273,9 @@ class LocalCluster:
             self._board.lose(node_id, share)
 
     def fail(self, api: str, error: str, *nodes: int, times: int | None = 1, carried_out: bool = False) -> None:
-        """Make each of `nodes` answer the next `times` requests of an API by clients with an error. Without `nodes` all
-        are meant. With `times=None` it lasts until `heal`. With `carried_out` a node carries the request out before it
-        answers.
+        """Make each of `nodes` answer the next `times` requests of an API by clients with an error. Without `nodes` it
+        applies to all. With `times=None` it lasts until `heal`. With `carried_out` a node carries the request out
+        before it answers.
 
         `api` and `error` are Kafka's names: "Produce", "NOT_LEADER_OR_FOLLOWER". Raises LookupError for unknown names.
         """
@@ -324,8 +324,8 @@ class LocalCluster:
     # Who does what
 
     async def leader(self, topic: str, partition: int = 0, *, other_than: int | None = None) -> int:
-        """Return the running node that leads the partition by the newest committed metadata. Waits for one that is not
-        `other_than`.
+        """Return the running node that leads the partition by the newest committed metadata. Waits until a node other
+        than `other_than` leads it.
 
         Raises LookupError if the partition does not exist, TimeoutError.
         """
