@@ -1,8 +1,8 @@
 """`python -m kraft._tools.compile_modules`: make machine code of the modules that `kraft.common.compiled` looks for.
 
-mypyc makes C of them and a C compiler the rest, in about four seconds. Where either is missing, or fails, the modules
-are interpreted: a line says so, and nothing fails. What lies there already is not made again, and what belongs to
-other sources is removed. KRAFT_COMPILE=0 compiles nothing.
+mypyc translates them to C, and a C compiler compiles that, in about four seconds. If either is missing or fails, a line
+is printed and the modules are interpreted. Machine code of the present sources is not compiled again, and that of other
+sources is removed. KRAFT_COMPILE=0 compiles nothing.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Box:
     title: str
     lines: tuple[str, ...] = ()
     package: str = ""
-    """The folder that the room stands for."""
+    """The package that the box stands for."""
 
     @property
     def height(self) -> int:

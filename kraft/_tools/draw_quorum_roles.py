@@ -1,5 +1,5 @@
-"""Writes docs/quorum-roles.md: the roles of a replica of the metadata quorum and the moves between them, drawn from the
-table that the code obeys (`kraft.raft.core.roles.TRANSITIONS`).
+"""Writes docs/quorum-roles.md: the roles of a replica of the metadata quorum, and the transitions between them, drawn
+from the table that the code uses (`kraft.raft.core.roles.TRANSITIONS`).
 
 `python -m kraft._tools.draw_quorum_roles [--check]`, at the root of the tree; a test runs the check.
 """

@@ -1,6 +1,6 @@
-"""`make demo`: real data through three real nodes, checked against pandas while a leader is killed, and still there
-after all are.
+"""`make demo`: writes real data to a cluster of three nodes, and compares results of Spark with those of pandas. A
+leader is killed meanwhile; afterwards all nodes are killed and the data is checked again.
 
-`cluster.py` starts and kills three nodes, `flights.py` knows the data, `topic.py` speaks Kafka to it with ordinary
-clients, `spark_job.py` asks Spark, `__main__.py` tells the story.
+`cluster.py` starts and kills the nodes. `flights.py` loads the data. `topic.py` writes and reads the topic with
+ordinary clients. `spark_job.py` runs the Spark job. `__main__.py` runs all steps.
 """

@@ -1,5 +1,4 @@
-"""The story that `make demo` tells, step by step: three nodes, real data, Spark, a leader that dies. Exit 0 only if
-every step held."""
+"""Runs the steps of `make demo`, and prints a line after each. Exits with 0 only if every step succeeded."""
 
 from __future__ import annotations
 
@@ -67,8 +66,8 @@ def main() -> int:
 
 
 def story(cluster: Cluster, place: Path) -> None:
-    """Start, fill, ask while a leader dies, kill everything, look again. Raises DemoError where something does not
-    hold."""
+    """Run all steps: start the nodes, write the data, compare the results while a leader is killed, kill all nodes, and
+    check the data again. Raises DemoError if a check fails."""
     from kraft._tools.demo import topic
 
     say(
