@@ -23,8 +23,7 @@ LEFT_BEHIND = (
     "preallocate",
 )
 KEEPS_TIMESTAMPS = {"message.timestamp.type": "CreateTime"}
-"""A copy has it set, whatever the defaults of its cluster: under LogAppendTime the broker would replace the
-timestamps."""
+"""Set on every copy. If the target cluster's default were LogAppendTime, its brokers would replace the timestamps."""
 FOR_EVER = -1
 LIMITS = {"retention.ms": "ms", "retention.bytes": "bytes a partition"}
 
