@@ -33,11 +33,12 @@ ANSWERS: Final[Mapping[tuple[str, bytes], Answer]] = {
     ("/metrics", b"by=topic"): partial(probes.metrics, by="topic"),
     ("/metrics", b"by=partition"): partial(probes.metrics, by="partition"),
 }
-"""By path and query of a GET. Every other form, right or wrong, is for the whole application."""
+"""The answers by path and query of a GET. Requests in any other form, valid or not, are passed to the whole
+application."""
 
 
 class OnDemand:
-    """ASGI application: answers what `ANSWERS` has, and loads the whole application for all else."""
+    """ASGI application: answers the requests of `ANSWERS` itself, and loads the whole application for all others."""
 
     def __init__(self, port: AdminPort, load: Callable[[], ASGIApp]) -> None:
         """`load` makes the whole application. It is called once, in a thread."""

@@ -218,7 +218,7 @@ class TopicGroups:
     coordinators: Mapping[str, int]
     """Coordinator of each group, by group id, in order."""
     left_out: int
-    """The number of further ones, which are not listed."""
+    """The number of groups that are left out of `coordinators`."""
     silent: tuple[int, ...]
     """Brokers that did not report the groups that they coordinate."""
 

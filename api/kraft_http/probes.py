@@ -11,19 +11,20 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from kraft_http.ports import AdminPort, Check
 
 PROBE_SECONDS_MAX: Final = 5.0
-"""Probes usually time out at about this time."""
+"""Orchestrators usually give up a probe after about this time."""
 PARTS_AT_ONCE: Final = 64
-"""About 4 MB. A larger response is sent in parts, so that other responses do not wait for it."""
+"""Limit of a response in one piece: about 4 MB. A larger response is sent in parts, so that other responses do not wait
+for it."""
 PROMETHEUS_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 async def livez(port: AdminPort) -> Response:
-    """Does the process work?"""
+    """Whether the process works."""
     return _probe(await _checks(port.liveness))
 
 
 async def readyz(port: AdminPort, *, in_sync: bool = False) -> Response:
-    """Does this node serve, and with `in_sync`: are its replicas in sync?"""
+    """Whether this node serves; with `in_sync`, also whether its replicas are in sync."""
 
     async def ask() -> Sequence[Check]:
         return [*await port.readiness(), *([await port.replicas_in_sync()] if in_sync else [])]
@@ -32,7 +33,7 @@ async def readyz(port: AdminPort, *, in_sync: bool = False) -> Response:
 
 
 async def healthz(port: AdminPort) -> Response:
-    """Both of these."""
+    """Whether the process works and this node serves."""
     return _probe([*await _checks(port.liveness), *await _checks(port.readiness)])
 
 

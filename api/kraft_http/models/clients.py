@@ -10,7 +10,7 @@ from kraft_http.models.common import UnansweredBrokers
 
 
 class ClientData(BaseModel):
-    """A client, with the largest of what it measures; null if it measures no such thing."""
+    """A client and the largest values that it measures. A value is null if the client does not measure it."""
 
     instance_id: str = Field(description="22 characters of URL-safe base64, which a broker gave it.")
     client_id: str

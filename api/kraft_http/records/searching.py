@@ -107,7 +107,7 @@ class _Tally:
     hits_size: int = 0
     too_large: int = 0
 
-    def told(self, now: float) -> dict[str, int]:
+    def counts(self, now: float) -> dict[str, int]:
         return {
             "offsets_read": self.offsets,
             "offsets_total": self.total,
@@ -182,7 +182,7 @@ class Search:
             unread_partitions=[
                 UnreadPartition(partition_id=index, detail=why) for index, why in sorted(self.unread.items())
             ],
-            **self.tally.told(_now()),
+            **self.tally.counts(_now()),
         )
 
     async def _partition(self, index: int) -> AsyncIterator[SearchHit | SearchProgress]:
@@ -234,7 +234,7 @@ class Search:
                     return
                 if slice_began - self.told_at >= PROGRESS_SECONDS:
                     self.told_at = slice_began
-                    yield SearchProgress(kind="progress", **tally.told(slice_began))
+                    yield SearchProgress(kind="progress", **tally.counts(slice_began))
         self._read_to(index, min(chunk.next_offset, end))
         await asyncio.sleep(self.searches.debt(looked_at, 0, slice_began, _now()))
         self._end_if_late()

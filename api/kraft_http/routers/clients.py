@@ -18,8 +18,8 @@ router = APIRouter(prefix="/v1/clients", tags=["Clients"])
 
 @router.get("", summary="List clients that push their metrics", responses=documented(403, 404))
 async def get_clients(port: Port) -> ClientDataList:
-    """List the clients that ask brokers which of their metrics are wanted. Brokers with kraft.telemetry.enable=false
-    have none; the status is 404 if that is so of all."""
+    """List the clients that support client telemetry (KIP-714), with their latest metrics. Brokers with
+    kraft.telemetry.enable=false have none; the status is 404 if all brokers have that setting."""
     kafka = Kafka(port)
     found = await list_clients(kafka)
     if found is None:

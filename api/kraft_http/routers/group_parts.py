@@ -71,7 +71,7 @@ GroupFilterQuery = Annotated[GroupFilter, Depends(group_filter)]
 
 
 def shown_partitions(partitions: Iterable[TopicPartition]) -> list[AssignedPartition]:
-    """The first partitions, in order, as many as a body has."""
+    """The first PARTITIONS_SHOWN_MAX partitions, in order."""
     return [
         AssignedPartition(topic_name=topic, partition_id=partition)
         for topic, partition in sorted(partitions)[:PARTITIONS_SHOWN_MAX]

@@ -143,7 +143,7 @@ async def list_offsets(cluster: Cluster, group_id: ShareGroupIdPath) -> ShareGro
 )
 async def list_records(cluster: Cluster, group_id: ShareGroupIdPath) -> ShareGroupRecordsDataList:
     """List the ranges of records from the start offset to the last delivered one, of partitions from which members
-    fetch. Records beyond were never delivered. A leader forgets locks when it changes."""
+    fetch. Records beyond were never delivered. A new leader has no locks of the leader before it."""
     await describe_share_group(cluster.kafka, group_id)  # Raises where there is none.
     found = await share_group_records(cluster.kafka, group_id)
     return ShareGroupRecordsDataList(
