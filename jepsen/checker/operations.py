@@ -117,7 +117,8 @@ class Commit(Keyed):
     """For a member of a KIP-848 group, its member epoch."""
     member: str = ""
     may_be_gone: bool = False
-    """The commit took effect, if at all, before it ended. A power loss may have removed it since, as promised."""
+    """True for a commit that a power loss may have removed after it was acknowledged, as the product permits. Such a
+    commit took effect before `ended`, or never."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -155,8 +156,8 @@ class ShareStart(Keyed):
     group: str
     offset: int = -1
     is_current: bool = False
-    """Whether no deposed share coordinator can have answered, if the harness can tell. Such a one may answer an
-    outdated offset, as in Kafka."""
+    """Whether the response is certainly not that of a deposed share coordinator, if the harness can tell. A deposed
+    share coordinator may return an outdated offset, as in Kafka."""
 
 
 @dataclass(slots=True, kw_only=True)

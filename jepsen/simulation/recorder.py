@@ -22,11 +22,11 @@ class Recorder:
         self.history = History()
         self._told: set[tuple[str, str]] = set()
         self.is_deposed: Callable[[str, str], bool] = lambda host, group: False
-        """Whether a host still believes to be the coordinator of a group that has another one."""
+        """Whether a host still acts as the coordinator of a group that has another coordinator now."""
         self.leads_no_more: Callable[[str, Partition], bool] = lambda host, place: False
-        """The same for the leader of a partition."""
+        """Whether a host still acts as the leader of a partition that has another leader now."""
         self.share_state_epoch: Callable[[str, Partition], int | None] = lambda group, place: None
-        """The leader epoch of the share coordinator of a group's partition, if all nodes know the same."""
+        """The leader epoch of the share coordinator of a group's partition; None unless all nodes have the same."""
 
     def now(self) -> float:
         return self._universe.time.now
@@ -35,7 +35,7 @@ class Recorder:
         return self.history.add(operation)
 
     def unexpected(self, who: str, what: str) -> None:
-        """Record an unexpected event, once for each `who` and `what`."""
+        """Record an unexpected event of a client or node. The same event is recorded once."""
         if (who, what) not in self._told:
             self._told.add((who, what))
             self.add(Unexpected(process=who, began=self.now(), what=what))

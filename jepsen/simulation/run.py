@@ -231,8 +231,8 @@ class SimulatedRun:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Turn Python's garbage collector off: it would walk a whole cluster and its history, all alive, while they are
-    judged."""
+    """Disable Python's garbage collector. While a run is judged, it would scan all objects of the cluster and the
+    history, and free none."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

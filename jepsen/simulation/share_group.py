@@ -63,7 +63,7 @@ class ShareGroup:
         return self._limit is not None
 
     async def configure(self, session: Session) -> None:
-        """Set the group's configuration; try again until a node has accepted it."""
+        """Set the group's configuration, with retries until a node has accepted it."""
         if self._limit is None:
             return
         settings = {**SETTINGS, "share.delivery.count.limit": str(self._limit)}
@@ -83,7 +83,7 @@ class ShareGroup:
             await session.pause(0.5)
 
     def start(self, nursery: trio.Nursery, client: Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]) -> None:
-        """Start the members. They outlive the other clients, and finish what those have written."""
+        """Start the members. They run longer than the other clients, and finish the records that those have written."""
         if self._limit is None:
             return
         for number in range(MEMBERS):

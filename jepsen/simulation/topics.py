@@ -42,7 +42,7 @@ class StandingTopics:
         ]
 
     def traits(self) -> dict[str, tuple[str, ...]]:
-        """By topic, the settings that `visits` counts for it beside those of the whole run."""
+        """By topic, the settings that `visits` counts for it in addition to those of the whole run."""
         if self._tiering.is_on:
             return dict.fromkeys((EVENTS, TRIMMED[0], PAID[0][0]), ("tiered topics",))
         return {PAID[0][0]: ("compaction",)} if self._forgets else {}

@@ -29,7 +29,7 @@ def stale_tails(analysis: Analysis) -> Iterator[str]:
             if send.ended is not None and send.attempts == 1 and send.acks == -1 and epoch >= 0:
                 tails.setdefault((place, epoch), []).append((send.ended, _end(send)))
     yield from _stale_after_attempts(analysis)
-    for place, epochs, began, end, who in _told_ends(analysis):
+    for place, epochs, began, end, who in _reported_ends(analysis):
         epoch = epochs[-1]
         owed = max(
             (least for each in epochs for ended, least in tails.get((place, each), ()) if ended < began), default=-1
@@ -76,7 +76,7 @@ def _end(send: Send) -> int:
     return send.offset + len(send.values)
 
 
-def _told_ends(analysis: Analysis) -> Iterator[tuple[Partition, range, float, int, str]]:
+def _reported_ends(analysis: Analysis) -> Iterator[tuple[Partition, range, float, int, str]]:
     """For each reported end: partition, the leader epochs whose acknowledgements count, time of the request, end,
     client."""
     for asked in analysis.history.of(ListOffset):
@@ -88,29 +88,29 @@ def _told_ends(analysis: Analysis) -> Iterator[tuple[Partition, range, float, in
 
 
 def regressing_ends(analysis: Analysis) -> Iterator[str]:
-    """16: within a leader epoch no client is told a lower end, high watermark or log start than any client was told
-    before."""
-    ends: dict[tuple[Partition, int], list[Told]] = {}
-    starts: dict[tuple[Partition, int], list[Told]] = {}
+    """16: within a leader epoch no client receives a lower end, high watermark or log start offset than any client
+    received before."""
+    ends: dict[tuple[Partition, int], list[ReportedOffset]] = {}
+    starts: dict[tuple[Partition, int], list[ReportedOffset]] = {}
     for asked in analysis.history.of(ListOffset):
         if asked.outcome == OK and asked.epoch >= 0 and asked.ended is not None:
-            told = ends if asked.kind == LATEST else starts
-            told.setdefault((asked.place, asked.epoch), []).append(
-                Told(asked.began, asked.ended, asked.offset, asked.process)
+            reported = ends if asked.kind == LATEST else starts
+            reported.setdefault((asked.place, asked.epoch), []).append(
+                ReportedOffset(asked.began, asked.ended, asked.offset, asked.process)
             )
     for poll in analysis.history.of(Poll):
         if poll.outcome == OK and poll.epoch >= 0 and poll.ended is not None:
             if poll.high_watermark >= 0:
                 ends.setdefault((poll.place, poll.epoch), []).append(
-                    Told(poll.began, poll.ended, poll.high_watermark, poll.process)
+                    ReportedOffset(poll.began, poll.ended, poll.high_watermark, poll.process)
                 )
             if poll.log_start >= 0:
                 starts.setdefault((poll.place, poll.epoch), []).append(
-                    Told(poll.began, poll.ended, poll.log_start, poll.process)
+                    ReportedOffset(poll.began, poll.ended, poll.log_start, poll.process)
                 )
     for what, found in (("the end", ends), ("the log start", starts)):
-        for (place, epoch), told_here in sorted(found.items()):
-            for late, early in _regressions(told_here):
+        for (place, epoch), reports in sorted(found.items()):
+            for late, early in _regressions(reports):
                 yield (
                     f"{what} of {place[0]}-{place[1]} in leader epoch {epoch}: {early.who} is told "
                     f"{early.offset} at {early.ended:.3f}, "
@@ -118,8 +118,8 @@ def regressing_ends(analysis: Analysis) -> Iterator[str]:
                 )
 
 
-class Told(NamedTuple):
-    """An offset that a client was told, with the times of its request and of the response."""
+class ReportedOffset(NamedTuple):
+    """An offset that a client received, with the times of its request and of the response."""
 
     began: float
     ended: float
@@ -127,12 +127,12 @@ class Told(NamedTuple):
     who: str
 
 
-def _regressions(told: list[Told]) -> Iterator[tuple[Told, Told]]:
+def _regressions(reported: list[ReportedOffset]) -> Iterator[tuple[ReportedOffset, ReportedOffset]]:
     """The answers that are lower than an answer given before they were requested."""
-    by_end = sorted(told, key=lambda each: each.ended)
-    highest: Told | None = None
+    by_end = sorted(reported, key=lambda each: each.ended)
+    highest: ReportedOffset | None = None
     next_end = 0
-    for each in sorted(told, key=lambda each: each.began):
+    for each in sorted(reported, key=lambda each: each.began):
         while next_end < len(by_end) and by_end[next_end].ended < each.began:
             if highest is None or by_end[next_end].offset > highest.offset:
                 highest = by_end[next_end]

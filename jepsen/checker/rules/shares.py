@@ -1,7 +1,7 @@
 """The rules of share groups (KIP-932): 31 to 31f.
 
-A leader keeps in memory who holds which record, so its successor may deliver a record that a member still holds. What
-was acknowledged and answered is durable.
+A leader keeps acquisition locks in memory only. So the next leader may deliver a record that a member has still locked.
+Acknowledgements are durable once they are answered.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from jepsen.checker.analysis import Analysis, PartitionHistory
 from jepsen.checker.operations import FAIL, OK, Acknowledged, Acquired, Partition, Send, ShareStart, Transaction
 
 FINISHING = frozenset({"accept", "reject"})
-"""After these a record is finished for its group."""
+"""Acknowledgements that finish a record for its group."""
 DRAINED = "drained"
 
 Place = tuple[str, Partition, int]
@@ -50,8 +50,8 @@ def delivered_too_often(analysis: Analysis) -> Iterator[str]:
 
 
 def delivered_what_failed(analysis: Analysis) -> Iterator[str]:
-    """31e: nothing is delivered that certainly failed, or whose transaction was not asked to commit yet or ever. (A
-    group that reads what is not committed must have no topics with transactions here.)"""
+    """31e: no record is delivered whose send certainly failed, or whose transaction was not asked to commit before the
+    delivery. (Groups that read uncommitted records must not read topics with transactions here.)"""
     failed = {value for send in analysis.history.of(Send) if send.outcome == FAIL for value in send.values}
     asked = {value: each.asked for each in analysis.history.of(Transaction) for value in each.values}
     for acquired in analysis.history.of(Acquired):
@@ -65,8 +65,7 @@ def delivered_what_failed(analysis: Analysis) -> Iterator[str]:
 
 
 def two_holders(analysis: Analysis) -> Iterator[str]:
-    """31c: without a fault, nobody gets a record that another member got within the time of a lock and has not given
-    back."""
+    """31c: without a fault, no member gets a record while another member holds its lock and has not released it."""
     released: dict[tuple[str, Place], list[float]] = {}
     for each in analysis.history.of(Acknowledged):
         for offset in each.offsets:
@@ -90,8 +89,8 @@ def two_holders(analysis: Analysis) -> Iterator[str]:
 
 
 def never_finished(analysis: Analysis) -> Iterator[str]:
-    """31d: once clients had their time after healing, every acknowledged record is finished: accepted, rejected, or
-    delivered as often as the limit allows. An acknowledgement without an answer may have finished it."""
+    """31d: when the clients have had enough time after healing, every acknowledged record is finished: accepted,
+    rejected, or delivered as often as the limit allows. An acknowledgement without an answer may have finished it."""
     if not any(phase.name == DRAINED for phase in analysis.phases):
         return
     finished: set[Place] = set()
@@ -119,8 +118,8 @@ def start_goes_back(analysis: Analysis) -> Iterator[str]:
     """31f: the start offset of a share partition is never below one that an earlier request has returned. (No history
     has AlterShareGroupOffsets, DeleteShareGroupOffsets, or the deletion of a topic that a share group reads.)
 
-    A deposed share coordinator may return an outdated offset, which is lower. So the later response is judged only if
-    no such one can have given it: the harness knows that, or no fault was near.
+    A deposed share coordinator may return an outdated offset, which is lower. So a response is judged only if it is
+    certainly not that of a deposed one: the harness says so, or no fault was near.
     """
     found: dict[tuple[str, Partition], list[ShareStart]] = {}
     for start in analysis.history.of(ShareStart):
@@ -142,9 +141,9 @@ def start_goes_back(analysis: Analysis) -> Iterator[str]:
 
 
 def _kept(partition: PartitionHistory) -> list[tuple[int, str]]:
-    """The records that every replica has in the end, with their offsets: of a compacted topic the last one of each
-    key. Without those that a DeleteRecords may have deleted: a crash can undo the new log start, as in Kafka, but the
-    group has gone on."""
+    """The records that every replica has in the end, with their offsets; of a compacted topic, the last record of each
+    key. Records that a DeleteRecords request may have deleted are left out. A crash may undo the new log start, as in
+    Kafka, so such a record may exist, but the group has already passed it."""
     found = sorted(each for each in partition.final_log.items() if each[0] >= partition.deleted_before)
     if not partition.is_compacted:
         return found

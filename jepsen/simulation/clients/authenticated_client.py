@@ -72,16 +72,16 @@ def allows(entries: AclsImage, user: str) -> bool:
 
 
 class Insight(NamedTuple):
-    """The harness's view of the ACL entries of the broker at a host; None if the broker is down. The authorizer knows
-    at least the entries of `told` and at most those of `read`."""
+    """The harness's view of the ACL entries of the broker at a host; None if the broker is down. `told` returns entries
+    that the authorizer certainly has, `read` all entries that it may have."""
 
     told: Callable[[str], AclsImage | None]
     read: Callable[[str], AclsImage | None]
 
 
 class Permissions:
-    """Grants the write permission to one user and revokes it again. After a change whose outcome is unknown it goes on
-    with the next user."""
+    """Grants the write permission to one user and revokes it again. After a change whose outcome is unknown it
+    continues with the next user."""
 
     def __init__(self, session: Session, recorder: Recorder) -> None:
         self._session = session

@@ -10,7 +10,7 @@ GROUP = 0
 
 
 async def find_coordinator(session: Session, group: str) -> bool:
-    """Point the session at the group's coordinator; False if no node names one."""
+    """Point the session at the group's coordinator. Returns False if it is not known yet."""
     try:
         response = await session.call(FindCoordinatorRequest(key=group, key_type=GROUP), 0, 3)
     except Unanswered:

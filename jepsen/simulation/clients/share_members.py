@@ -200,7 +200,7 @@ class ShareMember:
             pass
 
     async def _work(self) -> None:
-        """Fetch from one leader, and acknowledge what came."""
+        """Fetch from one leader, and acknowledge the records."""
         if not self._assigned:
             return
         leaders = await self._session.leaders(self._assigned)
@@ -219,7 +219,8 @@ class ShareMember:
         await self._acknowledge(share, held)
 
     async def _acknowledge(self, share: ShareSession, held: Sequence[Held]) -> None:
-        """Acknowledge with a request of its own, or with the next fetch. What that fetch brings is forgotten."""
+        """Acknowledge records by ShareAcknowledge, or within the next ShareFetch. The records of that fetch are not
+        acknowledged."""
         chance = self._session.chance
         for _ in range(2):
             chosen = self._choose(held)
@@ -341,7 +342,7 @@ class ShareMember:
         topic_id: bytes,
         part: Any,
     ) -> list[Held]:
-        """Record one partition of an answer: what became of acknowledgements, and what was acquired."""
+        """Record the response for one partition: the results of acknowledgements, and the acquired records."""
         self._answered(chosen, topic_id, part.partition_index, part.acknowledge_error_code)
         place = (self._name(topic_id), part.partition_index)
         if part.error_code != ErrorCode.NONE:
@@ -417,7 +418,7 @@ class ShareMember:
         raise Refused(what, code)
 
     def _closes(self, share: ShareSession) -> None:
-        """Record that the node releases what the member holds of it, and forget the session."""
+        """Record that the records which the node has delivered in the session are released, and reset the session."""
         for acquired in share.held:
             closing = self._acknowledged(acquired, "close")
             self._recorder.add(closing).ok(self._recorder.now())

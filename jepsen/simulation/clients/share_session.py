@@ -20,19 +20,19 @@ class ShareSession:
 
     @property
     def is_open(self) -> bool:
-        """Whether the session that the node knows goes on with the next request."""
+        """Whether the session still exists on the node: the connection over which it was used is still open."""
         return self._connection is not None and self.link.present_connection is self._connection
 
     def next_epoch(self) -> int:
-        """The epoch for the next request; 0 begins a session."""
+        """Return the epoch for the next request; 0 opens a session."""
         self._epoch += 1
         return self._epoch - 1
 
     def answered(self) -> None:
-        """A request of the session was answered over the present connection."""
+        """Record that a request of the session was answered over the present connection."""
         self._connection = self.link.present_connection
 
     def reset(self) -> None:
-        """The next request begins a session."""
+        """Forget the session: the next request opens a new one."""
         self.places, self.held = frozenset(), []
         self._epoch, self._connection = 0, None

@@ -36,7 +36,8 @@ CHECKPOINTS: Final = {
 STRIKES: Final = 4
 CALM_SECONDS: Final = (4.0, 9.0)
 DOWN_SECONDS_MAX: Final = 1.5
-"""A replica that was in sync has to return within two seconds of the last member."""
+"""Longest time that a node is down. No acknowledged record is lost only if each replica that was in sync returns within
+two seconds of the last member of the ISR (docs/safety.md)."""
 AWAY_SECONDS: Final = (1.0, 4.0)
 HEALED_SECONDS_MAX: Final = 60.0
 ACKNOWLEDGED_LEAST: Final = 100
