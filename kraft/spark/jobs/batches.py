@@ -21,7 +21,7 @@ FILES_PER_BATCH: Final = 100
 SLOW_BYTES_PER_SECOND: Final = 4_000_000
 """A transaction's timeout leaves time for writing at this rate: a replicated cluster that is busy."""
 FAST_BYTES_PER_SECOND: Final = 16_000_000
-"""A file that takes longer than the brokers allow at this rate is refused."""
+"""A file is refused if its transaction, written at this rate, would exceed the brokers' longest timeout."""
 GROWTH: Final = 8
 """Rows of a compressed file may have this many times its bytes as they are written."""
 COMPRESSED: Final = frozenset((".avro", ".bz2", ".deflate", ".gz", ".lz4", ".orc", ".parquet", ".snappy", ".zst"))

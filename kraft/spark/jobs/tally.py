@@ -88,8 +88,8 @@ def cost(tallies: Sequence[Tally]) -> tuple[int, int, int]:
 
 
 def verdict(tallies: Sequence[Tally], compared_by: str, *, aligned: bool) -> dict[str, Any]:
-    """Return the part of the summary with the result of the comparison (docs/cli.md). `aligned`: the alignment comes
-    from records that both sides hold, so if there are none, there is no verdict."""
+    """Return the part of the summary with the result of the comparison (docs/cli.md). `aligned`: the sides were aligned
+    by records that both hold. Without such records there is no verdict."""
     by_partition = partitions_of(tallies)
     found = [difference(partition, each) for partition, each in by_partition if differing(each)]
     left_out = [left_out_of(each) for _, of_partition in by_partition for each in of_partition if each.kind in LEFT_OUT]

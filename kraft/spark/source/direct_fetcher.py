@@ -44,7 +44,8 @@ OFFSET_BYTES_FIRST = 200.0
 FETCH_WAIT_MS = 100
 LOOKUP_SECONDS_MAX = 5.0
 SETTLING_SECONDS_MAX = 2 * MAJORITY_SECONDS
-"""The time that a query on which a majority of the nodes already agrees may take beyond the poll timeout."""
+"""Time that the confirmation of lost data may take beyond the poll timeout, if a majority of the nodes already
+agrees."""
 
 
 class DirectFetcher:

@@ -192,7 +192,7 @@ DIRECT_TUNING = frozenset(
         "send.buffer.bytes",
     }
 )
-"""Consumer properties that only tune what the built-in reader does in its own way."""
+"""Consumer properties that the built-in reader ignores. They affect tuning only, so they do not require librdkafka."""
 CONNECTING = ("ssl.", "sasl.", "enable.ssl.", "enable.sasl.", "broker.address.")
 """Prefixes of librdkafka's connection properties."""
 REFUSED = {

@@ -35,7 +35,7 @@ OFFSETS_MAX: Final = 100_000
 POLL_SECONDS: Final = 0.5
 """How long a trigger waits for records."""
 GATHER_SECONDS: Final = 2.0
-"""How long a member that has acquired something goes on acquiring for the same micro-batch."""
+"""Time after the first records in which the member acquires more for the same micro-batch."""
 QUIET_SECONDS: Final = 0.1
 """A pause without records that ends the acquiring."""
 LOOK_SECONDS: Final = 1.0

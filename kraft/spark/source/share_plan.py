@@ -54,7 +54,8 @@ class AcquiredOffset(NamedTuple):
 
 class ShareOffset(NamedTuple):
     """What Spark's checkpoint stores of a micro-batch. `ranges` are its records. `processed` are records of earlier
-    micro-batches whose acceptance was not confirmed. `batch` counts micro-batches, so that two never look the same."""
+    micro-batches whose acceptance was not confirmed. `batch` counts micro-batches, so that no two have the same
+    text."""
 
     group: str
     batch: int
