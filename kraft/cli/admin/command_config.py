@@ -42,7 +42,7 @@ def _verb(
         ),
     ] = None,
 ) -> None:
-    """A command with the option that `offer` adds to others."""
+    """Declares the option that `offer` adds to other commands."""
 
 
 def offer(command: Any) -> None:

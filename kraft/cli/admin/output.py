@@ -62,8 +62,8 @@ NAME_KEYS = ("name", "group_id", "topic", "node_id", "path", "uuid", "id", "code
 
 
 def names_in(document: Mapping[str, Any]) -> list[str]:
-    """The names of a document's subjects: its own, or those in its first list, or that of its first object. A partition
-    is named TOPIC-PARTITION."""
+    """The names of the objects in a document: the document's own name, else the names in its first list, else the name
+    of its first object. A partition is named TOPIC-PARTITION."""
     for value in (
         document,
         *(each for each in document.values() if isinstance(each, list)),

@@ -226,7 +226,8 @@ def _places(partitions: Sequence[TopicPartition]) -> list[dict[str, Any]]:
 
 
 def _moving(group: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """The members that must still revoke partitions, or wait for some."""
+    """The members whose assignment differs from the target: with partitions that they must still revoke, or that other
+    members must still revoke."""
 
     def partitions_only_in_first(partitions: list[dict[str, Any]], others: list[dict[str, Any]]) -> str:
         return ", ".join(f"{each['topic']}-{each['partition']}" for each in partitions if each not in others) or "-"

@@ -37,7 +37,8 @@ async def cluster_health(cluster: Cluster) -> ClusterHealth:
 
 
 async def _judged_here(cluster: Cluster) -> ClusterHealth:
-    """The verdict without disks, waits, and deliberate stops, which Kafka's protocol does not show."""
+    """The verdict from Kafka's protocol. It does not cover disks, replicas and elections that wait, and brokers that
+    were stopped on purpose."""
     found = await admin.describe_cluster(cluster)
     quorum = await _quorum(cluster)
     held = await topics.list_topics(cluster)

@@ -211,8 +211,9 @@ async def _directory_of(cluster: Cluster, node_id: int, role: str) -> bytes:
 
 
 def _only_directory(replicas: tuple[QuorumReplica, ...], node_id: int, role: str) -> bytes:
-    """The directory id of that node. The id of a replaced disk remains listed for a while: of several, the one that
-    fetched last, by `FETCHES_STILL_MS` at least. Raises NotFound."""
+    """The directory id of that node. The id of a replaced disk remains listed for a while. If several are listed, the
+    one that fetched last is returned; all others must have fetched `FETCHES_STILL_MS` earlier at least. Raises
+    NotFound."""
     found = sorted((replica for replica in replicas if replica.node_id == node_id), key=lambda each: each.last_fetch_ms)
     if found and (len(found) == 1 or found[-1].last_fetch_ms - found[-2].last_fetch_ms >= FETCHES_STILL_MS):
         return found[-1].directory_id

@@ -41,8 +41,8 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class GroupRate:
-    """A group in one topic. `lag_change` is in records per second: negative while it catches up. A share group reads
-    what it finishes."""
+    """A group in one topic. `lag_change` is in records per second: negative while it catches up. For a share group,
+    finished records count as read."""
 
     group: str
     topic: str

@@ -403,7 +403,8 @@ def delete(
 
 
 FOLLOWED_SECONDS: Final = 3.0
-"""How long each leader waits for its followers before it answers for the other partitions. Then it is asked again."""
+"""Longest time that a leader waits for followers of one partition before it responds for all. Partitions that are not
+done are requested again."""
 
 
 @app.command("delete-records", epilog="Example: kraft topics delete-records flights --before 1000 --partition 0")

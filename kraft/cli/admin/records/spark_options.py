@@ -198,7 +198,7 @@ DeadLetter = Annotated[
 
 
 def isolation(committed: bool, uncommitted: bool) -> bool | None:
-    """Whether only committed records are read; None: as the checkpoint says, or the default."""
+    """Whether only committed records are read. None selects the checkpoint's choice, or the default in a first run."""
     if committed and uncommitted:
         raise typer.BadParameter("--read-committed and --read-uncommitted exclude each other")
     return False if uncommitted else True if committed else None
