@@ -382,7 +382,8 @@ class Consumer:
         return self._there.obstacle
 
     def __aiter__(self) -> AsyncIterator[ConsumedRecord]:
-        """Iterate over records without end. `poll` returns what an iteration has left."""
+        """Iterate over records without end. Records that an iteration has not returned are returned by the next
+        `poll`."""
         return self
 
     async def __anext__(self) -> ConsumedRecord:

@@ -58,7 +58,7 @@ class GroupConsumer:
 
     def __aiter__(self) -> AsyncIterator[ConsumedRecord]:
         """Iterate over records without end. A record counts as processed when the next one is requested, by `commit`,
-        and by the end of the block. `poll` returns what an iteration has left."""
+        and by the end of the block. Records that an iteration has not returned are returned by the next `poll`."""
         return self
 
     async def __anext__(self) -> ConsumedRecord:
@@ -66,7 +66,7 @@ class GroupConsumer:
         return await self._polls.next(self.poll)
 
     def _drop_what_comes_again(self) -> None:
-        """Drop what an iteration has left, if an aborted transaction has rewound the consumer."""
+        """Drop the records that an iteration has not returned, if an aborted transaction has rewound the consumer."""
         if self.member.is_rewound:
             self._polls.drop_left()
 

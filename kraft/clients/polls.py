@@ -101,7 +101,7 @@ class PositionPolls(Polls[ConsumedRecord]):
 
     @property
     def unread(self) -> Mapping[TopicPartition, int]:
-        """The first offset that `next` has not returned, by partition, while it has records left."""
+        """By partition, the first offset of the records that `next` has not returned."""
         return self._unread if self._left else {}
 
     async def next(self, poll: Callable[[], Awaitable[list[ConsumedRecord]]]) -> ConsumedRecord:

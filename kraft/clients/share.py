@@ -51,7 +51,8 @@ class ShareConsumer:
 
     @property
     def failed(self) -> dict[TopicPartition, AcknowledgementsFailed]:
-        """Acknowledgements that failed since the last `commit`, by partition. Also after the consumer is closed."""
+        """Acknowledgements that failed since the last `commit`, by partition. They can be read after the consumer is
+        closed, too."""
         return {} if self._opened is None else dict(self._opened.failed)
 
     @property
