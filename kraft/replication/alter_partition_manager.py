@@ -47,7 +47,8 @@ AWAITS_METADATA: Final = frozenset(
         ErrorCode.NEW_LEADER_ELECTED,
     )
 )
-"""The controller knows something that this broker has yet to read in the metadata log."""
+"""Errors that mean the controller has a newer state of the partition. This broker has yet to read it in the metadata
+log."""
 
 
 class Channel(Protocol):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kraft.common.logging import Logger
 
 PARTITIONS_PER_REQUEST: Final = 2_250
-"""The limit of Kafka's controller for one request."""
+"""Kafka's limit of assignments in one AssignReplicasToDirs request."""
 RETRY_SECONDS: Final = 0.1
 WORK: Final = "assignments of replicas to log directories"
 

@@ -294,8 +294,8 @@ class LogDirMover:
         """Swap the logs without an await, so that nothing is appended meanwhile. Does nothing while an append is in
         progress.
 
-        Records that were durable must be durable in the copy: they may have been acknowledged on that condition
-        (flush.messages).
+        Records that are durable in the log must be durable in the copy: with flush.messages they were acknowledged as
+        durable.
         """
         partition, log = move.partition, move.partition.log
         if self._replicas.writer.is_busy(log) or move.lag or log.truncations != move.truncations:

@@ -99,8 +99,8 @@ class QueuedAppend:
         return self.info
 
     def begin(self) -> PendingAppend | None:
-        """Start the append at its turn, and decide everything by the state of this moment. Raises NotLeader, ApiError,
-        StorageError."""
+        """Start the append at its turn. All conditions are checked against the present state. Raises NotLeader,
+        ApiError, StorageError."""
         partition = self.partition
         if self.leader_epoch is not None:
             self._check_still_valid()

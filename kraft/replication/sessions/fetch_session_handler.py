@@ -1,5 +1,5 @@
-"""The fetcher's side of an incremental fetch session (KIP-227). It keeps what each partition's last request said, so
-that only changes are sent. Pure."""
+"""The fetcher's side of an incremental fetch session (KIP-227). It keeps the fields of each partition's last request,
+so that only changes are sent. Pure."""
 
 from __future__ import annotations
 
