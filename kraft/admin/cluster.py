@@ -84,7 +84,7 @@ class LogDirectory:
     replicas: tuple[HeldReplica, ...]
     error_code: int = ErrorCode.NONE
     is_cordoned: bool = False
-    """Whether it takes no new replicas (KIP-1066)."""
+    """Whether the directory is cordoned: no new replicas are placed there (KIP-1066)."""
 
     @property
     def error(self) -> str:

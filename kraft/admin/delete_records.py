@@ -81,8 +81,8 @@ class _Run:
         return [each for each in self._before if each not in self.begins and not _is_final(self.failed.get(each))]
 
     async def attempt(self) -> None:
-        """Send a request to each leader of the remaining partitions. Raises the error of a partition that may succeed
-        at another attempt."""
+        """Send a request to each leader of the remaining partitions. If a partition failed with an error that a retry
+        may help, raises that error."""
         left = self.left()
         unled: dict[TopicPartition, ApiError] = {}
         by_leader = await self._port.by_leader(left, unled)

@@ -8,7 +8,7 @@ from kraft.common.errors import ApiError
 from kraft.protocol.error_codes import ErrorCode, message_of, name_of
 
 _MISSING: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.GROUP_ID_NOT_FOUND)
-"""Codes whose text in Kafka is about the responding broker. `Refused.sentence` names what is missing."""
+"""Codes whose message in Kafka describes the responding broker. `Refused.sentence` names the missing object instead."""
 
 UNKNOWN_TOPIC: Final = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID))
 """Kafka calls these codes retriable, because the topic may just have been created. Here they are reported immediately:

@@ -1,4 +1,5 @@
-"""What the nodes of a cluster of Apache Kafka would meet if they were replaced by nodes of kraft, one by one. Pure."""
+"""The findings that decide whether the nodes of a cluster of Apache Kafka can be replaced by nodes of kraft, one by
+one. Pure."""
 
 from __future__ import annotations
 

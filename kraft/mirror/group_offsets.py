@@ -29,7 +29,7 @@ HAS_MOVED: Final = (
     ErrorCode.STALE_MEMBER_EPOCH,
     ErrorCode.NON_EMPTY_GROUP,
 )
-"""Refusals of groups with members."""
+"""Error codes with which a coordinator rejects offsets for a group with members."""
 
 Offsets = Mapping[TopicPartition, int]
 

@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias
 import trio
 
 CLIENTS: Final = "clients"
-"""The name of all callers that are no nodes."""
+"""Stands for all callers that are not nodes."""
 Party: TypeAlias = int | Literal["clients"]
 DiskFault: TypeAlias = Literal["full", "failing"]
 RETRANSMISSION_SECONDS: Final = 0.2
