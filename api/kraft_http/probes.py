@@ -1,4 +1,5 @@
-"""What orchestrators and Prometheus ask every few seconds. It needs neither FastAPI nor pydantic."""
+"""Probes of orchestrators and metrics for Prometheus. They are requested every few seconds, so they need neither
+FastAPI nor pydantic."""
 
 from __future__ import annotations
 

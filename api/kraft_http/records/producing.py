@@ -35,8 +35,8 @@ _MOVED = (
 appended."""
 
 UNHEARD_PAUSES: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
-"""Pauses in seconds between attempts while a leader does not know a topic yet that the metadata has. It has certainly
-appended nothing."""
+"""Pauses in seconds between attempts while a leader has not loaded a topic that is in this node's metadata. Such a
+leader has appended nothing."""
 
 
 class Producer:

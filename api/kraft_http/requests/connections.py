@@ -32,7 +32,7 @@ TAKING_SECONDS_MAX: Final = 60.0
 """The longest time in which a client reads no byte of a response that has filled the buffers."""
 
 LOOK_SECONDS: Final = 10.0
-"""The interval at which a running request is checked. There is no event when it waits for its body again."""
+"""The interval at which a running request is checked. No event reports that a request waits for its body again."""
 
 
 class Waiting(IntEnum):

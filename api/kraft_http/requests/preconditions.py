@@ -123,8 +123,8 @@ def _may_be_tagged(start: Message) -> bool:
 
 
 def _tags(header: str) -> list[str]:
-    """The tags of an If-Match or If-None-Match header. Ours are strong; one that a proxy made weak is accepted as
-    strong."""
+    """The tags of an If-Match or If-None-Match header. This server's tags are strong. A tag that a proxy has made weak
+    is accepted as strong."""
     return [tag.strip().removeprefix("W/") for tag in header.split(",")]
 
 

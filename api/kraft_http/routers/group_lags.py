@@ -85,7 +85,8 @@ _GROUP_KEYS: Final[dict[str, Callable[[GroupLag], str]]] = {
     "total_lag": _number_key(lambda lag: lag.total or 0),
     "max_lag": _number_key(lambda lag: lag.worst[1] if lag.worst else 0),
 }
-"""Page tokens hold texts that sort like the numbers. The id distinguishes equal numbers."""
+"""Page tokens compare numbers as text, so a number is formatted such that texts have the order of numbers. The group id
+distinguishes equal numbers."""
 PAGE_SIZE_DEFAULT = 100
 GROUPS_A_STEP = 100
 """Groups requested at a time."""

@@ -60,7 +60,8 @@ _TOPIC_KEYS: Final[dict[str, Callable[[ListedTopic], str]]] = {
     "partitions_count": lambda topic: f"{topic.partitions_count:010d} {topic.name}",
     "replication_factor": lambda topic: f"{topic.replication_factor:010d} {topic.name}",
 }
-"""Page tokens hold texts that sort like the numbers. The name distinguishes equal numbers."""
+"""Page tokens compare numbers as text, so a number is formatted such that texts have the order of numbers. The topic
+name distinguishes equal numbers."""
 FACTS_MAX: Final = 2_000
 """Limit of topics whose facts a list needs: every broker is asked about all of them."""
 FACTS_A_STEP: Final = 100
