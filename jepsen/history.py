@@ -113,7 +113,7 @@ class Recorder:
         self.last_acknowledged: dict[Partition, float] = {}
         self.polled: set[str] = set()
         self.finished: set[str] = set()
-        """What a share group may have finished: values that were accepted or rejected, or delivered to the limit."""
+        """Values of records that a share group may have finished: accepted, rejected, or delivered up to the limit."""
         self._write("run", asdict(facts))
 
     def now(self) -> float:

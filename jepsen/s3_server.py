@@ -31,7 +31,7 @@ NOT_HANDED_ON = frozenset({"connection", "content-length", "transfer-encoding", 
 
 
 class Fault(Enum):
-    """The fates of requests. `bites` counts them by these names."""
+    """What the proxy does with requests. `bites` counts the affected requests by these values."""
 
     NONE = "none"
     OUTAGE = "the connection ends, and the server hears nothing"

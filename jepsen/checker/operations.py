@@ -360,13 +360,13 @@ class QuorumState(Operation):
     is_leader: bool = False
     high_watermark: int = 0
     voted: int = -1
-    """The candidate it voted for in this epoch; -1 for none, or if unknown."""
+    """The candidate that the controller voted for in this epoch; -1 for none, or if unknown."""
     saved: bool = False
-    """Whether epoch and vote are on its disk, so that other nodes may know them."""
+    """Whether epoch and vote are on the controller's disk, so that other nodes may know them."""
     voters: int = 0
-    """Number of voters of a leader whose voter set is committed; else 0."""
+    """For a leader, the number of voters if the voter set is committed; else 0."""
     holders: int = 0
-    """How many of them may have everything below its high watermark on disk."""
+    """For a leader, the number of voters that may have all records below its high watermark on disk."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -247,7 +247,8 @@ def _allow_commits(run: RunHistory) -> None:
 
 
 def _after_loss(commit: Commit, lost_at: float) -> None:
-    """Change a commit to what it means after a power loss."""
+    """Adapt a commit to a power loss at `lost_at`: a commit acknowledged before may be gone, and one in progress has an
+    unknown outcome."""
     if commit.began < lost_at:
         if commit.ended is not None and commit.ended < lost_at:
             commit.may_be_gone = True

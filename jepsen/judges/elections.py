@@ -20,7 +20,7 @@ SEVERAL = 2
 
 
 class Elections:
-    """The unclean elections of one run. Unknown epochs and offsets are UNKNOWN, and claim least."""
+    """The unclean elections of one run. UNKNOWN stands for an epoch or offset that is not known."""
 
     def __init__(self, run: RunHistory) -> None:
         self._facts = run.facts

@@ -20,8 +20,8 @@ Record = tuple[int, str, int]
 
 @dataclass(slots=True)
 class Way:
-    """The state of one reader. `last` is the last record read, lost or not, and its poll. `repositioned`: the next
-    record does not follow the last one that the rules will see."""
+    """The state of one reader. `last` is the last record read, lost or not, and its poll. `repositioned`: records
+    before the next one were removed, or the reader went back, so the next record starts a new piece."""
 
     last: tuple[Poll, Record] | None = None
     repositioned: bool = False
@@ -29,7 +29,8 @@ class Way:
 
 class Ways:
     """Splits the polls of all readers. `gone` counts the removed records. `took` returns whether a record in a poll is
-    gone and may be. `may_go_back` returns whether the reader of a record in one poll may start over in another."""
+    lost, and allowed to be. `may_go_back` returns whether the reader of a record in one poll may start over in another
+    poll."""
 
     def __init__(self, took: Callable[[Poll, Record], bool], may_go_back: Callable[[Poll, Record, Poll], bool]) -> None:
         self._took = took

@@ -1,2 +1,2 @@
-"""Defects of which only real disks and sockets tell, as patches; each is applied to a copy of the product and has to
-be found by the run that `bank` names."""
+"""Defects that only real disks and sockets reveal, as patches. Each is applied to a copy of the product, and the run
+that `bank` names must find it."""

@@ -1,9 +1,9 @@
 """Faults of clocks. A wall clock jumps, or runs too fast or too slowly. A monotonic clock only runs too fast or too
 slowly, and so does every timeout.
 
-The fault had an effect if the node was given a false time, which the library that gives it counts (`jepsen/preload`). A
-wall clock that is set right jumps a second time. A monotonic clock keeps what it gained, as the kernel's would. File
-times are the kernel's and stay right.
+The fault had an effect if the node read a false time. The preloaded library counts these reads (`jepsen/preload`). At
+the end the wall clock is set to the true time, so it jumps a second time. A monotonic clock keeps its offset, because
+it must never go back. File times are the kernel's and stay right.
 """
 
 from __future__ import annotations

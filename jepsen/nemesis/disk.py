@@ -23,8 +23,8 @@ DATA, QUORUM = "/data/events-", "/data/__cluster_metadata-"
 
 
 def power(how_many: Callable[[int], int], role: str = "any") -> Callable[[Context], Injection]:
-    """Cut the power of several nodes at the same moment, one of them with `role`. `how_many` maps the number of nodes
-    to how many."""
+    """Cut the power of several nodes at the same moment, one of them with `role`. `how_many` returns how many for a
+    cluster of that size."""
 
     def begin(context: Context) -> Injection:
         first = context.pick(role)

@@ -289,7 +289,7 @@ MIXED = frozenset(
 """Faults of a swarm in a cluster with nodes of Apache Kafka: deaths, pauses, cuts and administration. Disks and clocks
 have no faults: a JVM waits by a clock that cannot be changed, and Kafka does not sync all that it writes."""
 ROLL = Step(fault="roll", hold=8.0, rest=0.0)
-"""It is under way longer than a fault of a swarm, so one fault meets a node that is starting."""
+"""This fault lasts longer than those of a swarm, so that another fault meets the node while it starts."""
 
 
 def swarm(chance: random.Random, flush: bool, reduced: bool, tiered: bool, mixed: bool = False) -> Iterator[Step]:

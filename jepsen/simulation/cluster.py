@@ -285,8 +285,8 @@ class ClusterRun(SimulatedRun):
         return len(states) - len({place for place, _ in states})
 
     async def _make_up(self) -> None:
-        """Until the run counts, inject faults that are sure to have an effect, or wait: the drawn ones were too few or
-        many."""
+        """Make the run valid if the drawn faults had too few effects or left no time for acknowledgements: inject
+        faults that certainly have an effect, or wait."""
         for _ in range(MADE_UP_MAX):
             bitten = self.fate.bitten()
             if self._leader_changes_seen() < LEADER_CHANGES_LEAST:

@@ -141,8 +141,8 @@ class Lake:
         return dict(json.loads(out))
 
     def cut_off(self, what: str, kill: Callable[[subprocess.Popen[str]], None]) -> None:
-        """Run the archive, kill something when it has told of a micro-batch, and end the run with SIGKILL after the
-        next one, if it goes on."""
+        """Run the archive, and call `kill` after the first micro-batch. If the run survives, end it with SIGKILL after
+        the next micro-batch."""
         with self.started("archive", "--format", "iceberg", *self.archive_options) as process:
             assert process.stderr is not None
             self.await_batch(process)
@@ -158,7 +158,7 @@ class Lake:
         self.cluster.until_in_sync(TOPIC)
 
     def await_batch(self, process: subprocess.Popen[str]) -> None:
-        """Wait until the run tells of a micro-batch, or ends."""
+        """Wait until the run reports a micro-batch. Raises AssertionError if it ends before."""
         assert process.stderr is not None
         for line in process.stderr:
             if line.startswith("batch "):

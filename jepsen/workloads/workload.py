@@ -145,7 +145,7 @@ def topics(setting: Setting) -> Clients:
 
 
 def offsets(setting: Setting) -> Clients:
-    """Ends of partitions, watched closely by several."""
+    """Clients that list the ends of partitions all the time, while two producers write."""
     common = (setting.recorder, setting.cluster.servers, setting.seed)
     watchers = [
         Watermarks(f"ends-{name}", setting.recorder, setting.cluster, setting.observer, setting.seed, setting.places)
@@ -212,17 +212,18 @@ WORKLOADS: dict[str, Callable[[Setting], Clients]] = {
     "transactions": transactions,
 }
 TRANSACTIONAL = frozenset({"transactions"})
-"""Workloads with a topic besides that only transactions write to."""
+"""Workloads with a further topic that is written only in transactions."""
 SHARES = frozenset({"shares"})
-"""Workloads with a share group that has to finish every record."""
+"""Workloads with a share group that must finish every record."""
 UNCLEAN: dict[str, dict[str, str]] = {
     "unclean": {"unclean.leader.election.enable": "true"},
     "balanced": {"kraft.unclean.recovery.strategy": "balanced"},
     "aggressive": {"kraft.unclean.recovery.strategy": "aggressive"},
 }
-"""Workloads whose topic allows unclean elections, and with them loss: how. Apache Kafka has only the first."""
+"""Workloads whose topic allows unclean elections, and so losses, with the configs that allow them. Apache Kafka has
+only the first of these configs."""
 SOLO = frozenset({"solo"})
-"""Workloads whose topic has one replica: nobody makes good what its disk forgot."""
+"""Workloads whose topic has one replica, so that no other replica has what its disk lost."""
 TIERED: dict[str, dict[str, str]] = {
     "tiered": {
         "remote.storage.enable": "true",
@@ -231,4 +232,5 @@ TIERED: dict[str, dict[str, str]] = {
         "file.delete.delay.ms": "100",
     }
 }
-"""Workloads whose topic is tiered, and how. Of Apache Kafka there is no store for objects that could fail."""
+"""Workloads whose topic is tiered, with its configs. Only kraft runs them: Apache Kafka comes without a plugin for
+object stores."""

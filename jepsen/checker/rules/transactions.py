@@ -9,8 +9,8 @@ from jepsen.checker.operations import OK, Committed, Poll, Transaction
 
 
 def half_transactions(analysis: Analysis) -> Iterator[str]:
-    """26: at the end readers of committed records see all records of a transaction or none, whatever its producer was
-    told."""
+    """26: at the end readers of committed records see all records of a transaction or none, whatever response its
+    producer received."""
     seen = _visible(analysis)
     for transaction in analysis.history.of(Transaction):
         found = [value for value in transaction.values if value in seen]

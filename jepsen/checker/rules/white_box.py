@@ -149,8 +149,8 @@ def images_agree(analysis: Analysis) -> Iterator[str]:
 
 
 def replicas_agree(analysis: Analysis) -> Iterator[str]:
-    """W6: at quiescence replicas have the same batches, epochs and producers, and everything up to the end that the
-    final read was told."""
+    """W6: at quiescence replicas have the same batches, epochs and producers, and all records below the end offset that
+    the final read received."""
     known: dict[Partition, ReplicaContent] = {}
     ends = {
         place: partition.final.end for place, partition in analysis.partitions.items() if partition.final is not None

@@ -38,8 +38,8 @@ BY_NAME: Final = MetadataRequest(topics=[MetadataRequestTopic(name=NAME)], allow
 
 
 class Surroundings(NamedTuple):
-    """What the harness supplies: a session for a client's name, a way to run a client, and the topic id to which a host
-    maps a name now."""
+    """Functions of the harness. `session` opens a session under a client's name, `run_client` runs a client, and
+    `taken_for` returns the topic id to which a host maps a name now."""
 
     session: Callable[[str], Session]
     run_client: Callable[[Callable[[], Awaitable[None]]], Awaitable[Any]]
@@ -67,17 +67,17 @@ class TopicRemaker:
         self.stopping = trio.Event()
 
     def settle(self) -> None:
-        """Stop deleting: the topic stays once it exists."""
+        """Stop deleting: the current incarnation, or the next one to be created, is the last."""
         self._settled_at = len(self._recorder.history.operations)
 
     async def run(self, nursery: trio.Nursery) -> None:
-        """Create incarnations until one stays. Their clients run in `nursery`."""
+        """Create incarnations until one is the last. Their clients run in `nursery`."""
         while not await self._one(nursery):
             pass
         self._session.close()
 
     async def _one(self, nursery: trio.Nursery) -> bool:
-        """Run one incarnation from its creation on. Returns whether it stays and so is the last."""
+        """Create one incarnation and run its clients. Returns whether it is the last one."""
         incarnation = await self._make()
         producer = self._producer(incarnation)
         clients: list[Client] = [producer, *self._others(incarnation)]
@@ -243,8 +243,8 @@ class TopicRemaker:
     # --- afterwards
 
     def recreated(self, start: float, end: float) -> int:
-        """The number of times that the topic was recreated between two moments after an incarnation that had
-        acknowledged records."""
+        """How often the topic was recreated between two moments. An incarnation counts only if records of the one
+        before it were acknowledged."""
         used = {send.topic for send in self._recorder.history.of(Send) if send.outcome == OK}
         made = {
             change.topic

@@ -33,7 +33,7 @@ LEADER_DIES_LATER_SECONDS: Final = 0.4
 
 
 class LostAnswers:
-    """Strikes while it is `armed`, as often as the seed says."""
+    """Strikes while it is `armed`. The seed decides how often."""
 
     def __init__(
         self, scene: Scene, recorder: Recorder, observer: Observer, nodes: Mapping[str, Node], chance: random.Random

@@ -44,7 +44,7 @@ class Pair(NamedTuple):
 
 
 class MissedEpochs:
-    """Strikes while it is `armed`, as often as the seed says."""
+    """Strikes while it is `armed`. The seed decides how often."""
 
     def __init__(
         self,

@@ -45,8 +45,8 @@ FIVE: Final = 5
 
 
 class PowerLoss(NamedTuple):
-    """A node's power loss. `synced` is the synced end offset of each partition's log; a partition that is missing has
-    none that is known."""
+    """A node's power loss. `synced` is the synced end offset of each partition's log. A partition without an entry has
+    no known synced end offset."""
 
     when: float
     synced: dict[Partition, int]

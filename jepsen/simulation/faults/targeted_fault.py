@@ -26,7 +26,7 @@ HELD_SECONDS_MAX: Final = 0.4
 
 
 class TargetedFault:
-    """Strikes while it is `armed`, as often as the seed says."""
+    """Strikes while it is `armed`. The seed decides how often."""
 
     def __init__(
         self, scene: Scene, recorder: Recorder, observer: Observer, nodes: Mapping[str, Node], chance: random.Random
@@ -40,8 +40,8 @@ class TargetedFault:
         self.armed = False
 
     def heard(self, name: str, line: Mapping[str, Any]) -> None:
-        """Called with each line that a node logs. A background task that fails is a defect here: a real node logs it
-        and goes on, a simulated run ends."""
+        """Called with each line that a node logs. A failed background task ends the run as a defect; a real node would
+        log the failure and continue."""
         assert line.get("event") != "background_work_failed", (name, line)
         if not self.armed or not self._left or line.get("event") != PROPOSED:
             return

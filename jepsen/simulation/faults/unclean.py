@@ -150,7 +150,7 @@ class UncleanRun(SimulatedRun):
                 await universe.sleep(CALM_SECONDS[0])
                 self._producers.stopping = True
             await self.within(HEALED_SECONDS_MAX, "the replicas are in sync", self._until_quiet)
-            await self.within(HEALED_SECONDS_MAX, "all replicas have told what they lost", self._until_told)
+            await self.within(HEALED_SECONDS_MAX, "all replicas have reported what they lost", self._until_told)
             for place in PLACES:
                 self._observer.contents(place)
             self._judge()
@@ -237,7 +237,8 @@ class UncleanRun(SimulatedRun):
     # What is seen
 
     async def _look_on(self) -> None:
-        """Keep collecting leaders and loss reports: only the reports of a partition's latest elections are kept."""
+        """Collect leaders and loss reports during the whole run: the nodes keep only the reports of a partition's
+        latest elections."""
         known: list[LossReport] = []
         while True:
             for place in PLACES:
@@ -245,16 +246,16 @@ class UncleanRun(SimulatedRun):
                     if replica.is_leader and replica.leader_epoch not in self._leaders[place]:
                         cache = LeaderEpochCache(replica.log.leader_epoch_cache.entries)
                         self._leaders[place][replica.leader_epoch] = Leadership(cache, replica.log.log_end_offset)
-            told = self._told()
-            if told != known:
-                known = told
-                self._keep(told)
+            reports = self._reported_losses()
+            if reports != known:
+                known = reports
+                self._keep(reports)
             await self.universe.sleep(LOOK_SECONDS)
 
-    def _keep(self, told: list[LossReport]) -> None:
-        self._reports += [replace(report, at=self.recorder.now()) for report in told]
+    def _keep(self, reports: list[LossReport]) -> None:
+        self._reports += [replace(report, at=self.recorder.now()) for report in reports]
 
-    def _told(self) -> list[LossReport]:
+    def _reported_losses(self) -> list[LossReport]:
         """The loss reports in the newest metadata image of the living nodes."""
         loaders = [node.shared.loader for _, node in self._observer.living()]
         newest = max(loaders, key=lambda loader: loader.offset, default=None)
@@ -285,9 +286,9 @@ class UncleanRun(SimulatedRun):
             await self.universe.sleep(0.2)
 
     async def _until_told(self) -> None:
-        while not all(report.complete for report in self._told()):
+        while not all(report.complete for report in self._reported_losses()):
             await self.universe.sleep(0.2)
-        self._keep(self._told())
+        self._keep(self._reported_losses())
 
     def _judge(self) -> None:
         logs = {place: content_of_leader(self._observer, place) for place in PLACES}
