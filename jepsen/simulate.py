@@ -265,9 +265,9 @@ def write_visits(page: Path, visits: Visits, seeds: int) -> None:
     lines = page.read_text(encoding="utf-8").splitlines()
     start = lines.index(VISITS_HEADING)
     end = next((at for at in range(start + 1, len(lines)) if lines[at].startswith("## ")), len(lines))
-    counted = f"Judged operations of {seeds} seeds (`make simulate SEEDS=n VISITS=docs/testing.md`), by what struck:"
-    told = [VISITS_HEADING, "", counted, "", *table(visits, FAULTS), "", "and by what was set:", ""]
-    kept = [line for line in lines[start + 1 : end] if line.startswith("- ")]
+    counted = f"Judged operations of {seeds} seeds (`make simulate SEEDS=n VISITS=docs/testing.md`), by fault:"
+    told = [VISITS_HEADING, "", counted, "", *table(visits, FAULTS), "", "and by setting:", ""]
+    kept = [line for line in lines[start + 1 : end] if line.startswith(("- ", "  "))]
     told += [*table(visits, SETTINGS), "", "Not visited, and why:", "", *kept, ""]
     page.write_text("\n".join([*lines[:start], *told, *lines[end:]]).rstrip() + "\n", encoding="utf-8")
 
