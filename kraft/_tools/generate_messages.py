@@ -87,7 +87,7 @@ def render(message: MessageDeclaration) -> str:
 
 
 def render_api_table(messages: list[MessageDeclaration]) -> str:
-    """`table.py` of the wire messages: what is known of each API without importing its module."""
+    """`table.py` of the wire messages: the facts about each API that are needed without importing its module."""
     requests = {message.api_key: message for message in messages if message.source["type"] == "request"}
     for response in (message for message in messages if message.source["type"] == "response"):
         request = requests[response.api_key]

@@ -127,7 +127,8 @@ async def share_group_records(port: AdminTransport, group_id: str) -> ShareGroup
 
 
 async def _statuses(port: AdminTransport, key: str, resources: Sequence[Resource]) -> list[Any] | None:
-    """The document of each resource, from any broker, else from the first broker that returns them."""
+    """The document of each resource. Any node is asked first. If it does not serve the key, all unfenced brokers are
+    asked in turn. None if no node serves the key."""
     found = await ask_status(port, key, resources, None)
     if found is not None:
         return found

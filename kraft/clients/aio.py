@@ -378,7 +378,7 @@ class Consumer:
 
     @property
     def obstacle(self) -> Exception | None:
-        """The error that keeps it from reading, as in `kraft.clients.Consumer`."""
+        """The error because of which the last poll could not fetch, as in `kraft.clients.Consumer`."""
         return self._there.obstacle
 
     def __aiter__(self) -> AsyncIterator[ConsumedRecord]:

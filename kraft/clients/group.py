@@ -46,7 +46,7 @@ class GroupConsumer:
 
     @property
     def obstacle(self) -> Exception | None:
-        """The error that keeps it from reading, as in `kraft.clients.GroupConsumer`."""
+        """The error because of which the last poll could not fetch, as in `kraft.clients.GroupConsumer`."""
         return self._context.value.obstacle
 
     async def poll(self, seconds: float = POLL_SECONDS) -> list[ConsumedRecord]:

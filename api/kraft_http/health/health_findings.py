@@ -12,7 +12,7 @@ from kraft_http.requests.int64 import Int64
 
 NO_AUTHORIZER: Final = "none"
 WAITS_SAID_MAX: Final = 5
-"""Limit of waits with their own sentence. Further ones are counted."""
+"""Limit of waiting partitions that are described or named. Further ones are counted."""
 
 
 class Reason(BaseModel):

@@ -62,8 +62,8 @@ def _judge(register: Register, reads: list[Committed], writes: dict[int, list[Co
 
 
 def _ended(writes: list[Commit], read: Committed) -> float | None:
-    """The time at which all commits that `read` can have returned were certainly over. None if there are none: not yet
-    begun, or certainly failed."""
+    """The time from which no commit that `read` may have returned can still take effect; infinite if such a commit has
+    an unknown outcome. None without such commits."""
     if read.offset == NONE:
         return -math.inf
     able = [write for write in writes if write.outcome != FAIL and (read.ended is None or write.began <= read.ended)]

@@ -181,7 +181,8 @@ class ShareMember:
         return True
 
     async def _leave(self) -> None:
-        """Close the share sessions, and leave the group. A node that does not answer finds out by itself."""
+        """Close the share sessions, and leave the group. A node that does not answer ends the session after its
+        timeout."""
         for host, share in sorted(self._share_sessions.items()):
             if share.is_open:
                 self._closes(share)
