@@ -21,7 +21,8 @@ from typing import NamedTuple
 from kraft.coordinator.shard import Marker, Producer
 
 KEPT_MAX = 100_000
-"""Limit of records in memory, of some hundred bytes each. Beyond it they are replayed first."""
+"""Limit of records kept in memory, of some hundred bytes each. When it is reached, they are replayed before more are
+read."""
 
 
 class UndecidedRecord(NamedTuple):

@@ -12,7 +12,7 @@ KEYS_KEPT: Final = 1000
 """Limit of cached hashes. Each request needs the hash of its key several times."""
 USUAL_UNITS_MAX: Final = 64
 POWERS: Final[tuple[int, ...]] = tuple(pow(31, unit, 1 << 32) for unit in reversed(range(USUAL_UNITS_MAX)))
-"""The factor of each code unit, by the length of the text."""
+"""The powers of 31 by which the code units of a text are multiplied, by the length of the text."""
 
 
 @lru_cache(KEYS_KEPT)

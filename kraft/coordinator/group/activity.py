@@ -47,7 +47,8 @@ class GroupActivity:
         self.fenced: dict[tuple[str, str], int] = {}
         """Number of fenced members, by protocol and deadline."""
         self.settle_seconds = {each: Histogram(SETTLE_BOUNDS) for each in (CLASSIC, CONSUMER, STREAMS)}
-        """Share groups are not timed: their members do not wait for each other."""
+        """Durations until a rebalancing group was stable, by protocol. Share groups have none: their members do not
+        wait for each other."""
         self._since: dict[int, dict[str, float]] = {}
 
     def hear(self, partition: int, change: GroupChange, now: float) -> None:

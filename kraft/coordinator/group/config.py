@@ -32,7 +32,7 @@ class GroupCoordinatorConfig:
     group_max_size: int = 2_147_483_647
     group_consumer_max_size: int = 2_147_483_647
     group_consumer_assignors: tuple[str, ...] = ("uniform", "range")
-    """The first one is the default."""
+    """The assignors that the coordinator offers. The first one is the default."""
     group_consumer_migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     group_share_max_size: int = 200
     group_streams_max_size: int = 2_147_483_647
@@ -42,8 +42,8 @@ class GroupCoordinatorConfig:
     offsets_retention_check_interval_ms: int = 600_000
     offsets_commit_timeout_ms: int = 5_000
     new_member_join_timeout_ms: int = 300_000
-    """How long a member that joins for the first time is kept while its JoinGroup waits. It has no id yet, so it cannot
-    send heartbeats. Not configurable in Kafka either."""
+    """The time after which a new member is removed while its JoinGroup is parked. The member does not know its id yet,
+    so it cannot send heartbeats. Not configurable in Kafka either."""
 
     @property
     def offsets_retention_ms(self) -> int:

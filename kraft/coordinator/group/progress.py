@@ -32,7 +32,7 @@ class Pace(StrEnum):
     """The committed offset advances, but the lag grows and is longer than the last window."""
     COMMITS_NOTHING = "commits_nothing"
     STANDS_STILL = "stands_still"
-    """Commits of the same offset again and again."""
+    """The member commits, but always the same offset."""
 
     @property
     def is_stuck(self) -> bool:
@@ -48,7 +48,7 @@ class Owner(NamedTuple):
     instance_id: str | None
 
 
-class Look(NamedTuple):
+class Inspection(NamedTuple):
     """An inspection of one partition. `offset` is None if the group has committed none. `commit_ms` is the wall clock
     time of the commit, `end` the high watermark."""
 
@@ -85,7 +85,7 @@ class Watch(NamedTuple):
         return max(0, self.end - self.base)
 
 
-def watch(before: Watch | None, look: Look, now_ms: float, stuck_ms: int) -> Watch:
+def watch(before: Watch | None, look: Inspection, now_ms: float, stuck_ms: int) -> Watch:
     """The watch after one more inspection. It restarts on a new owner, on the first commit, and if the partition's end
     moved back."""
     if (
@@ -151,7 +151,7 @@ def pace_of(watched: Watch, now_ms: float, stuck_ms: int) -> Pace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Laggard:
+class LateMember:
     """A member that is stuck or slow on some partitions. `since_ms` is the duration. `last_commit_ms` is the wall clock
     time of its latest commit for one of these partitions, -1 for none."""
 
@@ -183,13 +183,13 @@ class Laggard:
         )
 
 
-def laggards(
+def late_members(
     group_id: str,
     watches: Mapping[TopicPartition, Watch],
     owners: Iterable[Owner],
     now_ms: float,
     stuck_ms: int,
-) -> list[Laggard]:
+) -> list[LateMember]:
     """The stuck or slow members of a group, sorted by member id. A member that is both is listed twice, as
     stuck first."""
     by_member: dict[str, dict[Pace, list[TopicPartition]]] = {}
@@ -209,9 +209,9 @@ def laggards(
 
 def _laggard(
     group_id: str, owner: Owner, pace: Pace, places: list[TopicPartition], watched: list[Watch], now_ms: float
-) -> Laggard:
+) -> LateMember:
     begun = [each.slow_ms if pace is Pace.SLOW and each.slow_ms is not None else each.still_ms for each in watched]
-    return Laggard(
+    return LateMember(
         group_id=group_id,
         owner=owner,
         pace=pace,

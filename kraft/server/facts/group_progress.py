@@ -11,7 +11,7 @@ from kraft.common.metrics import Family
 from kraft.coordinator.group.classic.classic_group import CONSUMER_PROTOCOL_TYPE, STABLE
 from kraft.coordinator.group.consumer.member import LEAVING_STATIC_EPOCH
 from kraft.coordinator.group.consumer_protocol import decode_assignment
-from kraft.coordinator.group.progress import Laggard, Look, Owner, Watch, laggards, pace_of, watch
+from kraft.coordinator.group.progress import Inspection, LateMember, Owner, Watch, late_members, pace_of, watch
 from kraft.coordinator.group.streams.endpoints import partitions_read
 from kraft.world.turns import Turn
 
@@ -42,7 +42,7 @@ class GroupProgress:
         self._stuck_ms = node.config.integer("kraft.group.stuck.ms")
         self._owned = Ownership()
         self._watches: dict[str, dict[TopicPartition, Watch]] = {}
-        self._found: dict[str, list[Laggard]] = {}
+        self._found: dict[str, list[LateMember]] = {}
 
     async def look(self) -> None:
         """Take one sample, and assess every member. Other tasks run meanwhile."""
@@ -53,7 +53,7 @@ class GroupProgress:
         commits, ends = await self._lags.look(_first(owned, PARTITIONS_MAX))
         now_ms = 1000 * self._node.world.clock.now()
         watches: dict[str, dict[TopicPartition, Watch]] = {}
-        found: dict[str, list[Laggard]] = {}
+        found: dict[str, list[LateMember]] = {}
         turn = Turn()
         left = PARTITIONS_MAX
         for group_id, places in owned.items():
@@ -67,9 +67,9 @@ class GroupProgress:
                 left -= 1
                 commit = committed.get(place)
                 offset, commit_ms = (None, -1) if commit is None else (commit.offset, commit.commit_timestamp_ms)
-                seen = Look(owner.member_id, offset, commit_ms, ends[place])
+                seen = Inspection(owner.member_id, offset, commit_ms, ends[place])
                 after[place] = watch(before.get(place), seen, now_ms, self._stuck_ms)
-            late = laggards(group_id, after, dict.fromkeys(places.values()), now_ms, self._stuck_ms)
+            late = late_members(group_id, after, dict.fromkeys(places.values()), now_ms, self._stuck_ms)
             if late:
                 found[group_id] = late
         self._watches, self._found = watches, found
@@ -216,7 +216,7 @@ def _first(owned: Mapping[str, Owned], count: int) -> Iterable[TopicPartition]:
             yield place
 
 
-def _told(late: Laggard) -> dict[str, Any]:
+def _told(late: LateMember) -> dict[str, Any]:
     """The fields of `kraft_http.health.health_findings.LateMember`."""
     topic, partition = late.partitions[0]
     return {

@@ -8,7 +8,7 @@ import pytest
 
 from kraft.common.features import STREAMS_VERSION
 from kraft.coordinator.group.streams.configured_topology import Status
-from kraft.coordinator.group.streams.heartbeat import Heard
+from kraft.coordinator.group.streams.heartbeat import HeartbeatResult
 from kraft.coordinator.group.streams.topology import InternalTopic
 from kraft.metadata.records.feature_level_record import FeatureLevelRecord
 from kraft.protocol.error_codes import ErrorCode
@@ -54,10 +54,10 @@ DESCRIPTION = StreamsGroupTopologyDescriptionUpdateRequest(group_id="g", member_
 def lacking(made: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the coordinator answer that the topic "store" is missing."""
 
-    async def heartbeat(request: Any, caller: Any) -> Heard:
+    async def heartbeat(request: Any, caller: Any) -> HeartbeatResult:
         status = StatusMessage(status_code=Status.MISSING_INTERNAL_TOPICS, status_detail="missing")
         response = StreamsGroupHeartbeatResponse(heartbeat_interval_ms=5_000, status=[status])
-        return Heard(response, {"store": InternalTopic("store", 3, 0, (("cleanup.policy", "compact"),))})
+        return HeartbeatResult(response, {"store": InternalTopic("store", 3, 0, (("cleanup.policy", "compact"),))})
 
     monkeypatch.setattr(made.server.groups.streams, "heartbeat", heartbeat)
 

@@ -25,7 +25,8 @@ from kraft.coordinator.shard import LogRecord
 from kraft.world.steps import at_once
 
 INLINE_COST_MAX: Final = 5_000
-"""Members times partitions of a group whose target is computed in the heartbeat. It takes a few milliseconds."""
+"""Limit of members times partitions of a group whose target is computed in the heartbeat. At the limit that takes a few
+milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,7 +246,7 @@ def _updated(member: ConsumerMember, request: Request, caller: Caller) -> Consum
 
 
 def _is_full(request: Request) -> bool:
-    """Whether the request has all fields, as a member sends them when it may have lost a response."""
+    """Whether the request has all fields. A member sends all of them when it may have lost a response."""
     return (
         request.rebalance_timeout_ms != NO_REBALANCE_TIMEOUT
         and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)

@@ -52,7 +52,8 @@ RECORD_TYPES = frozenset(
         ConsumerGroupRegularExpressionKey,
     )
 )
-"""Kafka 4.0 wrote ConsumerGroupPartitionMetadata (type 4) too; since 4.1 a hash is in its place, and it is skipped."""
+"""The types of these records. Type 4, ConsumerGroupPartitionMetadata, is skipped: only Kafka 4.0 wrote it, and 4.1
+replaced it by a hash."""
 
 
 class ConsumerRecord(NamedTuple):

@@ -14,7 +14,7 @@ from kraft.coordinator.group.caller import Caller
 from kraft.coordinator.group.service.describing_groups import describe_each
 from kraft.coordinator.group.shard_state import GroupShardState
 from kraft.coordinator.group.streams.describe import describe_streams_group
-from kraft.coordinator.group.streams.heartbeat import Heard, check_request, streams_heartbeat
+from kraft.coordinator.group.streams.heartbeat import HeartbeatResult, check_request, streams_heartbeat
 from kraft.coordinator.group.streams.settings import StreamsGroupConfigs
 from kraft.coordinator.group.streams.streams_group import known_streams_group
 from kraft.coordinator.runtime import CoordinatorRuntime
@@ -38,14 +38,16 @@ class StreamsGroupService:
         self._partition_for = partition_for
         self._configs = configs
 
-    async def heartbeat(self, request: StreamsGroupHeartbeatRequest, caller: Caller) -> Heard:
+    async def heartbeat(self, request: StreamsGroupHeartbeatRequest, caller: Caller) -> HeartbeatResult:
         """Handle a heartbeat. The response comes with the internal topics that the caller should create."""
         try:
             check_request(request)
             operation = partial(streams_heartbeat, request=request, caller=caller)
-            heard: Heard = await self._runtime.write(self._partition_for(request.group_id), operation)
+            heard: HeartbeatResult = await self._runtime.write(self._partition_for(request.group_id), operation)
         except ApiError as refused:
-            return Heard(StreamsGroupHeartbeatResponse(error_code=refused.code, error_message=refused.message or None))
+            return HeartbeatResult(
+                StreamsGroupHeartbeatResponse(error_code=refused.code, error_message=refused.message or None)
+            )
         return heard
 
     async def describe(self, request: StreamsGroupDescribeRequest) -> StreamsGroupDescribeResponse:

@@ -37,8 +37,8 @@ INITIALIZE_RETRY_MS: Final = 60_000
 """The time after which a request to initialize states is repeated."""
 
 WAITING_INTERVAL_MS: Final = 500
-"""The heartbeat interval of members that wait for share states or for the next assignment. Kafka lets them wait for a
-whole interval."""
+"""The heartbeat interval of members that wait for share states or for the next assignment. In Kafka they wait for a
+whole heartbeat interval."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from kraft.protocol.error_codes import ErrorCode
 JOINING_EPOCH: Final = 0
 LEAVING_EPOCH: Final = -1
 SHARE_SESSION: Final = "share session"
-"""The kind of a member's deadline."""
+"""The first part of the timer key of a member's session."""
 EMPTY: Final = "Empty"
 STABLE: Final = "Stable"
 

@@ -27,8 +27,8 @@ from kraft.coordinator.shard import LogRecord
 STANDBY_COUNT = "num.standby.replicas"
 RACK_AWARE_TAGS = "rack.aware.assignment.tags"
 INLINE_TASKS_MAX: Final = 300
-"""Members and tasks, standby tasks included, of a group whose target is computed in the heartbeat. It takes a few
-milliseconds."""
+"""Limit of members plus tasks (with standby tasks) of a group whose target is computed in the heartbeat. At the limit
+that takes a few milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ CLIENT_TAGS_VERSION = 1
 """From this version on members know the status MISSING_CLIENT_TAGS."""
 
 
-class Heard(NamedTuple):
+class HeartbeatResult(NamedTuple):
     """The response to a heartbeat, and the internal topics that are missing, by name."""
 
     response: Response
@@ -130,7 +130,7 @@ def _invalid(message: str) -> ApiError:
 # The heartbeat.
 
 
-def streams_heartbeat(draft: GroupDraft, request: Request, caller: Caller) -> Heard:
+def streams_heartbeat(draft: GroupDraft, request: Request, caller: Caller) -> HeartbeatResult:
     """Handle a request that passed `check_request`. Raises ApiError."""
     if request.member_epoch in (LEAVING_EPOCH, LEAVING_STATIC_EPOCH):
         return _leave(draft, request)
@@ -151,7 +151,7 @@ class _Heartbeat:
         self.existed = draft.streams_group(self.group_id) is not None
         self.before = _group_for(draft, request)
 
-    def run(self) -> Heard:
+    def run(self) -> HeartbeatResult:
         draft, request, before = self.draft, self.request, self.before
         known = _member_for(draft, before, request)
         member = _updated(known, request, self.caller)
@@ -177,7 +177,7 @@ class _Heartbeat:
         response = self._response(known, after)
         self._tell_problems(configured, after)
         response.status = self.statuses
-        return Heard(response, configured.missing)
+        return HeartbeatResult(response, configured.missing)
 
     def _tell(self, status: Status, detail: str) -> None:
         self.statuses.append(StatusMessage(status_code=status, status_detail=detail))
@@ -475,7 +475,7 @@ def _task_ids(tasks: Tasks | TaskEpochs) -> list[TaskIds]:
     return [TaskIds(subtopology_id=each, partitions=sorted(tasks[each])) for each in sorted(tasks)]
 
 
-def _leave(draft: GroupDraft, request: Request) -> Heard:
+def _leave(draft: GroupDraft, request: Request) -> HeartbeatResult:
     group = known_streams_group(draft, request.group_id)
     member_id = request.member_id
     if request.instance_id is None:
@@ -488,4 +488,4 @@ def _leave(draft: GroupDraft, request: Request) -> Heard:
         set_aside(draft, request.group_id, member)
     else:
         remove_member(draft, request.group_id, member_id)
-    return Heard(Response(member_id=member_id, member_epoch=request.member_epoch, status=[]))
+    return HeartbeatResult(Response(member_id=member_id, member_epoch=request.member_epoch, status=[]))

@@ -98,7 +98,7 @@ class _Member:
 
 
 class _Ranked(NamedTuple):
-    """A member of the heap within a process, with its load when it was put there."""
+    """An entry of a process's heap of members: a member, with its load at the time when the entry was added."""
 
     load: int
     member: _Member
@@ -138,7 +138,8 @@ class _Process:
 
 
 class _Quota:
-    """The number of tasks up to which members are filled. Once a member is full, the rest is shared by the others."""
+    """The number of tasks up to which a member gets tasks: the average, rounded up, over the members that have not
+    reached their number yet."""
 
     def __init__(self, tasks: int, members: int) -> None:
         self._tasks, self._members = tasks, members

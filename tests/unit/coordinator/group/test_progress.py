@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.group.progress import (
     TRAILING_RECORDS_MAX,
-    Look,
+    Inspection,
     Owner,
     Pace,
     Watch,
     duration,
-    laggards,
+    late_members,
     pace_of,
     watch,
 )
@@ -30,7 +30,7 @@ def seen(looks: list[tuple[int | None, int, int]], step_ms: int = STEP_MS) -> tu
     now = 0
     for at, (offset, commit_ms, end) in enumerate(looks):
         now = at * step_ms
-        watched = watch(watched, Look("m-1", offset, commit_ms, end), now, STUCK_MS)
+        watched = watch(watched, Inspection("m-1", offset, commit_ms, end), now, STUCK_MS)
     assert watched is not None
     return watched, now
 
@@ -57,7 +57,7 @@ def test_a_member_that_repeats_the_same_offset_is_reported_as_stalled() -> None:
 def test_a_member_that_commits_while_its_lag_grows_is_reported_as_slow() -> None:
     assert pace([(at, at, 10_000 + 10 * at) for at in range(70)]) is Pace.SLOW
     watched, now = seen([(10 * at, at, 10_000 + 110 * at) for at in range(70)])
-    (found,) = laggards("g", {PLACE: watched}, [OWNER], now, STUCK_MS)
+    (found,) = late_members("g", {PLACE: watched}, [OWNER], now, STUCK_MS)
     assert found.summary == (
         "billing at 10.0.0.7 is slow: it commits, but its lag of 16,900 records in t-0 has grown for 11 min, "
         "by 10.0 records a second of late."
@@ -85,7 +85,7 @@ def test_a_large_constant_backlog_is_reported() -> None:
 def test_a_lag_summary_names_member_start_time_and_backlog() -> None:
     watched, now = seen([(0, 1, 5000)] * 61)
     places = [TopicPartition("t", index) for index in range(5)]
-    (found,) = laggards("g", dict.fromkeys(places, watched), [OWNER], now, STUCK_MS)
+    (found,) = late_members("g", dict.fromkeys(places, watched), [OWNER], now, STUCK_MS)
     assert found.summary == (
         "billing at 10.0.0.7 has committed nothing for 10 min, although 25,000 records wait in t-0, t-1, t-2 and "
         "2 more partitions."
@@ -95,7 +95,7 @@ def test_a_lag_summary_names_member_start_time_and_backlog() -> None:
 
 def test_partitions_of_a_member_that_has_left_are_not_reported() -> None:
     watched, now = seen([(0, 1, 5000)] * 61)
-    assert laggards("g", {PLACE: watched}, [], now, STUCK_MS) == []
+    assert late_members("g", {PLACE: watched}, [], now, STUCK_MS) == []
 
 
 def test_durations_are_formatted_in_words() -> None:
@@ -132,9 +132,9 @@ def test_more_frequent_checks_do_not_change_whether_a_member_is_stuck(grown: lis
 def test_a_stuck_member_stays_stuck_until_it_commits(grown: list[int], waited: int) -> None:
     watched, now = seen([(500, 1, 500 + sum(grown[: at + 1])) for at in range(len(grown))])
     if pace_of(watched, now, STUCK_MS).is_stuck:
-        later = watch(watched, Look("m-1", 500, 1, watched.end), now + waited, STUCK_MS)
+        later = watch(watched, Inspection("m-1", 500, 1, watched.end), now + waited, STUCK_MS)
         assert pace_of(later, now + waited, STUCK_MS).is_stuck
-        moved = watch(later, Look("m-1", 501, 2, watched.end), now + waited, STUCK_MS)
+        moved = watch(later, Inspection("m-1", 501, 2, watched.end), now + waited, STUCK_MS)
         assert not pace_of(moved, now + waited, STUCK_MS).is_stuck
-        taken = watch(later, Look("m-2", 500, 1, watched.end), now + waited, STUCK_MS)
+        taken = watch(later, Inspection("m-2", 500, 1, watched.end), now + waited, STUCK_MS)
         assert pace_of(taken, now + waited, STUCK_MS) is Pace.KEEPS_UP

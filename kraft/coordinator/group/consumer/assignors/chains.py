@@ -12,7 +12,7 @@ import heapq
 from kraft.coordinator.group.consumer.assignors.shares import Shares
 
 _Came = dict[int, tuple[int, int]]
-"""By member: the member that may give it a partition, and the topic."""
+"""By member, the previous member of its chain, which gives it a partition, and the topic of that partition."""
 
 
 def even_out(shares: Shares) -> None:

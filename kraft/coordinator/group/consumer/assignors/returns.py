@@ -20,7 +20,8 @@ from kraft.coordinator.group.consumer.assignors.shares import Shares
 STEPS_MIN: Final = 40_000
 """Steps that a search may always take: about ten milliseconds, which a heartbeat can wait."""
 STEPS_A_PARTITION: Final = 20
-"""Further steps for each partition. Then the best result so far is used."""
+"""Steps that a search may take in addition, for each partition. Beyond the limit, the best result found so far is
+used."""
 
 
 def bring_back(shares: Shares) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.streams.configured_topology import Status
-from kraft.coordinator.group.streams.heartbeat import Heard, check_request, streams_heartbeat
+from kraft.coordinator.group.streams.heartbeat import HeartbeatResult, check_request, streams_heartbeat
 from kraft.coordinator.group.streams.settings import StreamsGroupSettings
 from kraft.coordinator.group.streams.streams_group import StreamsGroup
 from kraft.protocol.messages.streams_group_heartbeat_request import (
@@ -56,7 +56,7 @@ class Application:
     def group(self) -> StreamsGroup:
         return self.host.state.streams_groups["g"]
 
-    def join(self, member: str, **changes: Any) -> Heard:
+    def join(self, member: str, **changes: Any) -> HeartbeatResult:
         """Join, in the process of the member's first letter."""
         self.epochs[member], self.owned[member] = 0, ({}, {}, {})
         fields: dict[str, Any] = {
@@ -66,7 +66,7 @@ class Application:
         }
         return self.beat(member, **(fields | changes))
 
-    def beat(self, member: str, *, version: int = 1, adopt: bool = True, **changes: Any) -> Heard:
+    def beat(self, member: str, *, version: int = 1, adopt: bool = True, **changes: Any) -> HeartbeatResult:
         """Send a heartbeat with all tasks that the member owns, and adopt the answer unless told otherwise."""
         active, standby, warmup = self.owned[member]
         fields: dict[str, Any] = {
@@ -80,12 +80,12 @@ class Application:
         }
         request = StreamsGroupHeartbeatRequest(**(fields | changes))
         check_request(request)
-        heard: Heard = self.host.run(lambda draft: streams_heartbeat(draft, request, TestCaller(version)))[1]
+        heard: HeartbeatResult = self.host.run(lambda draft: streams_heartbeat(draft, request, TestCaller(version)))[1]
         if adopt:
             self.adopt(member, heard)
         return heard
 
-    def adopt(self, member: str, heard: Heard) -> None:
+    def adopt(self, member: str, heard: HeartbeatResult) -> None:
         """Let the member own what it was told."""
         response = heard.response
         self.epochs[member] = response.member_epoch
@@ -98,7 +98,7 @@ class Application:
                 _tasks(response.warmup_tasks),
             )
 
-    def leave(self, member: str, epoch: int = -1) -> Heard:
+    def leave(self, member: str, epoch: int = -1) -> HeartbeatResult:
         return self.beat(
             member, adopt=False, member_epoch=epoch, active_tasks=None, standby_tasks=None, warmup_tasks=None
         )
@@ -117,7 +117,7 @@ class Application:
         return self.owned[member][1]
 
 
-def statuses(heard: Heard) -> dict[Status, str]:
+def statuses(heard: HeartbeatResult) -> dict[Status, str]:
     """The statuses of a response with their details."""
     return {Status(each.status_code): each.status_detail for each in heard.response.status or ()}
 
