@@ -22,7 +22,7 @@ from kraft.controller.controls.feature_control import Quorum
 from kraft.controller.replication_control.replica_placer import ReplicaPlacer, StripedReplicaPlacer
 from kraft.controller.unclean.election_facts import Recovered, Waiting, fields_of, waiting_fields
 from kraft.controller.unclean.leaderless_since import LeaderlessSince
-from kraft.controller.unclean.reports import NobodyListens, RecoveryListener
+from kraft.controller.unclean.reports import NoRecoveryListener, RecoveryListener
 from kraft.controller.writes.activation import activation_records
 from kraft.controller.writes.controller_term import ControllerTerm
 from kraft.controller.writes.controller_writes import ControllerWrites
@@ -76,7 +76,7 @@ class QuorumController:
         self._bootstrap = bootstrap
         self._probe = probe or connect_probe(world.network)
         self._logger = logger
-        self._listener = listener or NobodyListens()
+        self._listener = listener or NoRecoveryListener()
         self.open_times = LeaderlessSince(lambda image: ControllerView(image, settings, schema), world.clock)
         self._pending = PendingLog(log)
         self._writes = ControllerWrites(settings, schema, self._pending, lambda: self._term, world.clock, logger)

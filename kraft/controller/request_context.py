@@ -14,8 +14,8 @@ def _no_quota(mutations: int) -> None:
 
 
 class ControllerRequestContext:
-    """Created for each request by the handlers, which have authorized it.
-    `api_version` is the version of the request."""
+    """The caller of one request. The handlers create it after they have authorized the request. `api_version` is the
+    version of the request."""
 
     __slots__ = (
         "api_version",

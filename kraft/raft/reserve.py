@@ -19,13 +19,14 @@ from kraft.storage.storage_failure import PASSING_ERRORS
 from kraft.world.ports import FileSystem
 
 FILE_NAME = "room.reserve"
-"""A file next to the segments. Apache Kafka, and releases that do not know it, ignore such a name."""
+"""The name of the reserve file, next to the segments. Apache Kafka, and releases without a reserve, ignore files of
+this name."""
 FREE_BYTES_MIN = 1 << 20
 """Bytes left free for other writers: the file never takes the last of the disk."""
 DISK_SHARE = 32
-"""The file takes at most 1/DISK_SHARE of the disk."""
+"""The reserve file takes at most 1/DISK_SHARE of the disk."""
 FILL_BYTES_MIN = 64 << 10
-"""Smallest allocation while the file is not whole."""
+"""Smallest allocation, unless fewer bytes are missing in the file."""
 UNSUPPORTED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
 

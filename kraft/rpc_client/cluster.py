@@ -85,9 +85,10 @@ class Cluster:
         self._connections: dict[tuple[str, int], ClientConnection] = {}
         self._opening: dict[tuple[object, tuple[str, int]], trio.Lock] = {}
         self._lanes: dict[object, dict[tuple[str, int], ClientConnection]] = {}
-        """Separate connections, by lane, for requests with late responses."""
+        """By lane, the separate connections for requests whose responses come late."""
         self._any: tuple[str, int] | None = None
-        """The node for requests that any node can answer, until it may be stale."""
+        """The node that gets the requests that any node can answer. Another node is chosen once `_is_doubted`: its
+        metadata may be stale."""
         self._is_doubted = False
         self._known: ClusterMetadata | None = None
         self._topics: dict[str, Topic] = {}

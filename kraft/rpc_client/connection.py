@@ -25,14 +25,14 @@ from kraft.protocol.messages.api_versions_response import ApiVersionsResponse
 from kraft.protocol.primitives import skip_tagged_fields
 from kraft.rpc_client.errors import LoginFailed
 from kraft.rpc_client.login import log_in
-from kraft.world.hosts import NoTlsAgreement
+from kraft.world.hosts import TlsHandshakeFailed
 from kraft.world.memory import LargeBuffer, new_buffer
 from kraft.world.ports import Stream, World
 
 RECEIVE_BYTES = 64 * 1024
 RESPONSE_BYTES_MAX = 1 << 30
 AT_ONCE_BYTES = 16 << 20
-"""The buffer of a larger response grows as the data arrives."""
+"""A buffer of at most this size is allocated at once. The buffer of a larger response grows as the data arrives."""
 SPARE_BYTES_MAX = 8 << 20
 CORRELATION_BYTES = 4
 RENEWED_AFTER: Final = 0.8
@@ -335,7 +335,7 @@ class ClientConnection:
 
 
 def _failure(problem: OSError | ValueError, words: str) -> Disconnected:
-    return NotAdmitted(words) if isinstance(problem, NoTlsAgreement | ValueError) else Disconnected(words)
+    return NotAdmitted(words) if isinstance(problem, TlsHandshakeFailed | ValueError) else Disconnected(words)
 
 
 def _decode(key: int, version: int, frame: memoryview) -> Any:

@@ -26,7 +26,7 @@ from kraft.rpc_client.partition_backoff import may_pass
 HEARTBEAT_SECONDS = 1.0
 """The interval until the coordinator sends its own (group.consumer.heartbeat.interval.ms)."""
 JOINING, LEAVING, LEAVING_FOR_NOW = 0, -1, -2
-"""Member epochs with a special meaning; the last one is for static members."""
+"""Member epochs in requests: to join, to leave, and, for static members, to leave temporarily."""
 PATTERN_VERSION = 1
 JOIN_AGAIN = frozenset((ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.STALE_MEMBER_EPOCH))
 TopicIdPartitions = dict[bytes, tuple[int, ...]]

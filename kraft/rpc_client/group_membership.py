@@ -67,7 +67,7 @@ class GroupMembership:
         self._is_joining = False
         self._max_poll_seconds = max_poll_seconds
         self._counts: dict[str, int] | None = None
-        """While this member leads the group: partition counts of the topics at the last assignment."""
+        """The partition counts of the topics at the last assignment, if this member leads the group."""
         self._counts_end = 0.0
         self._topics = tuple(sorted(topics))
 

@@ -487,7 +487,7 @@ class FreshProducerId:
 
 
 TRANSACTION_TIMEOUT_MS = 30_000
-"""Has no meaning without a transactional id, but must be positive."""
+"""The transaction timeout in InitProducerId. Without a transactional id it has no effect, but must be positive."""
 
 
 async def new_producer_id(cluster: Cluster) -> tuple[int, int]:

@@ -253,8 +253,8 @@ class ShareConsumer:
                 leader.wake()
 
     def _ask(self, wait_ms: int) -> None:
-        """Let each leader without a request in flight send a ShareFetch. The first one rotates, because the limit of
-        records may not suffice for all."""
+        """Let each leader without a request in flight send a ShareFetch. Each call starts at the next leader, because
+        the limit of records may not suffice for all."""
         leaders = list(self._leaders.values())
         self._turn += 1
         turn = self._turn % max(1, len(leaders))

@@ -28,7 +28,7 @@ from kraft.rpc_client.share_session import Place
 JOINING: Final = 0
 LEAVING: Final = -1
 NAMING_SECONDS: Final = 0.2
-"""The pause while an assigned topic is missing in a node's metadata."""
+"""The pause before the metadata is requested again, while an assigned topic is missing in it."""
 JOIN_AGAIN: Final = frozenset((ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID))
 
 

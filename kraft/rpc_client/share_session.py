@@ -105,7 +105,7 @@ class _Acknowledgement(NamedTuple):
 
 
 _Acknowledgements = dict[Place, dict[int, _Acknowledgement]]
-"""By partition and first offset."""
+"""Acknowledgements by partition and first offset."""
 
 
 class ShareSession:
@@ -118,10 +118,10 @@ class ShareSession:
         self.epoch = INITIAL_EPOCH
         self.failures: dict[Place, Failure] = {}
         self.queued_count = 0
-        """Acknowledgements that were ever queued."""
+        """The number of acknowledgements that were ever queued."""
         self.settled_count = 0
-        """Acknowledgements that were applied or have failed. They are settled in the order in which they were queued.
-        Those of one request may be settled in any order."""
+        """The number of acknowledgements that were applied or have failed. They are settled in the order in which they
+        were queued, except that those of one request may be settled in any order."""
         self._group_id = group_id
         self._member_id = member_id
         self._offsets_only = offsets_only

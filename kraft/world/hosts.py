@@ -7,6 +7,6 @@ class UnknownHost(OSError):
     """Raised if the host's name does not resolve, permanently as far as the resolver knows."""
 
 
-class NoTlsAgreement(ConnectionAbortedError):
+class TlsHandshakeFailed(ConnectionAbortedError):
     """Raised if the TLS handshake fails: one side does not trust the other's certificate, or they share no version or
     cipher suite. A retry does not help."""

@@ -12,8 +12,8 @@ from typing import Final, TypeAlias
 
 FILLED_BYTES_MAX: Final = 1 << 20
 SMALL_PAGES_BYTES: Final = 4 << 20
-"""The first bytes of a buffer, on pages of the usual size. The rest is on large pages, if the system has them: fewer
-pages to map and unmap."""
+"""This number of bytes at the start of a buffer is on pages of the usual size. The rest is on large pages, if the
+system has them, because fewer pages must then be mapped and unmapped."""
 
 LargeBuffer: TypeAlias = bytearray | mmap.mmap
 

@@ -147,7 +147,7 @@ class Tls:
     certificate_chain: str = field(default="", repr=False)
     """The own certificate and the intermediate ones up to its authority, as PEM. Empty: no certificate is sent."""
     private_key: str = field(default="", repr=False)
-    """PEM."""
+    """The private key as PEM."""
     key_password: str | None = field(default=None, repr=False)
     trusted: str = field(default="", repr=False)
     """Trusted authorities, as PEM. Empty: a client uses those of the operating system."""
@@ -156,7 +156,7 @@ class Tls:
     check_host: bool = True
     """Whether a client verifies that the server's certificate names the host."""
     protocols: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")
-    """A gapless range of versions, the lowest first."""
+    """The permitted TLS versions: a gapless range, the lowest first."""
     ciphers: tuple[str, ...] = ()
     """Cipher suites of TLS 1.2, by OpenSSL's names. Empty: the library's default."""
 
@@ -179,7 +179,7 @@ class Login:
     mechanism: str
     """PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER."""
     username: str
-    """With OAUTHBEARER, the client id at the authority, or empty."""
+    """The user name. With OAUTHBEARER it is the client id at the authority, or empty."""
     password: str = field(default="", repr=False)
     by_token: bool = False
     """Whether `username` is a delegation token's id, and `password` its HMAC in base64. For SCRAM only."""
@@ -416,7 +416,7 @@ class ProcessUsage(NamedTuple):
     open_files: int
     open_files_max: int
     started_at: float
-    """Seconds since 1970."""
+    """The start of the process, in seconds since 1970."""
 
 
 class World(Protocol):

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 REFUSED_MAX: Final = 100
-"""Limit of refused brokers kept."""
+"""Limit of brokers with refused heartbeats that are kept."""
 
 
 class BrokerIdAndEpoch(NamedTuple):

@@ -65,7 +65,8 @@ member."""
 RETRY_SECONDS: Final = 0.25
 RETRY_SECONDS_MAX: Final = 8.0
 RETRIES_BEFORE_BACKOFF: Final = 4
-"""A replica whose broker has just returned answers within a second, so the first retries are close together."""
+"""The number of retries without a growing pause. A replica whose broker has just returned answers within a second, so
+the first retries follow each other quickly."""
 DOUBLINGS_MAX: Final = 5
 
 

@@ -169,7 +169,8 @@ def _epoch_request(wanted: Sequence[tuple[Question, int]]) -> OffsetForLeaderEpo
 
 
 def _by_partition(response: Any, error_code: int = ErrorCode.NONE) -> dict[Place, Any]:
-    """Return the partitions with that error, by default those without one, of either kind of response."""
+    """Return the results with this error code, by default those without an error, by partition. `response` is one of
+    ListOffsets or of OffsetForLeaderEpoch."""
     found = {}
     for topic in response.topics:
         name = topic.name if hasattr(topic, "name") else topic.topic

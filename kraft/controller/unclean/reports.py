@@ -29,7 +29,7 @@ class RecoveryListener(Protocol):
         of `election_facts.waiting_fields`."""
 
 
-class NobodyListens:
+class NoRecoveryListener:
     """A listener that does nothing."""
 
     def handle_recovered(self, fields: Mapping[str, Any]) -> None:

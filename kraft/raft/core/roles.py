@@ -31,7 +31,7 @@ class Unattached:
         self.until_ms = until_ms
 
 
-class Canvass:
+class VoteCount:
     """A count of votes or pre-votes among the voters."""
 
     __slots__ = ("granted", "refused", "until_ms", "voters")
@@ -59,7 +59,7 @@ class Canvass:
         return sorted(self.voters - self.granted - self.refused)
 
 
-class Prospective(Canvass):
+class Prospective(VoteCount):
     """Asks whether it would win an election, without raising the epoch (KIP-996). So a replica that was isolated
     disturbs no other when it returns."""
 
@@ -71,7 +71,7 @@ class Prospective(Canvass):
         self.leader_endpoints = leader_endpoints  # Of the leader to return to, if the epoch has one.
 
 
-class Candidate(Canvass):
+class Candidate(VoteCount):
     """Has raised the epoch and voted for itself. Both are on disk before the first request leaves."""
 
     __slots__ = ()

@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 SCHEMES: Final = ("s3", "gs", "az", "file")
 PART_BYTES: Final = 8 << 20
-"""A larger object is sent and read in parts of this size."""
+"""An object above this size is sent and read in parts of this size."""
 PARTS_AT_ONCE: Final = 2
 THREADS_MAX: Final = 16
 CONNECT_SECONDS_MAX: Final = 10.0

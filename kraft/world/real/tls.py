@@ -17,7 +17,7 @@ from typing import Final
 
 import trio
 
-from kraft.world.hosts import NoTlsAgreement
+from kraft.world.hosts import TlsHandshakeFailed
 from kraft.world.ports import Buffer, File, Tls
 from kraft.world.real.files import RealFile
 from kraft.world.real.network import RETRY_BYTES, TURN_BYTES, RealStream, broken, read_piece
@@ -166,7 +166,7 @@ class TlsStream(RealStream):
         except (ssl.SSLEOFError, ssl.SSLZeroReturnError) as error:
             raise ConnectionResetError("the peer left during its TLS handshake") from error
         except ssl.SSLError as error:
-            raise NoTlsAgreement(f"TLS handshake failed: {_reason(error)}") from error
+            raise TlsHandshakeFailed(f"TLS handshake failed: {_reason(error)}") from error
         except ValueError as error:
             raise ConnectionAbortedError("the connection was closed during its TLS handshake") from error
         except OSError as error:
@@ -287,7 +287,7 @@ class TlsStream(RealStream):
 def _failed(error: OSError) -> ConnectionError:
     if isinstance(error, ssl.SSLError):
         # With TLS 1.3 a server judges a client's certificate when the client takes the handshake for done.
-        kind = NoTlsAgreement if _ALERT_OF_CERTIFICATES.search(error.reason or "") else ConnectionAbortedError
+        kind = TlsHandshakeFailed if _ALERT_OF_CERTIFICATES.search(error.reason or "") else ConnectionAbortedError
         return kind(f"TLS failed: {_reason(error)}")
     return broken(error)
 

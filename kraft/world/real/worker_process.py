@@ -34,7 +34,7 @@ PR_SET_PDEATHSIG: Final = 1
 """prctl(2): the kernel sends a signal to this process when the thread that started it ends. It also kills a frozen
 process."""
 NICENESS: Final = 5
-"""The node's client requests take precedence if processors are busy."""
+"""The niceness of this process, so that the node's requests take precedence if processors are busy."""
 OOM_SCORE_ADJUSTMENT: Final = 500
 """Linux's out-of-memory killer kills this process before the node. Its work is then started again."""
 

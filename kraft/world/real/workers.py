@@ -28,11 +28,11 @@ from kraft.world.real.worker_process import ALIVE, FAILED, LENGTH, RAISED, frame
 
 RECEIVE_BYTES = 1 << 16
 FRAME_BYTES_MAX = 1 << 24
-"""Limit of a result. Those of the cleaner have some hundred bytes for each segment."""
+"""Limit of the encoded size of a result. Results of the cleaner have some hundred bytes for each segment."""
 SILENCE_SECONDS_MAX = 120.0
 """Timeout of one step, which may sync a segment to a slow disk."""
 END_SECONDS_MAX = 10.0
-"""A killed process ends within milliseconds, unless it waits for a dead disk."""
+"""How long the end of a killed process is waited for. It ends within milliseconds, unless it waits for a dead disk."""
 _START = "import sys; sys.path[:] = {path!r}; from kraft.world.real.worker_process import main; main({parent})"
 
 

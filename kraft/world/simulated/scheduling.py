@@ -19,7 +19,8 @@ from trio._core import _run
 
 KNOBS = ("_ALLOW_DETERMINISTIC_SCHEDULING", "_r")
 FACTORIES = ("__attr_factory__tasks", "__attr_factory__children")
-"""The factories of the sets, of tasks and of inner scopes, over which a cancellation iterates."""
+"""The default factories of the two sets over which a cancellation iterates: the tasks and the inner scopes of a cancel
+scope."""
 
 
 class _InOrder(dict[Any, None]):

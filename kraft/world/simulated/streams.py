@@ -154,7 +154,7 @@ class SimulatedStream:
 
     @property
     def peer_port(self) -> int:
-        """Not known: a simulated connection has a port on the side that listens only."""
+        """Return 0: not known, because only the listening side of a simulated connection has a port."""
         return 0
 
     def _check(self) -> None:

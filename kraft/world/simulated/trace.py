@@ -19,7 +19,8 @@ from kraft.world.ports import Buffer
 
 CALLS_PER_UPDATE = 512  # Hashed together: hashing one by one costs three times as much.
 MARSHAL_VERSION: Final = 2
-"""The last version without references. With references, the bytes of an object depend on its reference count."""
+"""The last version of the marshal format without references. With references, the bytes of an object depend on its
+reference count."""
 
 
 def digest_of(buffers: Sequence[Buffer]) -> tuple[int, int]:

@@ -64,7 +64,7 @@ class SimulatedWorld:
     )
     tls = None
     login = None
-    """None: simulated connections are not encrypted."""
+    """None, because simulated connections have neither TLS nor logins."""
 
     def __init__(self, universe: Universe, node: Node, host: Host, disk: Disk, environment: Mapping[str, str]) -> None:
         life = f"{universe.seed}/{node.name}/{node.incarnation}"
