@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from kraft.protocol.schema import Message
 
 CONNECT_SECONDS_MAX: Final = 10.0
-"""As Apache Kafka's socket.connection.setup.timeout.ms: a machine that is off does not respond at all."""
+"""Timeout of connecting, as Apache Kafka's socket.connection.setup.timeout.ms. A machine that is switched off does not
+refuse a connection, but never responds."""
 
 BrokerEndpoint = Callable[[int], tuple[str, int] | None]
 """Host and port of a broker's inter-broker listener; None where they are not known."""
@@ -38,7 +39,7 @@ class _Address(NamedTuple):
 
 
 class BrokerChannel:
-    """Owned by the broker's loop; may be used by many tasks."""
+    """The connections of one purpose to other brokers. Owned by the broker's loop; many tasks may use it."""
 
     def __init__(self, world: World, client_id: str, endpoint: BrokerEndpoint, timeout_s: float) -> None:
         """`timeout_s` limits one request, connecting included."""

@@ -47,7 +47,7 @@ REFUSALS = {
         "on every node"
     )
 }
-"""Advice for error codes that end the start."""
+"""By error code that ends the start of a broker: what the operator has to do."""
 
 
 REGISTRATION_LOST: Final = frozenset((ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_REGISTERED))
@@ -55,7 +55,8 @@ REGISTRATION_LOST: Final = frozenset((ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BR
 
 
 class BrokerLifecycleManager:
-    """One task (`run`) communicates with the controller; others read `state` and wait for the events."""
+    """Registers one broker and sends its heartbeats. Only the task `run` communicates with the controller. Other tasks
+    read `state` and wait for the events."""
 
     def __init__(
         self,

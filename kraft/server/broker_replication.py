@@ -50,7 +50,7 @@ class TruncationRecorder:
 
 
 class BrokerReplication:
-    """Created before the first metadata image. `run` works until cancelled."""
+    """The replication of one broker. Created before the first metadata image. `run` works until cancelled."""
 
     def __init__(
         self,

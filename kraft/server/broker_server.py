@@ -106,7 +106,7 @@ class TopicLookup:
 
 
 class BrokerServer(ReplicaListener):
-    """Created once by `kraft.server.node`; `run` serves until cancelled."""
+    """The broker role of a node. Created once by `kraft.server.node`; `run` serves until cancelled."""
 
     def __init__(
         self,
@@ -297,11 +297,10 @@ class BrokerServer(ReplicaListener):
         """Serve on `listeners` until cancelled. `task_status` is started when clients are served. Raises ApiError if
         the controller rejects this broker.
 
-        No partition is led or followed, and no client served, before the metadata shows this incarnation. What it shows
-        before concerns the previous incarnation, which may have been a leader: this one knows neither how far that one
-        had committed nor who followed it. As in Kafka, clients are served once the metadata shows this broker unfenced.
-        The metadata of a fenced broker may have no live broker. A client that gets such a Metadata response has no
-        broker to connect to (librdkafka then waits for ever).
+        No partition is led or followed, and no client served, before the metadata shows this incarnation: earlier
+        metadata names the previous incarnation as leader, whose high watermarks and followers are not known here. As in
+        Kafka, clients are served once the metadata shows this broker unfenced. The metadata of a fenced broker may have
+        no live broker: a client that gets it has no broker to connect to (librdkafka then waits for ever).
         """
         async with trio.open_nursery() as service_nursery:
             service_nursery.start_soon(self._end_without_disk)
@@ -386,8 +385,8 @@ class BrokerServer(ReplicaListener):
             self._disk_lost.set()
 
     async def _end_without_disk(self) -> None:
-        """Stop the broker when it has no log directory left, or has lost that of its metadata, as Kafka does. A
-        restarted process may find the disk working."""
+        """Stop the broker when all log directories, or the directory of the metadata log, have failed, as Kafka does.
+        After a restart of the process the disk may work again."""
         await self._disk_lost.wait()
         await self._world.clock.sleep(SHUTDOWN_GRACE_SECONDS)
         failures = "; ".join(

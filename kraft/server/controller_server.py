@@ -59,7 +59,7 @@ class RecoveryEvents:
 
 
 class ControllerServer:
-    """Created once by `kraft.server.node`; `run` serves until cancelled."""
+    """The controller role of a node. Created once by `kraft.server.node`; `run` serves until cancelled."""
 
     def __init__(
         self,

@@ -40,8 +40,8 @@ HARMLESS: Final = frozenset((LOCK, "lost+found"))
 
 
 def directories_of(config: NodeConfig) -> tuple[str, ...]:
-    """The metadata directory first, whether or not it is one of log.dirs, then the others. If formatting in this order
-    crashes at any point it can be repeated."""
+    """Return the directories to format, in order: the metadata directory first, whether or not it is one of log.dirs,
+    then the others. If formatting in this order crashes at any point, it can be repeated."""
     return (config.metadata_log_dir, *(path for path in config.log_dirs if path != config.metadata_log_dir))
 
 

@@ -98,7 +98,7 @@ class Node:
         self.group_progress: GroupProgress | None = None
         """Progress of groups in the last hour, on a node with an HTTP admin."""
         self.nursery: trio.Nursery | None = None
-        """For tasks that run until the node stops."""
+        """The nursery for tasks that run until the node stops."""
         self._stop = stop
         self._admin: AdminService | None = None
 
@@ -250,8 +250,8 @@ async def _identify(
 
 
 async def _learn_cluster_id(world: World, config: NodeConfig, loggers: Loggers) -> str:
-    """Request the cluster id from the quorum until it answers: a broker without a controller role need not be
-    formatted."""
+    """Request the cluster id from the quorum, until it answers. A broker without a controller role gets the id in this
+    way, since its directories need not be formatted."""
     addresses = [(voter.host, voter.port) for voter in config.voters] + [
         (address.host, address.port) for address in config.bootstrap_controllers
     ]

@@ -43,7 +43,7 @@ LeaderEndpoint = Callable[[], tuple[int, str, int] | None]
 
 
 class NodeToControllerChannel:
-    """Owned by the broker's loop; may be used by many tasks."""
+    """Sends requests to the active controller. Owned by the broker's loop; many tasks may use it."""
 
     def __init__(self, world: World, node_id: int, leader: LeaderEndpoint, log: Logger, request_timeout: float) -> None:
         self._world = world

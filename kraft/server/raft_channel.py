@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class QuorumChannel:
-    """Owned by the node's loop."""
+    """Sends the quorum's requests to other controllers. Owned by the node's loop."""
 
     def __init__(self, world: World, node_id: int) -> None:
         self._world = world

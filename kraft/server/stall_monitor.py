@@ -25,7 +25,7 @@ STEP_BOUNDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.
 TOLD_SECONDS_MIN = 0.05
 TOLD_PERIOD_SECONDS = 10.0
 TASKS_MAX = 200
-"""Tasks are named by functions of the program, of which there are fewer."""
+"""Limit of task names. It is never reached, because tasks are named after functions, and the program has fewer."""
 IDLE_WINDOW_SECONDS: Final = 60.0
 IDLE_SAMPLE_SECONDS: Final = 2.0
 IDLE_SHARES: Final = {
@@ -44,7 +44,7 @@ class StallMonitor:
         self._last_request = last_request
         self.idle_seconds = 0.0
         self._idle_samples: deque[tuple[float, float]] = deque([(clock.now(), 0.0)])
-        """Times of queries with the idle seconds so far: those of the last minute, and the last one before."""
+        """(time, idle seconds since the start) at each query of the last minute, and at the last query before that."""
         self.steps = Histogram(STEP_BOUNDS)
         self.longest: dict[str, float] = {}
         """Seconds of the longest step since the start, by task."""

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 LISTED_MAX: Final = 100
 """Limit of listed waits of each kind, over all topics. The counts are complete."""
 TOPIC_LISTED_MAX: Final = 1_000
-"""The same for one topic."""
+"""Limit of listed waits of each kind, for one topic. The counts are complete."""
 WAITS_PER_STEP: Final = 100
 """Waits described between two yields."""
 

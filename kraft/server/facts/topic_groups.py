@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kraft.server.node import Node
 
 GROUPS_MAX: Final = 2_000
-"""A coordinator lists this number of ids, the first in sort order, and counts the others."""
+"""Limit of group ids that a coordinator lists: the first in sort order. The count is complete."""
 
 
 async def own_topic_groups(node: Node, topic: str) -> dict[str, Any] | None:

@@ -20,7 +20,7 @@ less detail."""
 PARTITIONS_MAX: Final = 20_000
 """Limit of partitions with samples (16 MB)."""
 SECONDS_BETWEEN: Final = 5.0
-"""A sample that follows sooner replaces the last one."""
+"""Minimum time between two samples. A sample that follows sooner replaces the previous one."""
 
 
 class EndHistory:

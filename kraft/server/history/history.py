@@ -14,7 +14,7 @@ TOPICS_MAX: Final = 1000
 GROUPS_MAX: Final = 1000
 """Limit of groups, of 3 KB each. Those with the smallest lags are dropped."""
 NOTHING: Final = 1e-3
-"""Activity below one record an hour."""
+"""Rates up to this one, below one record an hour, count as zero."""
 TOPIC_SERIES: Final = ("records_in", "bytes_in", "bytes_out")
 """Series of a topic, per second."""
 
@@ -68,7 +68,7 @@ class History:
         self._topics: dict[str, tuple[Ring, ...]] = {}
         self._groups: dict[str, Ring] = {}
         self.topic_lags: Mapping[str, TopicLag] = {}
-        """Lags by topic with commits, of the last sample of lags."""
+        """Lags by topic at the last sample of lags. Topics without committed offsets are absent."""
 
     def take(
         self,

@@ -148,7 +148,7 @@ class BasicLogins:
         self._delay_seconds = failed_delay_ms / 1000
         self._report = report
         self._token_checks = token_checks
-        self._attempts = Attempts(world.clock)
+        self._attempts = LoginAttempts(world.clock)
         self._secret = world.random.uuid("admin-logins") + world.random.uuid("admin-logins")
         self._known: dict[bytes, Login] = {}
         self._under_way: dict[bytes, _Trial] = {}
@@ -294,7 +294,7 @@ class _Trial:
         self.refusal: LoginRefused | None = None
 
 
-class Attempts:
+class LoginAttempts:
     """The number of failed logins that each address has left."""
 
     def __init__(self, clock: Clock) -> None:

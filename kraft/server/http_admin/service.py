@@ -92,7 +92,8 @@ def _on_the_loop(
 
 
 class AdminService:
-    """Created on the node's loop. Every method may be called from asyncio tasks of another thread."""
+    """The `AdminPort` of one node. Created on the node's loop. Every method may be called from asyncio tasks of another
+    thread."""
 
     def __init__(self, node: Node) -> None:
         self._node = node

@@ -32,7 +32,7 @@ Labels = tuple[tuple[str, str], ...]
 
 
 def register_clients(registry: MetricsRegistry, telemetry: Telemetry) -> None:
-    """Register what is read at each scrape without a pass over clients."""
+    """Register the metrics that are read at each scrape without a pass over the clients."""
     clients = telemetry.instances
     registry.gauge(
         "kafka_server_clientmetrics_instancecount",

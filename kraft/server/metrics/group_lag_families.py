@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kraft.coordinator.group.shard_state import OffsetAndMetadata
 
 TOPICS_MAX: Final = 1000
-"""Limit of pairs of group and topic in summed form, half of them by their lag in seconds."""
+"""Limit of pairs of group and topic with summed lags. Half of them are selected by their lag in seconds."""
 COMMITS_A_TURN: Final = 1000
 """Commits processed between two yields: about two milliseconds."""
 GROUP_LABELS: Final = ("consumergroup", "topic")
@@ -84,7 +84,7 @@ class TopicLag:
         self.lag = 0
         self.lag_max = 0
         self.seconds: float | None = None
-        """None if the history has none of the group's partitions."""
+        """The lag in seconds. None if the history of end offsets has none of the group's partitions."""
         self.is_whole = True
         """Whether the ends of all existing partitions are known."""
 

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
 Number = Callable[[], float]
 PART_CHARS: Final = 65_536
-"""The text of all metrics may have a hundred megabytes. Joining it in one step would block the loop."""
+"""Approximate characters of one part of the text. The whole text may have a hundred megabytes, and joining it in one
+step would block the loop."""
 SERIES_A_TURN: Final = 500
 """Series formatted between two yields: less than a millisecond."""
 

@@ -132,7 +132,7 @@ BY_TOPIC: Final[tuple[tuple[str, str, str, str], ...]] = (
         "failed_share_acknowledgements",
     ),
 )
-"""Name, kind, help text, and sum."""
+"""Families by topic: name, kind, help text, and the name of the sum that is their value."""
 
 TIERED: Final[tuple[tuple[str, str, str, str], ...]] = (
     (f"{_TRAFFIC}remotecopybytes_total", "counter", "Bytes of segments copied to the remote tier.", "copied_bytes"),
@@ -208,7 +208,8 @@ TIERED: Final[tuple[tuple[str, str, str, str], ...]] = (
         "put_off",
     ),
 )
-"""The same for tiered topics, from `PartitionTier`. Gauges are of the last round of each partition."""
+"""Families by tiered topic: name, kind, help text, and the attribute of `PartitionTier` that is summed. Gauges have the
+state after the last round of each partition."""
 
 COPY_WAIT: Final = (
     "kraft_remote_copy_wait_seconds",
@@ -246,7 +247,7 @@ OF_NODE: Final[tuple[tuple[str, str, str, str], ...]] = (
     (f"{_REPLICAS}underminisrpartitioncount", "gauge", "Led partitions below min.insync.replicas.", "under_min_isr"),
     (f"{_REPLICAS}atminisrpartitioncount", "gauge", "Led partitions at min.insync.replicas.", "at_min_isr"),
 )
-"""The same over all topics."""
+"""Families of the node, summed over all topics."""
 
 EACH: Final[tuple[tuple[str, str, bool, Callable[[Partition], float], str], ...]] = (
     ("kafka_log_log_size", "Bytes of the log here.", False, attrgetter("log.size"), "size"),

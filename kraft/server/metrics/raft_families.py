@@ -19,7 +19,7 @@ LATENCIES: Final = {
     "election_latency_avg": "Milliseconds from standing for election until a leader is known, over the last minute.",
     "election_latency_max": "The longest of these.",
 }
-"""Absent without a measurement in the last minute."""
+"""Gauges of latencies. They are absent without a measurement in the last minute."""
 
 
 def register_raft(registry: MetricsRegistry, raft: RaftDriver) -> None:

@@ -37,11 +37,11 @@ LATENCIES: Final = {
     "write_latency_avg": "Milliseconds until share states are durable, a request, over the last minute.",
     "write_latency_max": "The longest of these.",
 }
-"""Absent without a write in the last minute."""
+"""Gauges of write latencies. They are absent without a write in the last minute."""
 
 
 def register_shares(registry: MetricsRegistry, shares: BrokerShares) -> None:
-    """Register what is read at each scrape without a pass over share partitions."""
+    """Register the metrics that are read at each scrape without a pass over the share partitions."""
     activity, sessions, written = shares.partitions.activity, shares.partitions.sessions, shares.coordinator.activity
     registry.counters(
         f"{SHARE_GROUP}recordacknowledgements_total",

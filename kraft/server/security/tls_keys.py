@@ -30,7 +30,7 @@ class TlsKeys:
     def __init__(self, world: World, config: NodeConfig) -> None:
         self._world = world
         self._settings: dict[tuple[str, bool], TlsSettings] = {}
-        """By listener, and whether this node is the server there."""
+        """The settings by (listener name, whether this node is the server on it)."""
         self._current: dict[tuple[str, bool], Tls] = {}
         self._others: dict[str, Callable[[], str]] = {}
         self._seen: dict[str, FileStatus | None] = {}

@@ -64,7 +64,7 @@ DECOMPRESSED_BYTES_MAX: Final = 4 << 20
 """Records of batches that are larger when decompressed are not copied."""
 COUNTED_GROUPS_MAX: Final = 1_000
 OTHER_GROUPS: Final = "(other)"
-"""Counts of further groups are added to those of this name."""
+"""The name under which groups beyond COUNTED_GROUPS_MAX are counted together."""
 PASSING: Final = frozenset(
     (
         ErrorCode.BROKER_NOT_AVAILABLE,
@@ -124,8 +124,8 @@ class DeadLetterCounts:
 
 
 class DeadLetterWriter(DeadLetters):
-    """Owned by the broker's loop. `settings` returns the present settings of a group. `create_topic` creates a dead
-    letter topic, and returns why it does not exist yet, if so."""
+    """Writes the dead letters of the share partitions that one broker leads. `settings` returns the present settings of
+    a group. `create_topic` creates a dead letter topic, and returns why it does not exist yet, if so."""
 
     def __init__(
         self,
@@ -330,7 +330,7 @@ class DeadLetterWriter(DeadLetters):
     def _report(
         self, key: SharePartitionKey, partition: Partition, letters: Sequence[Letter], problem: ApiError
     ) -> None:
-        """Log and count letters that have failed for good."""
+        """Log and count letters that have failed permanently."""
         self.counts.add(self.counts.failed, key.group_id, len(letters))
         for first, last in _ranges(letter.offset for letter in letters):
             self._log.error(

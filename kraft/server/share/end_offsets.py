@@ -22,8 +22,8 @@ ASK_SECONDS_MAX: Final = 5.0
 
 
 class EndOffsets:
-    """Owned by the broker's loop. `leader_of` returns the leader of a partition: -1 if there is none, None if the
-    partition does not exist."""
+    """Requests high watermarks from the leaders of partitions. Owned by the broker's loop. `leader_of` returns the
+    leader of a partition: -1 if there is none, None if the partition does not exist."""
 
     def __init__(
         self,

@@ -115,9 +115,10 @@ class _Operation:
 
 
 class ShareStateClient(ShareStates):
-    """Owned by the broker's loop. `coordinator_of` returns the broker that coordinates a share partition: -1 if there
-    is none now, None without the topic, which `create_topic` then creates. `topic_exists` says whether this node knows
-    the share partition's topic. `patience_s` limits one operation with all of its attempts."""
+    """Sends operations on share states to their coordinators. Owned by the broker's loop. `coordinator_of` returns the
+    broker that coordinates a share partition: -1 if there is none now, None without the topic, which `create_topic`
+    then creates. `topic_exists` says whether this node knows the share partition's topic. `patience_s` limits one
+    operation with all of its attempts."""
 
     def __init__(
         self,

@@ -28,7 +28,7 @@ CURRENT_SECONDS_MAX: Final = 10.0
 
 
 class BrokerTiering:
-    """Created before the first metadata image. `run` works until cancelled."""
+    """The tiered storage of one broker. Created before the first metadata image. `run` works until cancelled."""
 
     def __init__(
         self,

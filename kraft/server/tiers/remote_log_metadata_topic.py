@@ -35,13 +35,14 @@ REPLICATION_FACTOR: Final = "rlmm.config.remote.log.metadata.topic.replication.f
 ALL_REPLICAS: Final = -1
 LATEST: Final = -1
 READ_BYTES: Final = 32 << 10
-"""Some hundred records: decoding more would block the loop."""
+"""Limit of the bytes of one read: some hundred records. Decoding more would block the loop."""
 WRITE_MS_MAX: Final = 20_000
 VISIBLE_SECONDS_MAX: Final = 5.0
 
 
 class RemoteLogMetadataTopic:
-    """Owned by the broker's loop. A task may use it after its own call of `make_sure` has returned."""
+    """The metadata topic, read and written through the leaders of its partitions. Owned by the broker's loop. A task
+    may use it after its own call of `make_sure` has returned."""
 
     def __init__(
         self,

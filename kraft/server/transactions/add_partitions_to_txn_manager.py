@@ -54,8 +54,9 @@ class _Question:
 
 
 class AddPartitionsToTxnManager:
-    """Owned by the broker's loop. `coordinator_of` returns the broker that coordinates a transactional id, None while
-    there is none. `ask_here` calls the coordinator of this broker; `confirms_here` does so without waiting."""
+    """Sends verifications to transaction coordinators. Owned by the broker's loop. `coordinator_of` returns the broker
+    that coordinates a transactional id, None while there is none. `ask_here` calls the coordinator of this broker;
+    `confirms_here` does so without waiting."""
 
     def __init__(
         self,

@@ -58,8 +58,9 @@ class _Marker:
 
 
 class MarkerSender:
-    """Owned by the broker's loop. `leader_of` returns the leader of a partition: -1 if there is none now, None if the
-    partition does not exist. `write_here` writes to this broker's own partitions."""
+    """Sends markers to the leaders of partitions. Owned by the broker's loop. `leader_of` returns the leader of a
+    partition: -1 if there is none now, None if the partition does not exist. `write_here` writes to this broker's own
+    partitions."""
 
     def __init__(
         self,

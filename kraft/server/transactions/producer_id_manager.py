@@ -21,8 +21,8 @@ class Channel(Protocol):
 
 
 class ProducerIdManager:
-    """Owned by the broker's loop. An id is returned at most once, since the controller commits its block before it
-    responds."""
+    """Returns producer ids for new producers. Owned by the broker's loop. An id is returned at most once, since the
+    controller commits its block before it responds."""
 
     def __init__(
         self, broker_id: int, broker_epoch: Callable[[], int], channel: Channel, nursery: trio.Nursery
