@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple, Protocol
 
 SLOW_SECONDS: Final = 1.0
-"""A healthy disk needs less for a sync, except in a burst."""
+"""A sync that takes longer counts as slow. Syncs of a healthy disk take that long only in a burst."""
 SLOW_MIN: Final = 3
-"""Slow syncs within the window that make a disk slow. A single one may be a burst."""
+"""The number of slow syncs within the window from which on a disk counts as slow. A single one may be a burst."""
 WINDOW_SECONDS: Final = 300.0
 STUCK_SECONDS: Final = 10.0
 """A sync in progress for longer counts as slow before it ends."""
@@ -31,14 +31,14 @@ class SlowDisk(NamedTuple):
     syncs: int
 
 
-class Now(Protocol):
+class MonotonicClock(Protocol):
     def now(self) -> float: ...
 
 
 class DiskTimes:
-    """Owned by a node's loop."""
+    """The durations of recent syncs by directory. Owned by a node's loop."""
 
-    def __init__(self, clock: Now) -> None:
+    def __init__(self, clock: MonotonicClock) -> None:
         self._clock = clock
         self._done: dict[str, deque[tuple[float, float]]] = {}
         """By directory: when a sync ended, and how long it took."""

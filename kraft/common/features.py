@@ -35,8 +35,8 @@ LEVELS_OF_NEW_CLUSTERS: Final[Mapping[str, tuple[tuple[int, int], ...]]] = {
     SHARE_VERSION: ((28, 1), (31, 2)),
     STREAMS_VERSION: ((29, 1),),
 }
-"""For each feature, ascending: from this metadata.version on a new cluster has this level (the bootstrap
-metadata.version of Kafka's FeatureVersion)."""
+"""By feature, pairs (metadata.version, level), ascending: a new cluster at this metadata.version or a later one has
+this level of the feature (the bootstrap metadata.version of Kafka's FeatureVersion)."""
 
 SUPPORTED_FEATURES: Final[dict[str, tuple[int, int]]] = {
     METADATA_VERSION: (METADATA_VERSION_MIN.level, METADATA_VERSION_MAX.level),
@@ -47,7 +47,7 @@ SUPPORTED_FEATURES: Final[dict[str, tuple[int, int]]] = {
     SHARE_VERSION: (0, 2),
     STREAMS_VERSION: (0, 1),
 }
-"""Name to the lowest and highest level that a node of this release can run."""
+"""By feature, the lowest and the highest level that a node of this release can run."""
 
 
 class FeatureLevels(Protocol):
@@ -84,8 +84,8 @@ def unsupported(finalized: Mapping[str, int]) -> list[str]:
 
 
 def missing_requirement(name: str, level: int, finalized: Mapping[str, int]) -> str | None:
-    """Return what a level of a feature needs that the levels in `finalized` do not have, in Kafka's words; None if it
-    may be finalized with them."""
+    """Return Kafka's message on a level that another feature must have before this level can be finalized; None if the
+    levels in `finalized` suffice."""
     if name == ELIGIBLE_LEADER_REPLICAS_VERSION and level >= 1 and finalized.get(METADATA_VERSION, 0) < ELR_LEVEL:
         return f"{name} could not be set to {level} because it depends on {METADATA_VERSION} level {ELR_LEVEL}"
     return None

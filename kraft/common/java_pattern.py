@@ -44,7 +44,7 @@ _FLAGS: Final = re.compile(r"\(\?([a-zA-Z]*)(?:-([a-zA-Z]*))?([:)])")
 _NAMED_REFERENCE: Final = re.compile(r"k<([A-Za-z][A-Za-z0-9]*)>")
 _COUNT: Final = re.compile(r"\{[0-9]+(?:,[0-9]*)?\}")
 _SHARED_FLAGS: Final = "imx"
-"""Flags that Python has, too. `s`, `d` and `u` are handled here."""
+"""Flags with the same meaning in Python. The flags `s`, `d` and `u` are translated by this module."""
 _JAVA_FLAGS: Final = frozenset("idmsux")
 
 
@@ -59,7 +59,8 @@ def java_pattern(text: str) -> re.Pattern[str]:
 
 
 class _Group:
-    """An open group: the flags that hold in it now, and the groups that stand for flags set in its middle."""
+    """An open group: the flags that apply at the position, and the Python groups that were opened in it because Python
+    cannot set flags in the middle of a group."""
 
     __slots__ = ("flags", "scopes")
 
@@ -78,7 +79,7 @@ class _Rewriter:
         """Whether letters of every alphabet match without regard to case."""
         self._groups = [_Group(frozenset())]
         self._count = 0
-        """Capturing groups so far."""
+        """The number of capturing groups before the position."""
 
     def whole(self) -> str:
         parts = []
@@ -237,7 +238,8 @@ class _Rewriter:
         return ((code, code),)
 
     def character_class(self) -> CharacterSet:
-        """From `[` to its `]`: ranges, unions, classes within, and intersections (`&&`)."""
+        """The set of a character class, from `[` to its `]`: ranges, unions, nested classes, and intersections
+        (`&&`)."""
         self.position += 1
         is_negated = self.skip("^")
         sides: list[CharacterSet] = []

@@ -48,9 +48,10 @@ class MetadataVersion(NamedTuple):
     """Whether a controller can be unregistered (KIP-1312)."""
 
     register_broker_record_version: int
-    """2 adds brokers that migrate from ZooKeeper, 3 log directories, 4 cordoned log directories."""
+    """The version of RegisterBrokerRecord. 2 adds brokers that migrate from ZooKeeper, 3 log directories, 4 cordoned
+    log directories."""
     partition_record_version: int
-    """Also the version of PartitionChangeRecord. 1 adds log directories, 2 eligible leader replicas."""
+    """The version of PartitionRecord and PartitionChangeRecord. 1 adds log directories, 2 eligible leader replicas."""
     fetch_version: int
     """The highest version of a follower's Fetch. 15 adds the broker epoch (KIP-903)."""
     list_offsets_version: int
@@ -124,8 +125,8 @@ METADATA_VERSION_NAMES: Final[Mapping[int, str]] = {each.level: each.name for ea
 
 
 def metadata_version_of(level: int | None) -> MetadataVersion:
-    """Return the metadata.version with this level. The lowest one stands for a level that is not finalized yet (None),
-    the next one that this release runs for any other."""
+    """Return the metadata.version with this level. If no level is finalized yet (None) it is the lowest one. For a
+    level that this release does not run, it is the nearest one that it runs."""
     if level is None:
         return METADATA_VERSION_MIN
     index = min(max(level - METADATA_VERSION_MIN.level, 0), len(METADATA_VERSIONS) - 1)

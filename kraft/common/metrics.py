@@ -16,7 +16,7 @@ from typing import Final
 
 LabelValues = tuple[str, ...]
 WHOLE_MAX: Final = 10**15
-"""Larger integers are written as floats."""
+"""The largest number that is written as an integer. Larger ones are written as floats."""
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._/-]*", re.ASCII)
 
 

@@ -42,8 +42,8 @@ CLIENTS: Final = "kraft.status.clients"
 """The clients that push their metrics to one broker, each with a summary. That broker answers."""
 
 CLIENT: Final = "kraft.status.client"
-"""The numbers of one client. The resource is a client-metrics resource named by the client's instance id. Each broker
-to which the client pushes answers."""
+"""The metrics that one client pushes. The resource is a client-metrics resource named by the client's instance id. Each
+broker to which the client pushes answers."""
 
 STATUS_KEYS: Final = frozenset(
     (

@@ -68,7 +68,7 @@ class Providers:
         self._providers: dict[str, _Provider] = {}
         self.problems: list[str] = []
         self.given: dict[str, None] = {}
-        """All values that were inserted."""
+        """All values that providers have returned, so that they can be hidden in messages."""
         names = [name.strip() for name in texts.get(PROVIDERS, "").split(",") if name.strip()]
         for name in names:
             try:

@@ -35,7 +35,7 @@ def shown(value: Value) -> str:
 
 
 class Anything:
-    """No limit beyond the type."""
+    """Accepts every value of the type."""
 
     __slots__ = ()
 
@@ -67,7 +67,7 @@ class HttpUrl:
 
 
 class Range:
-    """A number between two inclusive bounds; None is no bound."""
+    """Accepts a number between two inclusive bounds; None is no bound."""
 
     __slots__ = ("high", "low")
 
@@ -90,7 +90,7 @@ class Range:
 
 
 class GzipLevel:
-    """1 to 9, or -1 for the library's default."""
+    """Accepts a compression level from 1 to 9, or -1 for the library's default."""
 
     __slots__ = ()
 
@@ -104,7 +104,7 @@ class GzipLevel:
 
 
 class OneOf:
-    """One of the given words."""
+    """Accepts one of the given words."""
 
     __slots__ = ("fold_case", "words")
 
@@ -127,7 +127,7 @@ class OneOf:
 
 
 class NonEmptyText:
-    """Any text but the empty one."""
+    """Accepts any text except the empty one."""
 
     __slots__ = ()
 

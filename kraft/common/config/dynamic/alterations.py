@@ -69,7 +69,7 @@ _THREAD_KEYS: Final = (
     "num.recovery.threads.per.data.dir",
     "background.threads",
 )
-"""As in Kafka, a change may at most double or halve these."""
+"""Numbers of threads. As in Kafka, one change may at most double or halve them."""
 
 
 _READ_AT_START: Final = (

@@ -90,7 +90,8 @@ class BrokerLayers(NamedTuple):
         return self.computed or self.static.with_dynamic(self.cluster, self.broker)
 
     def with_effective(self, effective: NodeConfig) -> BrokerLayers:
-        """The same layers with their effective configuration, which saves computing it for each resource."""
+        """Return these layers with their effective configuration, so that it is not computed again for each
+        resource."""
         return self._replace(computed=effective)
 
 

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 
 REPLICAS_MAX: Final = 3
 QUORUM_OF_ONE: Final = "default of a quorum of one"
-"""The origin of defaults for a quorum of one. More brokers may join it later."""
+"""The origin that error messages name for the defaults of a quorum of one. More brokers may join such a cluster
+later."""
 
 
 def internal_topic_settings(broker_count: int) -> dict[str, str]:

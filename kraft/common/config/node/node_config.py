@@ -48,7 +48,8 @@ class NodeConfig:
     listeners: tuple[Endpoint, ...]
     """All listeners of this node, of broker and controller, in the configured order."""
     advertised: tuple[Endpoint, ...]
-    """One for each listener; port 0 where it follows a port that the system chooses (`advertised_listeners`)."""
+    """The advertised endpoint of each listener. Its port is 0 if the system chooses the listener's port: the bound port
+    is then advertised (`advertised_listeners`)."""
     controller_listener_names: tuple[str, ...]
     inter_broker_listener_name: str
     security_protocols: Mapping[str, str]
@@ -59,14 +60,16 @@ class NodeConfig:
     voters: tuple[Voter, ...]
     bootstrap_controllers: tuple[Address, ...]
     admin_address: Address | None
-    """None when the HTTP admin is off."""
+    """The address on which the HTTP admin listens; None if it is off."""
     cluster_id: str | None
     format_requested: bool
     quorum_of_one: bool
-    """A controller that is its own whole quorum: it may format an empty directory unasked."""
+    """Whether this node is a controller and the only voter. Such a node may format an empty directory without a
+    request."""
     format_options: FormatOptions = NOTHING_ASKED
     provider_texts: Mapping[str, str] = field(default_factory=dict)
-    """The keys of `config.providers`, which resolve values that are set later."""
+    """The values of the keys `config.providers` and `config.providers.*`. They resolve variables in values that are set
+    while the node runs."""
     secret_places: SecretPlaces = field(default_factory=SecretPlaces, repr=False)
 
     @property

@@ -34,7 +34,7 @@ NODE_DEFAULTS = {
     "log.dirs": "kraft-data",
     "controller.listener.names": "CONTROLLER",
 }
-"""Defaults of `kraft-node` where Kafka has none or a directory below /tmp."""
+"""Defaults of `kraft-node` for keys whose default in Kafka is missing, or a directory below /tmp."""
 
 QUORUM_OF_ONE_DEFAULTS = {
     "group.initial.rebalance.delay.ms": "0",
