@@ -18,7 +18,7 @@ class LocalSegment:
     end_offset: int
     size: int
     timestamp_ms: int
-    """Timestamp of its newest record; of its file if no record has one."""
+    """The timestamp of the segment's newest record, or of its file if no record has a timestamp."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,11 +28,11 @@ class LogFacts:
     segments: Sequence[LocalSegment]
     """The segments on the disk, ascending, without holes. The last one is active. Never empty."""
     leader_epochs: Sequence[tuple[int, int]]
-    """(epoch, start offset) as in the leader epoch cache, from the log's start offset on."""
+    """The leader epochs as (epoch, start offset), as in the leader epoch cache, from the log's start offset on."""
     log_start_offset: int
     """The log start offset over both tiers."""
     last_stable_offset: int
-    """Records below it are committed and belong to no open transaction."""
+    """The last stable offset. Records below it are committed and belong to no open transaction."""
 
     @property
     def log_end_offset(self) -> int:

@@ -61,7 +61,7 @@ class RemoteLogMetadataCache:
         self._with_aborted: list[tuple[int, Uuid]] = []
         """(start offset, id) of the finished segments with a transaction index, ascending."""
         self._longest_with_aborted = 0
-        """Longest such segment so far, in offsets."""
+        """The largest number of offsets in a segment with a transaction index so far."""
         self.finished_bytes = 0
         """Total size of all finished segments."""
         self.version = 0
@@ -171,7 +171,7 @@ class RemoteLogMetadataCache:
         return len(self._segments)
 
     def segments(self) -> Sequence[RemoteLogSegmentMetadata]:
-        """All segments, in any state."""
+        """All segments of the partition, in any state."""
         return tuple(self._segments.values())
 
     def segments_of_epoch(self, epoch: int) -> Sequence[RemoteLogSegmentMetadata]:
@@ -236,16 +236,17 @@ class EpochSegments:
 
     def __init__(self) -> None:
         self.ids: dict[Uuid, None] = {}
-        """All segments, in any state."""
+        """All segments that contain the epoch, in any state."""
         self._starts: list[int] = []
         self._lasts: list[int] = []
         self._ids: list[Uuid] = []
         self._runs: list[int] = []
-        """The entries of `_starts` that follow a hole. They make it unnecessary to walk a gapless run of ranges."""
+        """The entries of `_starts` that follow a hole, which are the starts of gapless runs. They save a walk over the
+        ranges of a run."""
         self._start_of: dict[Uuid, int] = {}
         """The range starts of the segments in `_ids`."""
         self._covered: dict[Uuid, tuple[int, int]] = {}
-        """Finished segments that another one covers."""
+        """Finished segments whose range lies within that of another finished segment."""
 
     def add(self, start_offset: int, last_offset: int, segment_id: Uuid) -> None:
         """Add a finished segment. Of two segments with the same range, `find` returns the one added last."""

@@ -76,7 +76,7 @@ class RemoteLogMetadataManager:
         self._topic_id: bytes | None = None
         """The id of the topic from which `_followed` is read."""
         self._followed: dict[int, dict[tuple[Uuid, int], Followed]] = {}
-        """By partition of the metadata topic, then by topic id and partition."""
+        """The followed partitions, by partition of the metadata topic, then by topic id and partition."""
 
     def follow(self, topic_id_partition: TopicIdPartition) -> PartitionMetadata:
         """Start or continue to follow a partition. Nothing is read yet. Raises MetadataNotWritten if the topic does not

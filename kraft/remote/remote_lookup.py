@@ -82,7 +82,7 @@ class AbortedSearch:
         self._bound = bound
         self._enough = math.inf
         self.found: dict[tuple[int, int], None] = {}
-        """(producer id, first offset)."""
+        """The aborted transactions found so far, as (producer id, first offset)."""
 
     @property
     def is_complete(self) -> bool:

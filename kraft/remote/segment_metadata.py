@@ -89,14 +89,14 @@ class RemoteLogSegmentMetadata:
     topic_id_partition: TopicIdPartition
     start_offset: int
     last_offset: int
-    """Inclusive: what Kafka calls the end offset."""
+    """The offset of the last record (inclusive), which Kafka calls the end offset."""
     broker_id: int
     """The broker that wrote the latest state."""
     max_timestamp_ms: int
     event_timestamp_ms: int
     size: int
     leader_epochs: tuple[tuple[int, int], ...]
-    """(epoch, its first offset in this segment), ascending, never empty."""
+    """The leader epochs as (epoch, its first offset in this segment), ascending, never empty."""
     custom_metadata: bytes | None = None
     state: RemoteLogSegmentState = RemoteLogSegmentState.COPY_SEGMENT_STARTED
     txn_index_is_empty: bool = False

@@ -16,7 +16,7 @@ _SPAN = Struct(">qi11xi")  # base offset, length, (leader epoch, magic, CRC, att
 
 
 class BatchSpan:
-    """Where one batch lies: offsets and bytes."""
+    """The offsets of one batch, and its position and size in the file."""
 
     __slots__ = ("base_offset", "last_offset", "position", "size")
 

@@ -27,7 +27,7 @@ NEVER_WRITTEN = 0
 UNKNOWN_VERSION = -1
 NOT_CLOSED = -1
 CLOSED_FLUSH_MS = 1000
-"""A closed segment is flushed at the roll. If that failed, it is flushed after this time."""
+"""A closed segment is flushed when the log rolls. If that flush fails, the segment is flushed again after this time."""
 
 
 class FlushJob:

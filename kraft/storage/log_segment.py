@@ -29,7 +29,8 @@ from kraft.world.ports import Buffer
 
 RELATIVE_OFFSET_MAX = 0x7FFFFFFF
 LARGE_BATCH_BYTES = 8192
-"""Twice the default index.interval.bytes."""
+"""A distance of two adjacent index entries above this (twice the default index.interval.bytes) is due to a large batch,
+which has an entry of its own."""
 UNKNOWN = -2
 """A timestamp that is not read from disk yet."""
 

@@ -57,8 +57,8 @@ COUNT_AT = HEADER_SIZE - 4
 OLD_MAGICS = (0, 1)
 """The record formats before 2 (Kafka 0.10 and older)."""
 CHECKED_RECORDS = 16
-"""Records of an uncompressed batch whose lengths are checked. All are checked in a smaller batch, or if they have
-CHECKED_WHOLLY_RECORD_BYTES on average."""
+"""The number of records of an uncompressed batch whose lengths are checked. The lengths of all records are checked in a
+batch of fewer records, or of records of at least CHECKED_WHOLLY_RECORD_BYTES on average."""
 CHECKED_WHOLLY_RECORD_BYTES = 2048
 EXPANSION_MAX = {GZIP: 1032, SNAPPY: 22, LZ4: 255, ZSTD: 1 << 15}
 """Most bytes that one compressed byte can expand to, by codec. Zstandard's shortest block has four bytes and expands to

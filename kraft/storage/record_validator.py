@@ -43,10 +43,11 @@ DECODED_BYTES_MAX = 128 << 20
 """Limit of the decompressed size of a batch that must be decoded; max.message.bytes if that is more."""
 DECODED_FREELY_BYTES_MAX = 16 << 20
 DECODED_RATIO_MAX = 32
-"""Bytes to which each byte of such a batch may decompress, beyond DECODED_FREELY_BYTES_MAX."""
+"""Limit of the ratio between the decompressed size and the size of a batch that must be decoded. Batches that
+decompress to at most DECODED_FREELY_BYTES_MAX are exempt."""
 DECODED_RECORDS_MAX = 250_000
-"""Records that such a batch may hold (about 0.2 seconds' work), or as many as fit in max.message.bytes uncompressed
-if that is more."""
+"""Limit of the records of a batch that must be decoded (about 0.2 seconds of work); or the number that fits into
+max.message.bytes uncompressed, if that is more."""
 BUILT_A_SLICE = 500
 """Records that are decoded one by one between two pauses: about three milliseconds."""
 

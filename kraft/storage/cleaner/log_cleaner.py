@@ -56,9 +56,9 @@ from kraft.world.steps import Steps
 
 PRODUCERS_PER_STEP = 1000
 UNCLEANABLE_RETRY_MS = 3_600_000
-"""A log that could not be cleaned is tried again after this time."""
+"""The time after which a log that could not be cleaned is tried again."""
 WORK_FAILED_RETRY_MS = 60_000
-"""The same after a crash of the computation. Other logs are cleaned before."""
+"""The time after which a log is tried again whose computation has crashed. Other logs are cleaned first."""
 
 
 class CleaningAborted(KraftError):

@@ -15,7 +15,7 @@ SHARDS = 256
 SLOTS_LEAST = 7
 GROWTH = 1.5
 GROWTH_BEYOND = 1.05
-"""Growth of a shard beyond its even share of the memory."""
+"""The factor by which a shard may exceed its even share of the slots, and by which a shard grows at least."""
 
 _halves = Struct("<qq").unpack
 _POSITIVE = 0x7FFFFFFFFFFFFFFF

@@ -109,8 +109,8 @@ class FutureLogs:
         return any(topic_partition in directory.futures for directory in self._directories)
 
     def resume(self, log: UnifiedLog, directory: LogDirectory, *, now_ms: int) -> UnifiedLog | None:
-        """Return the copy that the last run left in `directory`, truncated to where it agrees with `log`, or None if it
-        is useless. Raises StorageError.
+        """Return the copy that the last run left in `directory`, truncated to where it agrees with `log`, or None if
+        nothing of it can be used. Raises StorageError.
 
         A leader writes an offset once in an epoch. So if the epochs of the last record agree, all earlier records do.
         """

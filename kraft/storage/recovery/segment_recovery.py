@@ -29,13 +29,13 @@ READ_BYTES: Final = 1 << 17
 
 
 class BadBatch(NamedTuple):
-    """Why the valid batches end before the file does. `known_end_offset` is None for a torn tail. For damage it is the
-    end (exclusive) of the whole batches that follow in the file."""
+    """The reason why the valid batches end before the file does: a torn tail or damage. `known_end_offset` is None for
+    a torn tail. For damage it is the end (exclusive) of the whole batches that follow in the file."""
 
     reason: str
     known_end_offset: int | None
     known_epoch: int = -1
-    """The leader epoch of the last of these batches."""
+    """The leader epoch of the last batch behind the damage."""
 
 
 def recover_segment(

@@ -90,5 +90,6 @@ def _is_unwritten(file: File, position: int, end: int, offset: int) -> bool:
 
 
 def _leading_zeroes(offset: int) -> int:
-    """The number of zero bytes at the start of a batch with base offset `offset`, even when it is written."""
+    """The number of zero bytes with which a written batch with this base offset begins: they do not show that the
+    sector was never written."""
     return 8 - (offset.bit_length() + 7) // 8
