@@ -28,7 +28,7 @@ API = Handler(ApiKey.FIND_COORDINATOR, between(0, 6), permission=OnCoordinatorKe
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 TOPICS = {GROUP: OFFSETS_TOPIC, TRANSACTION: TRANSACTION_STATE_TOPIC, SHARE: SHARE_GROUP_STATE_TOPIC}
 SHARE_VERSION = 6
-"""First version for share coordinators."""
+"""The first version of FindCoordinator that finds share coordinators."""
 
 
 class _Found(NamedTuple):

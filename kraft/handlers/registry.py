@@ -53,7 +53,7 @@ class RequestContext:
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.principal = peer.principal if principal is None else principal
-        """`User:name`. In a forwarded request (Envelope), that of the client."""
+        """The principal of the client, `User:name`, also in a request that a broker has forwarded (Envelope)."""
         self.meter: LoopMeter | None = None
         """Meter of the request's time on the loop, if it is measured."""
 

@@ -75,7 +75,7 @@ class NodeServices:
     metadata: MetadataCache
     status: StatusReports
     authorizer: Authorizer | None = None
-    """None: all operations are allowed."""
+    """The authorizer; None if all operations are allowed."""
 
     @property
     def config(self) -> NodeConfig:

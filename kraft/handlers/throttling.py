@@ -30,7 +30,7 @@ class LoopMeter:
         self._since = math.nan
         self._spent = 0.0
         self.is_exempt = False
-        """Set by handlers for other brokers, which have no quota."""
+        """Whether the request is from another broker, which has no quota. Set by its handler."""
 
     def start(self) -> None:
         self._since = self._clock.now()

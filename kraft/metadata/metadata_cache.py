@@ -23,7 +23,8 @@ ENCODED_OVERHEAD_BYTES = 300  # Overhead of a cached key and response beside the
 
 
 LATELY_SECONDS = 9.0
-"""Kafka's session timeout: for this time Kafka still lists a dead broker."""
+"""How long a dead broker is still listed in Metadata responses. In Kafka it is listed until its session ends, after
+this time."""
 
 
 EncodedKey = tuple[int, str, bytes, str]

@@ -22,8 +22,8 @@ VERSIONS: Final[Mapping[int | None, Mapping[int, int]]] = {
     for each in METADATA_VERSIONS
     for level in ((each.level, None) if each is METADATA_VERSION_MIN else (each.level,))
 }
-"""For each level of metadata.version the versions of the records that it decides, by record id. None: no level is
-finalized yet."""
+"""By level of metadata.version, and then by record id: the version in which a record is written, if the level decides
+it. The level is None while none is finalized."""
 
 
 class MetadataRecordSerde:

@@ -164,8 +164,8 @@ class Connection:
             self._first_stage.when_over(give_back)
 
     def _is_drained(self, count: int) -> bool:
-        """Whether to wait without polling the socket again: the last read of `count` bytes did not fill the buffer, and
-        the client was slow before it."""
+        """Whether to wait for data without another attempt to read. True on a plain stream if the last read, of `count`
+        bytes, did not fill the buffer and followed a long gap."""
         return (
             self._gap >= SPIN_GAP_SECONDS
             and count < len(self._server.scratch)

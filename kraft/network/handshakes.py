@@ -15,7 +15,7 @@ from kraft.world.ports import Clock, Stream
 HANDSHAKES_MAX = 256
 HANDSHAKE_SECONDS_MAX = 10.0
 CROWDED_SECONDS_MAX = 1.0
-"""Limit of a handshake while other connections wait for a place."""
+"""Timeout of a handshake while other connections wait to start theirs."""
 
 
 @dataclass(eq=False, slots=True)

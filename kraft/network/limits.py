@@ -24,7 +24,7 @@ class ConnectionLimits:
     connections_max: int = 2**31 - 1
     listener_connections_max: int = 2**31 - 1
     is_protected: bool = False
-    """Whether this is the listener between brokers, and there are others."""
+    """Whether this is the inter-broker listener, and the node has other listeners too."""
     creation_rate_max: int = 2**31 - 1
     """max.connection.creation.rate: new connections a second on all unprotected listeners."""
     listener_creation_rate_max: int = 2**31 - 1

@@ -147,11 +147,12 @@ class Peer:
         self.has_produced = False
         """Whether the connection has sent a Produce while a quota for producers existed."""
         self.forwarded = False
-        """Whether this stands for a client whose request came in an Envelope. Its listener is that of the broker."""
+        """Whether this object represents a client whose request came in an Envelope. `listener` is then the listener of
+        the broker that the client used."""
         self.sasl: object | None = None
         """The connection's login, if the listener requires one."""
         self.proven = True
-        """False until a required login has succeeded."""
+        """Whether the peer has logged in, if the listener requires a login. True on other listeners."""
         self.listener = listener
         self.local_host, self.local_port = local
         self.client_software = ("", "")

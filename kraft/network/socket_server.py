@@ -31,7 +31,7 @@ ACCEPT_RETRY_SECONDS = 0.05
 FRAME_PROGRESS_BYTES_MIN = 128 << 10
 """A frame that received at least this much since the last check is kept."""
 STALE_LOOKS = 3
-"""A progress check is compared with the previous one only if that is at most this number of periods old."""
+"""Maximum age, in periods, of a progress check with which the next check is compared."""
 EARLY_CONNECTIONS_MAX = 1000
 EARLY_SECONDS_MAX = 10.0
 REFUSALS_TOLD_MAX = 10
@@ -90,7 +90,8 @@ class SocketServer:
         self._held_back: set[Connection] = set()
         self._progress: dict[int, int] = {}
         self._looked_at = -math.inf
-        """Time of `_progress`: the bytes of each incomplete frame, by connection."""
+        """The time of the last progress check, whose result is `_progress`: by connection, the bytes of its incomplete
+        frame."""
         self._accepting: trio.CancelScope | None = None
 
     async def run(self, listener: Listener, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:

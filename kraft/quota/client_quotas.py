@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from kraft.world.ports import Clock
 
 KEPT_MAX: Final = 10_000
-"""Clients whose use is remembered, for each key. Those that used nothing for the longest are forgotten first."""
+"""Limit of measures kept for each quota key. Beyond it, the measure that was unused for the longest is dropped."""
 REQUEST_WAIT_SECONDS_MAX: Final = 1.0
-"""A client that has taken too much of the node's time waits no longer than this for one request (KIP-124)."""
+"""Longest throttle time of one request by the request quota (KIP-124)."""
 HELD_SECONDS_MAX: Final = 20.0
 """Longest delay of the first Produce of a connection whose share is over quota: less than the timeout of clients."""
 HELD_BYTES_MAX: Final = 32 << 20

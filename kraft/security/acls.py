@@ -78,7 +78,7 @@ IMPLIED_BY: Final = {
     Operation.DESCRIBE: frozenset((Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER)),
     Operation.DESCRIBE_CONFIGS: frozenset((Operation.ALTER_CONFIGS,)),
 }
-"""Operations that imply the key."""
+"""By operation, the operations whose permission implies it."""
 
 
 class AccessControlEntry(NamedTuple):

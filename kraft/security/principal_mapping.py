@@ -29,9 +29,9 @@ _DIGITS: Final = "0123456789"
 @dataclass(frozen=True, slots=True)
 class _Rule:
     pattern: re.Pattern[str] | None
-    """None: the name stays unchanged."""
+    """The pattern that the whole name must match. None for DEFAULT, which leaves the name unchanged."""
     replacement: tuple[str | int, ...] = ()
-    """Texts, and numbers of captured groups."""
+    """The parts of the replacement: literal texts, and numbers of captured groups."""
     case: str = ""
 
     def apply(self, name: str) -> str | None:

@@ -73,7 +73,7 @@ class TokenEndpoint:
     """The source of tokens."""
 
     url: str
-    """https, http, or file."""
+    """The URL of the token endpoint (https or http), or of a file with the token."""
     client_id: str = ""
     client_secret: str = field(default="", repr=False)
     scope: str = ""

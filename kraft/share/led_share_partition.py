@@ -27,12 +27,13 @@ from kraft.share.share_partition import Acquired, Change, Limits, SharePartition
 from kraft.world.ports import Clock
 
 FENCING: Final = frozenset((ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH, ErrorCode.INVALID_REQUEST))
-"""Refusals after which this leader cannot go on: another leader or another state has taken over, or the state is
-deleted."""
+"""Errors of the share coordinator after which this share partition ends: another leader or another state has taken
+over, or the state is deleted."""
 
 
 STATE_IS_GONE: Final = frozenset((ErrorCode.FENCED_STATE_EPOCH, ErrorCode.INVALID_REQUEST))
-"""Refusals after which no leader finds the archiving records again: the offsets were altered or deleted."""
+"""Errors of the share coordinator that show that the state with the archiving records is gone: the group's offsets were
+altered or deleted. No later leader finds these records."""
 
 
 class _Pending:

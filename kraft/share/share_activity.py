@@ -10,7 +10,7 @@ from kraft.coordinator.share.share_state import SharePartitionKey
 from kraft.share.acknowledgement import ACCEPT, REJECT, RELEASE, RENEW, Acknowledgement
 
 ACKNOWLEDGEMENT_TYPES: Final = {ACCEPT: "Accept", RELEASE: "Release", REJECT: "Reject", RENEW: "Renew"}
-"""Kafka's names. Gaps are not counted, since they have no record."""
+"""Kafka's names of the acknowledgement types that are counted. Gaps are not counted, since they have no record."""
 LOAD_BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Histogram bounds in seconds."""
 TIMED_OUT_MAX: Final = 1000

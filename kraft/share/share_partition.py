@@ -400,7 +400,7 @@ class SharePartition:
         return owner
 
     def _forget_idle(self) -> None:
-        """Drop the numbers of members that hold no records, once there are many."""
+        """Drop the owner numbers of members that hold no records, once there are more than MEMBERS_KEPT."""
         if len(self._members) > MEMBERS_KEPT:
             holding = {tile.owner for tile in self._window.tiles()}
             self._members = {name: owner for name, owner in self._members.items() if owner in holding}
@@ -413,8 +413,8 @@ def _settle(start: int, complete: int, first: int, end: int) -> tuple[int, int]:
 
 
 def _together_max(delivery_count: int, records_max: int, limits: Limits) -> int | None:
-    """How many records that were delivered so often are acquired together; None if there is no such limit. From half of
-    the allowed deliveries on it is half of `records_max`, then a quarter and so on; and one for the last delivery."""
+    """The number of records with this delivery count that may be acquired together; None for no limit. From half of the
+    allowed deliveries on it is half of `records_max`, then a quarter and so on. Before the last delivery it is one."""
     throttled = max(THROTTLED_COUNT_MIN, -(-limits.delivery_count_max // 2))
     if delivery_count < throttled:
         return None

@@ -63,7 +63,7 @@ class HostedSharePartition:
         self.locks_changed = trio.Event()
         """Set when locks may have to be expired earlier than at `looks_at`."""
         self.looks_at = math.inf
-        """When locks are expired next, on the node's monotonic clock."""
+        """The time of the next check for expired locks, on the node's monotonic clock."""
         self.waiters: dict[FetchWaiter, None] = {}
         self.led: LedSharePartition | None = None
         self.letters: trio.CancelScope | None = None

@@ -74,7 +74,7 @@ class FetchedPartition:
         self.records: memoryview | None = None
         """Records from memory, instead of `ranges`."""
         self.remote: RemoteFetch | None = None
-        """Read from the remote tier that must finish before the response."""
+        """A read of the remote tier that must complete before the response is sent."""
         self.size = 0
 
     @property

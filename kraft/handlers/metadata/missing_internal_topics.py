@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class UnmadeTopic:
+class MissingInternalTopic:
     """A topic that has been requested since `since_ms`; `reason` is the last error of its creation."""
 
     topic: str
@@ -25,16 +25,16 @@ class MissingInternalTopics:
 
     def __init__(self, clock: WallClock) -> None:
         self._clock = clock
-        self._found: dict[str, UnmadeTopic] = {}
+        self._found: dict[str, MissingInternalTopic] = {}
 
     def refused(self, topic: str, reason: str, log: Logger) -> None:
         known = self._found.get(topic)
         if known is None or known.reason != reason:
             since_ms = self._clock.wall_ms() if known is None else known.since_ms
-            self._found[topic] = UnmadeTopic(topic, since_ms, reason)
+            self._found[topic] = MissingInternalTopic(topic, since_ms, reason)
             log.warning("an internal topic cannot be made", topic=topic, reason=reason)
 
-    def items(self, exists: Callable[[str], bool]) -> list[UnmadeTopic]:
+    def items(self, exists: Callable[[str], bool]) -> list[MissingInternalTopic]:
         """The topics that still do not exist. Topics that exist by now are removed."""
         for topic in [topic for topic in self._found if exists(topic)]:
             del self._found[topic]

@@ -46,9 +46,9 @@ class _Anybody:
 
 ANYBODY: PermissionCheck = _Anybody()
 ASKS_INSIDE: PermissionCheck = _Anybody()
-"""The handler itself calls `services.authorizer`."""
+"""For APIs whose handlers check permissions themselves, with `services.authorizer`."""
 ASKED_BY_CONTROLLER: PermissionCheck = _Anybody()
-"""The broker forwards the request. The controller authorizes it for the client's principal."""
+"""For APIs that the broker forwards: the controller authorizes the request for the client's principal."""
 
 
 def check_cluster(operation: int, context: RequestContext, access: Access, *, tells_why: bool = True) -> None:
@@ -85,7 +85,7 @@ class OnCluster:
     """The whole request needs one operation on the cluster. The operation `or_else` also suffices."""
 
     def __init__(self, operation: int, *, or_else: int | None = None, tells_why: bool = True) -> None:
-        """With `tells_why` the error has a message, for APIs where Apache Kafka's has one."""
+        """With `tells_why` a rejection has an error message, for APIs whose rejections have one in Apache Kafka."""
         self._operation = operation
         self._tells_why = tells_why
         self._or_else = or_else

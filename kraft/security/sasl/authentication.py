@@ -61,9 +61,9 @@ class SaslSettings:
 
 
 Credentials = Callable[[str, int], Credential | None]
-"""(user, number of the mechanism) -> the stored credential."""
+"""Look-up of a credential: (user, number of the mechanism) -> the stored credential."""
 Tokens = Callable[[str, ScramMechanism], TokenLogin | None]
-"""(token id, mechanism) -> the token's login."""
+"""Look-up of a delegation token: (token id, mechanism) -> the token's login."""
 
 
 def no_tokens(token_id: str, mechanism: ScramMechanism) -> TokenLogin | None:
@@ -104,7 +104,7 @@ class SaslSession:
         self._server: MechanismServer | None = None
         self._is_raw = False
         self.is_over = False
-        """A login has failed: no further data is accepted."""
+        """Whether a login has failed, so that no further data is accepted."""
         self.mechanism: str | None = None
         self.user: str | None = None
         """User of the last login; None before the first one."""

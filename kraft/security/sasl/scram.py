@@ -106,7 +106,8 @@ class ScramServer:
         return (self._begin(text) if self._credential is None else self._finish(text)).encode()
 
     def _refused(self) -> SaslRefused:
-        """The same error for every reason, as in Kafka: it does not reveal which names exist."""
+        """Return the error of a failed login. As in Kafka it is the same for every reason, so that it does not reveal
+        which names exist."""
         return SaslRefused(
             "Authentication failed during authentication due to invalid credentials with SASL mechanism "
             f"{self._mechanism.name}",
