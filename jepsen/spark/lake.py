@@ -31,6 +31,7 @@ TOPIC, TABLE, PARTITIONS = "lake", "shop.lake", 6
 OK, VIOLATION, INVALID = 0, 1, 2
 RUN_SECONDS_MAX = 3600.0
 WORKER = "pyspark.daemon"
+DRIVER = "the driver"
 
 
 class Counts(NamedTuple):
@@ -46,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--records", type=int, default=10_000_000)
     parser.add_argument("--size", type=int, default=100, help="bytes of a value")
-    parser.add_argument("--batch", type=int, default=0, help="records of a micro-batch (default: a tenth)")
+    parser.add_argument("--batch", type=int, default=0, help="records of a micro-batch (default: a twentieth)")
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(INVALID))  # What was started is stopped on the way out.
     try:
@@ -62,7 +63,7 @@ class Lake:
 
     def __init__(self, cluster: ThreeNodes, place: Path, records: int, size: int, batch: int) -> None:
         self.cluster, self.place, self.records, self.size = cluster, place, records, size
-        self.batch = batch or max(1, records // 10)
+        self.batch = batch or max(1, records // 20)
         self.properties = {
             "type": "sql",
             "uri": f"sqlite:///{place}/catalog.db",
@@ -73,12 +74,12 @@ class Lake:
     def run(self) -> int:
         self.cluster.create(TOPIC, PARTITIONS)
         self.produce()
-        self.told(f"{self.records:,} records of {self.size} bytes produced")
-        self.cut_off("the driver", self.kill_driver)
+        self.report(f"{self.records:,} records of {self.size} bytes produced")
+        self.cut_off(DRIVER, self.kill_driver)
         self.cut_off("a broker", self.kill_broker)
         self.cut_off("a worker", self.kill_worker)
         rest = self.summary("archive", "--format", "iceberg", *self.archive_options)
-        self.told(f"the last run wrote {rest['records']:,} records in {rest['seconds']} s")
+        self.report(f"the last run wrote {rest['records']:,} records in {rest['seconds']} s")
         found = self.count()
         verified = self.summary("verify")
         same = verified["agree"] and verified["records"] == verified["other_records"] == self.records
@@ -89,7 +90,7 @@ class Lake:
         )
         return OK if same and found == Counts(self.records, self.records) else VIOLATION
 
-    def told(self, text: str) -> None:
+    def report(self, text: str) -> None:
         print(f"{time.monotonic() - self.begun:7.1f} s: {text}", flush=True)
 
     def produce(self) -> None:
@@ -141,15 +142,15 @@ class Lake:
         return dict(json.loads(out))
 
     def cut_off(self, what: str, kill: Callable[[subprocess.Popen[str]], None]) -> None:
-        """Run the archive, and call `kill` after the first micro-batch. If the run survives, end it with SIGKILL after
-        the next micro-batch."""
+        """Run the archive, kill something after its first micro-batch, and end the run with SIGKILL after the next one,
+        unless the run has reached the end of the topic."""
         with self.started("archive", "--format", "iceberg", *self.archive_options) as process:
             assert process.stderr is not None
-            self.await_batch(process)
+            assert self.next_batch(process), f"the run ended early, with {process.wait()}: give more --records"
             kill(process)
-            self.told(f"killed {what} after {self.committed()} micro-batches")
-            if process.poll() is None:
-                self.await_batch(process)
+            self.report(f"killed {what} after {self.committed()} micro-batches")
+            if not self.next_batch(process) and what != DRIVER:
+                assert process.wait() == OK, f"the run did not survive the death of {what}"
             kill_all(process)
             process.wait()
         for node in self.cluster.nodes.values():
@@ -157,13 +158,10 @@ class Lake:
                 node.start()
         self.cluster.until_in_sync(TOPIC)
 
-    def await_batch(self, process: subprocess.Popen[str]) -> None:
-        """Wait until the run reports a micro-batch. Raises AssertionError if it ends before."""
+    def next_batch(self, process: subprocess.Popen[str]) -> bool:
+        """Wait until the run reports a micro-batch. Returns False if it ends before."""
         assert process.stderr is not None
-        for line in process.stderr:
-            if line.startswith("batch "):
-                return
-        raise AssertionError(f"the run ended early, with {process.wait()}: give more --records")
+        return any(line.startswith("batch ") for line in process.stderr)
 
     def kill_driver(self, process: subprocess.Popen[str]) -> None:
         kill_all(process)
