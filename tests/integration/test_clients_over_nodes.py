@@ -105,7 +105,7 @@ def frozen(cluster: Started, node: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("told", [by_rest, by_command])
-def test_every_node_lists_a_client_of_several_brokers_once_as_the_last_one_tells(
+def test_every_node_lists_a_client_of_several_brokers_once_with_its_newest_report(
     cluster: Started, told: Callable[[Started, int], tuple[list[dict[str, Any]], list[int], int]]
 ) -> None:
     instance_id = os.urandom(15) + b"\x01"

@@ -56,9 +56,7 @@ def tokens_of(address: Address, user: str) -> list[tuple[str, bytes]]:
 
 
 @pytest.mark.parametrize("door", ["broker", "controller"])
-def test_users_with_credentials_are_described_to_who_may_describe_the_cluster(
-    doors: dict[str, Address], door: str
-) -> None:
+def test_describing_scram_users_needs_describe_on_the_cluster(doors: dict[str, Address], door: str) -> None:
     everyone = DescribeUserScramCredentialsRequest(users=None)
     described = asked(doors[door], MAY_DESCRIBE, everyone)
     assert [(each.user, each.credential_infos[0].iterations) for each in described.results] == [("ada", 4096)]
@@ -73,7 +71,9 @@ def test_users_with_credentials_are_described_to_who_may_describe_the_cluster(
 
 
 @pytest.mark.parametrize("door", ["broker", "controller"])
-def test_a_token_is_described_to_its_owner_and_to_nobody_without_a_right(doors: dict[str, Address], door: str) -> None:
+def test_a_token_is_described_to_its_owner_and_users_with_permission(
+    doors: dict[str, Address], door: str
+) -> None:
     [(owner, hmac)] = tokens_of(doors[door], OWNER)
     assert (owner, len(hmac)) == (OWNER, 64)
     assert tokens_of(doors[door], NOBODY) == tokens_of(doors[door], MAY_DESCRIBE) == []

@@ -128,7 +128,7 @@ def test_commit_sync_accepts_the_last_poll_in_implicit_mode_and_names_each_parti
     second.close()
 
 
-def test_commit_async_tells_the_outcome_in_its_callback(node: NodeProcess) -> None:
+def test_commit_async_reports_the_outcome_to_its_callback(node: NodeProcess) -> None:
     queue = Queue(node, 2)
     outcomes: list[object] = []
     member = queue.member(explicit=True)

@@ -47,7 +47,7 @@ async def send(port: int, batches: list[int]) -> list[int]:
 
 
 @pytest.mark.parametrize("ours", [True, False], ids=["ours", "kafka"])
-def test_a_batch_before_the_last_is_known_again_after_a_kill_by_our_node_alone(ours: bool, tmp_path: Path) -> None:
+def test_after_a_kill_only_our_node_recognizes_a_duplicate_of_an_earlier_batch(ours: bool, tmp_path: Path) -> None:
     """Kafka's snapshot of producers has the last batch of each. A broker that was killed loads one that it has just
     written, and has forgotten the batches before: it ends an idempotent producer which lost nothing."""
     if not ours:

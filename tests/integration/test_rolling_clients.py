@@ -25,7 +25,7 @@ def test_a_client_that_does_not_end_is_reported_with_the_stack_of_its_thread() -
     assert "in commit_without_end" in problem
 
 
-def test_clients_that_end_when_they_are_told_are_no_problem() -> None:
+def test_clients_that_end_when_a_stop_is_requested_are_not_reported() -> None:
     clients = Clients("127.0.0.1:1")
     clients.begin(clients.written.wait, clients._writers)  # type: ignore[arg-type]
     clients.begin(clients.ended.wait, clients._readers)  # type: ignore[arg-type]

@@ -161,7 +161,7 @@ def scraped(err: Path) -> dict[str, float] | None:
 
 
 @pytest.mark.timeout(240)
-def test_a_running_job_serves_how_far_it_is_and_serves_nothing_after_its_end(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_running_job_serves_its_progress_and_stops_serving_at_its_end(cluster: Cluster, tmp_path: Path) -> None:
     files, err = tmp_path / "files", tmp_path / "err"
     files.mkdir()
     cluster.create("measured", 1)

@@ -198,7 +198,7 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
         ),
         tests=(
             "tests/unit/coordinator/group/streams/test_streams_heartbeat.py"
-            "::test_a_static_member_that_comes_too_soon_takes_nothing",
+            "::test_a_static_member_cannot_replace_an_unreleased_one",
         ),
     ),
     Documented(

@@ -46,7 +46,7 @@ def answers(monkeypatch: pytest.MonkeyPatch, key: str, by_broker: dict[int, list
     monkeypatch.setattr(module, "ask_status", ask)
 
 
-def test_a_client_that_has_changed_its_broker_is_listed_once_as_the_new_one_tells(
+def test_a_client_that_changed_its_broker_is_listed_once_with_the_new_brokers_report(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     moved = [told("i", "b", 1, 9_000)], [told("i", "b", 2, 5), told("j", "a", 2, 7)]
@@ -57,7 +57,7 @@ def test_a_client_that_has_changed_its_broker_is_listed_once_as_the_new_one_tell
     assert found.count == 2
 
 
-def test_a_client_that_has_only_asked_another_broker_is_told_of_by_the_one_to_which_it_pushed(
+def test_a_client_is_listed_with_the_report_of_the_broker_to_which_it_pushed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     by_broker = {1: [told("i", "b", 1, 5, pushes=0)], 2: [told("i", "b", 2, 9_000)]}
@@ -71,7 +71,7 @@ def test_a_client_that_has_only_asked_another_broker_is_told_of_by_the_one_to_wh
     assert described.client.broker_id == 2
 
 
-def test_brokers_that_tell_nothing_of_clients_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_brokers_without_client_reports_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     answers(monkeypatch, CLIENTS, {1: None, 2: []})
     found = asyncio.run(list_clients(Port()))  # type: ignore[arg-type]
     assert found is not None

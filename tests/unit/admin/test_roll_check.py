@@ -80,19 +80,19 @@ def test_a_usual_cluster_can_be_replaced() -> None:
     ]
 
 
-def test_levels_that_a_node_does_not_run_stop_it() -> None:
+def test_a_level_that_a_node_does_not_support_stops_the_roll() -> None:
     found = judge_cluster(facts(6))
     assert judged(found, STOPS) == ["metadata.version: metadata.version is 6, and the lowest that kraft serves is 7"]
     newer = (Feature("metadata.version", 34, 7, 34), Feature("tomorrow.version", 1, 0, 1))
     assert len(judged(judge_cluster(facts(features=newer)), STOPS)) == 2
 
 
-def test_a_replica_that_is_not_in_sync_stops_it() -> None:
+def test_a_replica_that_is_not_in_sync_stops_the_roll() -> None:
     found = judge_cluster(facts(topics=(topic("t"), topic("u", in_sync=(1, 2)))))
     assert judged(found, STOPS) == ["partitions: replicas are missing from the in-sync set of u-0"]
 
 
-def test_what_stands_still_while_a_node_is_replaced_is_told() -> None:
+def test_operations_interrupted_by_a_replacement_are_listed() -> None:
     found = judge_cluster(facts(topics=(topic("t", (1, 2), (1, 2)),), quorum=quorum(1, static=True)))
     assert is_safe(found)
     assert judged(found, CHANGES) == [
@@ -101,7 +101,7 @@ def test_what_stands_still_while_a_node_is_replaced_is_told() -> None:
     ]
 
 
-def test_segments_that_a_plugin_stored_stop_it() -> None:
+def test_segments_stored_by_a_plugin_stop_the_roll() -> None:
     found = judge_cluster(facts(tiered=tuple(f"t{number}" for number in range(7))))
     assert judged(found, STOPS) == [
         "tiered topics: segments in remote storage are written by a plugin: t0, t1, t2, t3, t4 and 2 more"
@@ -128,13 +128,13 @@ def test_settings_of_brokers_are_judged_and_brokers_with_the_same_are_named_toge
         ("num.partition=3\n", "unknown key num.partition - did you mean num.partitions?"),
     ],
 )
-def test_a_key_that_promises_what_a_node_does_not_keep_stops_it(text: str, said: str) -> None:
+def test_a_key_whose_guarantee_a_node_does_not_give_stops_the_roll(text: str, said: str) -> None:
     [found] = stops(text)
     assert found.startswith("server.properties:9: ")
     assert said in found
 
 
-def test_kerberos_stops_it_where_a_listener_asks_for_logins() -> None:
+def test_kerberos_stops_the_roll_if_a_listener_requires_logins() -> None:
     clients = "listeners=SASL_PLAINTEXT://:9092,CONTROLLER://:9093\nadvertised.listeners=SASL_PLAINTEXT://a:9092\n"
     between = "inter.broker.listener.name=SASL_PLAINTEXT\nsasl.mechanism.inter.broker.protocol=PLAIN\n"
     assert any("GSSAPI" in each for each in stops(clients + between + "sasl.enabled.mechanisms=GSSAPI,PLAIN\n"))
@@ -143,7 +143,7 @@ def test_kerberos_stops_it_where_a_listener_asks_for_logins() -> None:
     assert stops("sasl.enabled.mechanisms=GSSAPI\n") == []
 
 
-def test_what_is_found_in_key_files_stops_it_beside_the_problems_of_lines() -> None:
+def test_faults_in_key_files_stop_the_roll_like_problems_of_lines() -> None:
     def in_key_files(config: NodeConfig) -> list[str]:
         return [f"{config.tls_values('CLIENTS')['ssl.keystore.location']} is a JKS file"]
 
@@ -156,7 +156,7 @@ def test_what_is_found_in_key_files_stops_it_beside_the_problems_of_lines() -> N
     ]
 
 
-def test_keys_of_an_authorizer_without_one_do_not_stop_it() -> None:
+def test_keys_of_an_authorizer_do_not_stop_the_roll_without_an_authorizer() -> None:
     text = "super.users=User:a;b\nallow.everyone.if.no.acl.found=true\n"
     assert stops(text) == []
     assert [line.partition(" without")[0] for line in changes(text)] == [
@@ -178,7 +178,7 @@ def test_keys_without_effect_change_something_and_the_others_are_counted() -> No
     assert judged(found, FINE) == ["server.properties: 9 keys mean the same as in Kafka"]
 
 
-def test_the_table_of_keys_in_the_page_tells_the_fate_of_each() -> None:
+def test_the_table_of_keys_in_the_page_matches_the_verdict_on_each_key() -> None:
     rows = re.findall(
         r"^\| `([\w.]+=\S+)` \| (fine|changes|stops it) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE
     )

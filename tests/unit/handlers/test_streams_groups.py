@@ -193,7 +193,7 @@ def test_missing_internal_topics_are_created_with_the_rights_of_the_member(monke
     simulate(play)
 
 
-def test_a_failed_creation_is_told_and_not_tried_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_creation_is_reported_and_not_retried_immediately(monkeypatch: pytest.MonkeyPatch) -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             turn_on(made)

@@ -80,7 +80,7 @@ def test_a_client_asks_pushes_and_is_seen(codec: int) -> None:
 
 
 @pytest.mark.parametrize("selector", ["client_software_name", "client_software_version"])
-def test_the_software_of_a_client_that_does_not_tell_it_is_unknown(selector: str) -> None:
+def test_the_software_of_a_client_that_does_not_report_it_is_unknown(selector: str) -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             subscribe(made, metrics="a.b", match=f"{selector}=unknown")
@@ -187,7 +187,7 @@ def test_a_changed_subscription_makes_the_client_ask_again() -> None:
     simulate(play)
 
 
-def test_a_subscription_with_a_pattern_that_cannot_be_read_covers_nobody_and_is_logged() -> None:
+def test_a_subscription_with_an_invalid_pattern_matches_no_client_and_is_logged() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             subscribe(made, metrics="*", match="client_id=(?=c)client")

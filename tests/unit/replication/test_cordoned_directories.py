@@ -110,7 +110,7 @@ def test_the_only_online_directory_takes_replicas_although_it_is_cordoned() -> N
     simulate(play)
 
 
-def test_a_broker_with_all_directories_cordoned_spreads_what_it_is_assigned() -> None:
+def test_a_broker_with_all_directories_cordoned_spreads_its_assigned_replicas() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, BOTH, sets=["cordoned.log.dirs=*"]) as made:
             made.topic("t", 4)
@@ -156,7 +156,7 @@ def test_a_move_out_of_a_cordoned_directory_is_made() -> None:
     simulate(play)
 
 
-def test_described_directories_tell_whether_they_are_cordoned() -> None:
+def test_described_directories_show_whether_they_are_cordoned() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, BOTH, sets=[f"cordoned.log.dirs={SECOND}"]) as made:
             made.publish(level(LEVEL - 1))
@@ -242,7 +242,7 @@ def test_the_controller_is_told_of_cordoned_directories_before_the_broker_is_unf
     simulate(play)
 
 
-def test_a_cordon_of_what_is_no_directory_is_logged_and_has_no_effect() -> None:
+def test_a_cordon_of_an_unknown_directory_is_logged_and_has_no_effect() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, BOTH) as made:
             made.publish(cordon("/gone"))

@@ -327,7 +327,7 @@ def test_no_record_is_archiving_in_a_group_without_dead_letters() -> None:
     assert (change.stored, change.given_up) == ((StateBatch(0, 0, ARCHIVED, 1),), ())
 
 
-def test_a_batch_that_the_limit_reaches_is_acquired_with_what_lies_behind_records_of_others() -> None:
+def test_a_batch_cut_by_the_limit_is_acquired_whole_across_records_of_other_members() -> None:
     partition = SharePartition(0)
     partition.acquire("a", 0, [(0, 9)], 10, LIMITS, 0)
     partition.commit(partition.acknowledge("a", [Acknowledgement(0, 1, [RELEASE])], LIMITS, 0))

@@ -88,7 +88,7 @@ def test_the_bytes_and_seconds_of_progress_are_those_of_sparks_reports() -> None
     assert (found.batches, found.rows, found.size, found.seconds) == (2, 13, 95, 0.25)
 
 
-def test_failed_attempts_are_told_by_stage() -> None:
+def test_failed_attempts_are_counted_by_stage() -> None:
     stages = {3: SimpleNamespace(numCompletedTasks=1, numTasks=4, numFailedTasks=2), 4: None}
     tracker = SimpleNamespace(getActiveStageIds=lambda: [3, 4], getStageInfo=stages.get)
     session: Any = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=lambda: tracker))
@@ -109,7 +109,7 @@ def test_metrics_are_served_until_the_job_ends() -> None:
         urllib.request.urlopen(url, timeout=10)
 
 
-def test_a_scraper_that_hangs_up_is_not_told_of(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_scraper_that_closes_the_connection_is_not_logged(capfd: pytest.CaptureFixture[str]) -> None:
     with served(JobMetrics("mirror"), LOCAL) as url:
         place = url.removeprefix("http://127.0.0.1:").removesuffix("/metrics")
         with socket.create_connection(("127.0.0.1", int(place))) as rude:

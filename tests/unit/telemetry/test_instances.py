@@ -112,7 +112,7 @@ def test_a_first_push_may_come_early_and_later_ones_keep_to_the_interval() -> No
     assert push(clients, NOW + 1 + INTERVAL) == 0
 
 
-def test_a_last_push_may_come_at_any_time_and_nothing_is_taken_after_it() -> None:
+def test_a_terminating_push_is_accepted_at_any_time_and_no_push_after_it() -> None:
     clients = made()
     ask(clients, NOW)
     assert [push(clients, NOW + 1), push(clients, NOW + 2, ends=True)] == [0, 0]
@@ -132,7 +132,7 @@ def test_a_push_with_a_reserved_id_is_refused(reserved: bytes) -> None:
     assert refused.value.code == ErrorCode.INVALID_REQUEST
 
 
-def test_changed_subscriptions_make_clients_ask_anew_and_keep_what_they_pushed() -> None:
+def test_changed_subscriptions_make_clients_ask_again_and_keep_their_metrics() -> None:
     clients = made()
     ask(clients, NOW)
     push(clients, NOW)

@@ -8,7 +8,7 @@ from kraft.telemetry.otlp import Attributes
 from kraft.telemetry.summary import NODES_MAX, PREFIX, Summary, nodes_of, summary_of
 
 
-def test_a_summary_has_the_largest_of_each_number_and_none_of_what_is_not_told() -> None:
+def test_a_summary_has_the_largest_of_each_number_and_none_for_missing_numbers() -> None:
     values: dict[tuple[str, Attributes], float] = {
         (f"{PREFIX}producer.node.request.latency.avg", (("node.id", "1"),)): 9.0,
         (f"{PREFIX}producer.node.request.latency.avg", (("node.id", "2"),)): 4.0,

@@ -35,7 +35,7 @@ def test_only_the_job_that_publishes_may_sign_and_write() -> None:
     assert "secrets." not in (HOST / "workflows/release.yml").read_text(encoding="utf-8")
 
 
-def test_what_is_published_was_built_and_checked_by_the_release_target() -> None:
+def test_published_files_are_built_and_checked_by_the_release_target() -> None:
     jobs = workflow()["jobs"]
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     named = {

@@ -60,7 +60,7 @@ def test_a_delayed_request_takes_effect_after_its_sender_timed_out() -> None:
     run(ObjectFaults(late_rate=1.0), body)
 
 
-def test_who_waits_for_a_lost_answer_hears_that_the_connection_broke() -> None:
+def test_a_caller_that_waits_for_a_lost_answer_gets_a_connection_error() -> None:
     async def body(store: ObjectStore, server: ObjectServer, universe: Universe) -> None:
         universe.time.call_after(1.0, server.break_connections)
         began = universe.time.now

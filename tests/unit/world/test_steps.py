@@ -11,7 +11,7 @@ from kraft.world.turns import in_turns
 from tests.unit.server.brokers import simulate
 
 
-def test_jobs_are_done_between_the_steps_and_what_they_raise_is_raised_there() -> None:
+def test_jobs_run_between_steps_and_their_errors_are_raised_there() -> None:
     done: list[str] = []
 
     def broken() -> None:
@@ -30,7 +30,7 @@ def test_jobs_are_done_between_the_steps_and_what_they_raise_is_raised_there() -
     assert done == ["job", "no disk"]
 
 
-def test_a_job_that_nobody_catches_ends_the_work() -> None:
+def test_an_uncaught_job_error_ends_the_work() -> None:
     def broken() -> None:
         raise OSError("no disk")
 

@@ -90,7 +90,7 @@ def test_a_failure_names_the_brokers_that_did_not_answer(
     assert "broker 1 did not answer: connection refused; broker 2 did not answer: connection refused" in err
 
 
-def test_top_shows_the_slowest_clients_of_all_brokers_as_often_as_it_looks(
+def test_top_shows_the_slowest_clients_of_all_brokers_in_every_update(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     brokers = Brokers(

@@ -219,7 +219,7 @@ def test_a_topology_that_no_topics_can_fit_is_refused(shape: Any) -> None:
 # Topologies.
 
 
-def test_another_topology_is_refused_and_an_older_one_is_told_to_be_stale() -> None:
+def test_another_topology_is_refused_and_an_older_one_is_reported_as_stale() -> None:
     it = Application(topology(reads("t"), epoch=3))
     it.join("a")
     it.shape = topology(reads("u"), epoch=4)
@@ -276,7 +276,7 @@ def test_a_static_member_keeps_its_tasks_while_it_is_away() -> None:
         it.beat("a")
 
 
-def test_a_static_member_that_comes_too_soon_takes_nothing() -> None:
+def test_a_static_member_cannot_replace_an_unreleased_one() -> None:
     it = Application()
     it.instances = {"a": "i", "a2": "i"}
     it.join("a")
@@ -310,7 +310,7 @@ def test_a_shutdown_request_reaches_every_member_until_all_have_left() -> None:
     assert statuses(it.join("a")) == {}
 
 
-def test_members_without_the_tags_of_the_group_are_told() -> None:
+def test_members_without_the_tags_of_the_group_get_a_status() -> None:
     it = Application(settings=replace(SETTINGS, rack_aware_tags=("zone", "rack")))
     heard = it.join("a", client_tags=tags(zone="1"))
     assert "[rack]" in statuses(heard)[Status.MISSING_CLIENT_TAGS]

@@ -61,7 +61,7 @@ def test_an_older_epoch_commits_partitions_of_tasks_that_the_member_has_kept() -
     assert [place.partition for place in made.host.offsets("g")] == [kept]
 
 
-def test_an_older_epoch_commits_no_partition_of_a_task_that_came_later() -> None:
+def test_an_older_epoch_commits_no_partition_of_a_task_assigned_later() -> None:
     made, before = shared()
     [given] = made.active("b")["0"]
     assert commit(made, given, "b", before) == ErrorCode.STALE_MEMBER_EPOCH
