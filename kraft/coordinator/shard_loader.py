@@ -17,7 +17,7 @@ from kraft.coordinator.latest_records import LatestRecords
 from kraft.coordinator.shard import CoordinatorShard, Marker, Producer
 from kraft.protocol.records.control_record import ControlRecordType, marker_of
 from kraft.protocol.records.record import iterate_records
-from kraft.protocol.records.walked_records import walk_records
+from kraft.protocol.records.record_keys import walk_records
 from kraft.world.turns import Turn
 
 S = TypeVar("S")

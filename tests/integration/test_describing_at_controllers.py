@@ -71,9 +71,7 @@ def test_describing_scram_users_needs_describe_on_the_cluster(doors: dict[str, A
 
 
 @pytest.mark.parametrize("door", ["broker", "controller"])
-def test_a_token_is_described_to_its_owner_and_users_with_permission(
-    doors: dict[str, Address], door: str
-) -> None:
+def test_a_token_is_described_to_its_owner_and_users_with_permission(doors: dict[str, Address], door: str) -> None:
     [(owner, hmac)] = tokens_of(doors[door], OWNER)
     assert (owner, len(hmac)) == (OWNER, 64)
     assert tokens_of(doors[door], NOBODY) == tokens_of(doors[door], MAY_DESCRIBE) == []

@@ -51,7 +51,7 @@ OWN_SIMULATIONS: Final = {
     "kraft/raft/core/": "tests.properties.raft_quorum",
     "kraft/protocol/records/validation.py": "tests.properties.record_payloads",
     "kraft/protocol/records/fast_path.py": "tests.properties.record_payloads",
-    "kraft/protocol/records/walked_records.py": "tests.properties.record_payloads",
+    "kraft/protocol/records/record_keys.py": "tests.properties.record_payloads",
     "kraft/security/acl": "tests.properties.access_decisions",
     "kraft/security/address_ranges.py": "tests.properties.access_decisions",
     "kraft/security/authorizer.py": "tests.properties.access_decisions",

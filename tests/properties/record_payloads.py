@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from kraft.common.compiled import compiled
 from kraft.protocol.records import fast_path as usual_records
+from kraft.protocol.records import record_keys
 from kraft.protocol.records import validation as judged_records
-from kraft.protocol.records import walked_records
 from kraft.protocol.records.record import (
     InvalidRecord,
     Record,
@@ -25,10 +25,10 @@ from kraft.protocol.records.record import (
     decode_record,
     iterate_records,
 )
+from kraft.protocol.records.record_keys import walk_records
 from kraft.protocol.records.skipping import first_from, places_of
 from kraft.protocol.records.validation import JudgedRecords, judge_records
 from kraft.protocol.records.varint import append_varint
-from kraft.protocol.records.walked_records import walk_records
 from kraft.world.steps import at_once
 from tests.properties.seeds import run_seeds
 
@@ -153,12 +153,12 @@ def plain_records(payload: bytes, count: int) -> list[Record] | type[InvalidReco
 @contextmanager
 def running(form: ModuleType) -> Iterator[None]:
     """Let the readers run `form`, one of FORMS, meanwhile."""
-    before = judged_records.judge_usual, walked_records.walk_usual
-    judged_records.judge_usual, walked_records.walk_usual = form.judge, form.walk
+    before = judged_records.judge_usual, record_keys.walk_usual
+    judged_records.judge_usual, record_keys.walk_usual = form.judge, form.walk
     try:
         yield
     finally:
-        judged_records.judge_usual, walked_records.walk_usual = before
+        judged_records.judge_usual, record_keys.walk_usual = before
 
 
 def read(payload: bytes, count: int, form: ModuleType) -> Reading:

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraft.protocol.records.record import InvalidRecord, append_record
+from kraft.protocol.records.record_keys import walk_records
 from kraft.protocol.records.skipping import first_from
 from kraft.protocol.records.validation import JUDGED_A_SLICE, OTHER_RECORD_COST, judge_records
-from kraft.protocol.records.walked_records import walk_records
 from tests.properties.record_payloads import (
     FORMS,
     PAYLOADS_A_SEED,

@@ -130,7 +130,7 @@ FILES: tuple[Allowed, ...] = (
         "Likewise: how long the page of the cluster waits for the quorum.",
     ),
     Allowed(
-        "api/kraft_http/asking.py",
+        "api/kraft_http/node_transport.py",
         "ambient module",
         ("asyncio",),
         "Likewise: several brokers are asked side by side.",

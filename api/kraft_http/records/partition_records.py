@@ -20,7 +20,7 @@ from kraft.protocol.records.record import Record
 from kraft.protocol.records.record_batch import RecordBatch, batches
 from kraft.protocol.schema import Bytes
 from kraft.rpc_client.fetched import visible_batches
-from kraft_http.asking import Kafka
+from kraft_http.node_transport import NodeTransport
 from kraft_http.requests.outcomes import Outcome, TransactionalBatch, Transactions
 
 TIMEOUT_MS = 30_000
@@ -49,7 +49,7 @@ class Fetched(NamedTuple):
     """Bytes of the records' keys, values and headers."""
 
 
-async def produce(kafka: Kafka, topic: str, partition: int, leader: int, records: Sequence[Record]) -> Appended:
+async def produce(kafka: NodeTransport, topic: str, partition: int, leader: int, records: Sequence[Record]) -> Appended:
     """Append one batch with acks=all. Raises Refused; after REQUEST_TIMED_OUT the records may or may not be in the
     log."""
     data = PartitionProduceData(index=partition, records=memoryview(build_batch(records)))
@@ -63,7 +63,7 @@ async def produce(kafka: Kafka, topic: str, partition: int, leader: int, records
 
 
 async def fetch(
-    kafka: Kafka,
+    kafka: NodeTransport,
     topic: str,
     partition: int,
     leader: int,
@@ -103,7 +103,7 @@ async def fetch(
 class Place(NamedTuple):
     """A partition and its leader."""
 
-    kafka: Kafka
+    kafka: NodeTransport
     topic: str
     partition: int
     leader: int

@@ -15,8 +15,8 @@ from kraft.admin.topics import describe_topic
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.record import Record
 from kraft.rpc_client.partitioner import partition_for_key
-from kraft_http.asking import UnencodableRequest
 from kraft_http.models.records import ProduceRecord, ProduceReport
+from kraft_http.node_transport import UnencodableRequest
 from kraft_http.records.partition_records import Appended, produce
 from kraft_http.records.record_codec import format_timestamp, produced, to_record
 from kraft_http.requests.deps import ClusterContext

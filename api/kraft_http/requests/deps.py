@@ -13,8 +13,8 @@ from fastapi import Depends, Path, Query, Request
 from pydantic import AfterValidator
 from starlette.datastructures import URL
 
-from kraft_http.asking import Kafka
 from kraft_http.models.common import INT32_MAX, CollectionMetadata, UnansweredBroker
+from kraft_http.node_transport import NodeTransport
 from kraft_http.ports import AdminPort
 from kraft_http.requests.errors import ApiProblem, not_found
 from kraft_http.requests.links import Links, restore_slashes
@@ -43,7 +43,7 @@ class ClusterContext:
     """The context of one request about one cluster."""
 
     cluster_id: str
-    kafka: Kafka
+    kafka: NodeTransport
     links: Links
     url: URL
 
@@ -54,7 +54,7 @@ ClusterIdPath = Annotated[str, Path(description="Id of the cluster, from /v3/clu
 async def cluster_context(request: Request, port: Port, cluster_id: ClusterIdPath) -> ClusterContext:
     if cluster_id != port.identity.cluster_id:
         raise not_found(f"Cluster {cluster_id}")
-    return ClusterContext(cluster_id, Kafka(port), Links(str(request.base_url), cluster_id), _url(request))
+    return ClusterContext(cluster_id, NodeTransport(port), Links(str(request.base_url), cluster_id), _url(request))
 
 
 def _url(request: Request) -> URL:
@@ -150,7 +150,7 @@ IncludeOperations = Annotated[
 ]
 
 
-def unanswered(kafka: Kafka) -> list[UnansweredBroker]:
+def unanswered(kafka: NodeTransport) -> list[UnansweredBroker]:
     """The brokers that did not answer, and are missing in the response."""
     return [UnansweredBroker(broker_id=broker_id, detail=detail) for broker_id, detail in sorted(kafka.silent.items())]
 

@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from kraft.admin.errors import Refused
 from kraft.common.errors import ApiError
 from kraft.protocol.error_codes import ErrorCode, is_retriable
-from kraft_http.asking import UnencodableRequest
+from kraft_http.node_transport import UnencodableRequest
 from kraft_http.requests.links import restore_slashes
 
 PROBLEM_JSON: Final = "application/problem+json"

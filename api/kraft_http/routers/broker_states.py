@@ -14,7 +14,6 @@ from kraft.admin.throttles import cancel_departure, throttle_departure
 from kraft.admin.topics import describe_topic
 from kraft.common.broker_state import DECOMMISSION, FENCED, MAINTENANCE
 from kraft.protocol.error_codes import message_of
-from kraft_http.asking import Kafka
 from kraft_http.models.common import Relationship, ResourceMetadata
 from kraft_http.models.operations import (
     LISTED_MAX,
@@ -27,6 +26,7 @@ from kraft_http.models.operations import (
     LogDirList,
     LogDirReplica,
 )
+from kraft_http.node_transport import NodeTransport
 from kraft_http.ports import AdminPort, BrokerFacts, DrainFacts
 from kraft_http.requests.deps import BrokerIdPath, Cluster, Port, Writable
 from kraft_http.requests.errors import ApiProblem, documented, not_found
@@ -135,9 +135,9 @@ async def begin_decommission(
     """
     await _find(port, broker_id)
     if body is not None and body.bytes_per_second is not None:
-        await throttle_departure(Kafka(port), broker_id, body.bytes_per_second)
+        await throttle_departure(NodeTransport(port), broker_id, body.bytes_per_second)
     response.headers["Location"] = f"/v1/brokers/{broker_id}/decommission"
-    await want_state(Kafka(port), broker_id, DECOMMISSION)
+    await want_state(NodeTransport(port), broker_id, DECOMMISSION)
     broker = await _find(port, broker_id)
     if broker.draining is None:  # This node's image is behind the controller's.
         plan = await port.leave_plan(broker_id)
@@ -168,7 +168,7 @@ async def end_decommission(
     if (await _find(port, broker_id)).desired_state != DECOMMISSION:
         raise ApiProblem(409, f"Broker {broker_id} is not being decommissioned.")
     if cancel_moves:
-        await cancel_departure(Kafka(port), broker_id)
+        await cancel_departure(NodeTransport(port), broker_id)
         kept = {"desired_state": "active", "decommission": None}
         return _state(await _find(port, broker_id)).model_copy(update=kept)
     return await _want(port, broker_id, None)
@@ -203,7 +203,7 @@ async def unregister_broker(
                 "PUT /v1/brokers/{id}/decommission moves them to other brokers first; force=true unregisters it anyway."
             ),
         )
-    await unregister(Kafka(port), broker_id)
+    await unregister(NodeTransport(port), broker_id)
     return Response(status_code=204)
 
 
@@ -244,7 +244,7 @@ async def get_log_dirs(
     replicas: Annotated[bool, Query(description="Whether replicas are listed, or only their sum is returned.")] = True,
 ) -> LogDirList:
     await _find(port, broker_id)
-    kafka = Kafka(port)
+    kafka = NodeTransport(port)
     asked = None
     if topic is not None:
         partitions = (await describe_topic(kafka, topic)).partitions
@@ -268,7 +268,7 @@ async def _find(port: AdminPort, broker_id: int) -> BrokerFacts:
 
 
 async def _want(port: AdminPort, broker_id: int, state: str | None) -> BrokerStateData:
-    await want_state(Kafka(port), broker_id, state)
+    await want_state(NodeTransport(port), broker_id, state)
     return _state(await _find(port, broker_id)).model_copy(update={"desired_state": state or "active"})
 
 

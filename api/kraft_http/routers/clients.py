@@ -8,8 +8,8 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 
 from kraft.admin.clients import describe_client, list_clients
-from kraft_http.asking import Kafka
 from kraft_http.models.clients import ClientData, ClientDataList, ClientReportData
+from kraft_http.node_transport import NodeTransport
 from kraft_http.requests.deps import Port, unanswered
 from kraft_http.requests.errors import documented, not_found
 
@@ -20,7 +20,7 @@ router = APIRouter(prefix="/v1/clients", tags=["Clients"])
 async def get_clients(port: Port) -> ClientDataList:
     """List the clients that support client telemetry (KIP-714), with their latest metrics. Brokers with
     kraft.telemetry.enable=false have none; the status is 404 if all brokers have that setting."""
-    kafka = Kafka(port)
+    kafka = NodeTransport(port)
     found = await list_clients(kafka)
     if found is None:
         raise not_found("A broker that receives metrics of clients")
@@ -36,7 +36,7 @@ async def get_client(
     port: Port, instance_id: Annotated[str, Path(description="Instance id of the client.")]
 ) -> ClientReportData:
     """Return all numbers of the client's last push, from the broker to which it pushed."""
-    kafka = Kafka(port)
+    kafka = NodeTransport(port)
     found = await describe_client(kafka, instance_id)
     if found is None:
         raise not_found(f"Client {instance_id}")

@@ -11,10 +11,10 @@ from kraft.admin.authorized_operations import cluster_operations
 from kraft.admin.cluster import BrokerState, describe_cluster, describe_quorum
 from kraft.admin.errors import Refused
 from kraft.admin.topics import list_topics
-from kraft_http.asking import Kafka
 from kraft_http.models.clusters import BrokerData, BrokerDataList, ClusterData, ClusterDataList
 from kraft_http.models.common import CollectionMetadata, Relationship, ResourceMetadata
 from kraft_http.models.topics import ReplicaData, ReplicaDataList
+from kraft_http.node_transport import NodeTransport
 from kraft_http.requests.deps import BrokerIdPath, Cluster, ClusterContext, IncludeOperations, Port, whole
 from kraft_http.requests.errors import documented, not_found
 from kraft_http.requests.links import Links
@@ -28,7 +28,7 @@ QUORUM_SECONDS_MAX: Final = 2.0
 @router.get("", tags=["Clusters"], summary="List clusters: always this one")
 async def list_clusters(request: Request, port: Port, tells: IncludeOperations = False) -> ClusterDataList:
     links = Links(str(request.base_url), port.identity.cluster_id)
-    cluster = await _cluster_data(Kafka(port), links, tells=tells)
+    cluster = await _cluster_data(NodeTransport(port), links, tells=tells)
     return ClusterDataList(kind="KafkaClusterList", metadata=CollectionMetadata(self=links.clusters), data=[cluster])
 
 
@@ -37,7 +37,7 @@ async def get_cluster(cluster: Cluster, tells: IncludeOperations = False) -> Clu
     return await _cluster_data(cluster.kafka, cluster.links, tells=tells)
 
 
-async def _cluster_data(kafka: Kafka, links: Links, *, tells: bool) -> ClusterData:
+async def _cluster_data(kafka: NodeTransport, links: Links, *, tells: bool) -> ClusterData:
     leader = await _controller(kafka)
     brokers = [broker.node_id for broker in (await describe_cluster(kafka)).brokers]
     return ClusterData(
@@ -56,7 +56,7 @@ async def _cluster_data(kafka: Kafka, links: Links, *, tells: bool) -> ClusterDa
     )
 
 
-async def _controller(kafka: Kafka) -> int:
+async def _controller(kafka: NodeTransport) -> int:
     """The quorum's leader; -1 if there is none, or if it does not answer within QUORUM_SECONDS_MAX. Metadata cannot be
     used: it gives any broker as the controller."""
     try:
@@ -81,7 +81,7 @@ async def get_broker(cluster: Cluster, broker_id: BrokerIdPath) -> BrokerData:
     return _broker_data(cluster, await find_broker(cluster.kafka, broker_id))
 
 
-async def find_broker(kafka: Kafka, broker_id: int) -> BrokerState:
+async def find_broker(kafka: NodeTransport, broker_id: int) -> BrokerState:
     """The state of a broker. Raises ApiProblem 404."""
     for broker in (await describe_cluster(kafka)).brokers:
         if broker.node_id == broker_id:

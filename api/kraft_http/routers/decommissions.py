@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from kraft.admin.copying import Copy, Sizes, Sums, sizes_of, sums
-from kraft_http.asking import Kafka
 from kraft_http.models.common import INT64_MAX
 from kraft_http.models.operations import LISTED_MAX, DecommissionPlan, PlannedArrivals
+from kraft_http.node_transport import NodeTransport
 from kraft_http.ports import LeavePlan
 from kraft_http.requests.deps import BrokerIdPath, Port, unanswered
 from kraft_http.requests.errors import documented, not_found
@@ -39,7 +39,7 @@ async def plan_decommission(
     if all(broker.node_id != broker_id for broker in (await port.cluster_facts()).brokers):
         raise not_found(f"Broker {broker_id}")
     plan = await port.leave_plan(broker_id)
-    kafka = Kafka(port)
+    kafka = NodeTransport(port)
     told = planned_data(broker_id, plan, await sizes_of(kafka, _copies(plan)), bytes_per_second)
     return told.model_copy(update={"unanswered_brokers": unanswered(kafka)})
 

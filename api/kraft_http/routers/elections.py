@@ -10,7 +10,6 @@ from kraft.admin.errors import Refused
 from kraft.admin.moves import PREFERRED, UNCLEAN, elect_leaders
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
-from kraft_http.asking import Kafka
 from kraft_http.health.health_findings import WaitingElections
 from kraft_http.models.operations import (
     REPORTS_MAX,
@@ -20,6 +19,7 @@ from kraft_http.models.operations import (
     UncleanElectionData,
     UncleanElectionList,
 )
+from kraft_http.node_transport import NodeTransport
 from kraft_http.ports import UncleanElectionFacts
 from kraft_http.records.record_codec import format_timestamp
 from kraft_http.requests.deps import Port, Writable
@@ -43,7 +43,7 @@ async def hold_elections(port: Port, body: ElectionBody) -> Response:
     if body.partitions is not None:
         named = [TopicPartition(each.topic, each.partition) for each in body.partitions]
     kind = PREFERRED if body.type == "preferred" else UNCLEAN
-    return outcomes_response(await elect_leaders(Kafka(port), kind, named))
+    return outcomes_response(await elect_leaders(NodeTransport(port), kind, named))
 
 
 @router.get("/v1/elections/unclean", summary="What unclean elections cost", responses=documented(400))

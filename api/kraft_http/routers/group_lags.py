@@ -22,7 +22,6 @@ from kraft.admin.offsets import EARLIEST, LATEST, offsets_at_leaders
 from kraft.admin.topics import describe_topic
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
-from kraft_http.asking import Kafka
 from kraft_http.models.groups import (
     GroupLagData,
     GroupLagList,
@@ -33,6 +32,7 @@ from kraft_http.models.groups import (
     TopicGroupData,
     TopicGroupList,
 )
+from kraft_http.node_transport import NodeTransport
 from kraft_http.ports import AdminPort
 from kraft_http.requests.deps import (
     Cluster,
@@ -263,7 +263,7 @@ async def reset_offsets(cluster: Cluster, group_id: GroupIdPath, body: ResetOffs
 
 
 async def plan_reset(
-    kafka: Kafka, body: ResetOffsetsBody, present: Mapping[TopicPartition, int | None]
+    kafka: NodeTransport, body: ResetOffsetsBody, present: Mapping[TopicPartition, int | None]
 ) -> list[OffsetResetData]:
     """The change of each partition, in order, given the group's present offsets. Raises Refused for a topic or
     partition that does not exist."""
@@ -302,7 +302,7 @@ def new_offset(body: ResetOffsetsBody, current: int | None, start: int, end: int
     return max(start, min(end, wanted))
 
 
-async def _group(kafka: Kafka, group_id: str, *, may_be_new: bool) -> Group | None:
+async def _group(kafka: NodeTransport, group_id: str, *, may_be_new: bool) -> Group | None:
     """The group; None if it does not exist and `may_be_new`. Raises Refused."""
     try:
         return await describe_group(kafka, group_id)
@@ -312,7 +312,7 @@ async def _group(kafka: Kafka, group_id: str, *, may_be_new: bool) -> Group | No
         return None
 
 
-async def _commit(kafka: Kafka, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
+async def _commit(kafka: NodeTransport, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
     """Commit the offsets. Raises Refused, NON_EMPTY_GROUP if a member has joined meanwhile."""
     try:
         await commit_offsets(kafka, group_id, offsets)
@@ -323,7 +323,7 @@ async def _commit(kafka: Kafka, group_id: str, offsets: Mapping[TopicPartition, 
 
 
 async def _wanted(
-    kafka: Kafka, topics: Sequence[ResetTopic] | None, present: Mapping[TopicPartition, int | None]
+    kafka: NodeTransport, topics: Sequence[ResetTopic] | None, present: Mapping[TopicPartition, int | None]
 ) -> dict[TopicPartition, int]:
     """The partitions to reset, with their leaders. Raises Refused for a topic or partition that does not exist."""
     leaders: dict[TopicPartition, int] = {}

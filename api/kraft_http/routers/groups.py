@@ -22,7 +22,6 @@ from kraft.admin.groups import (
 )
 from kraft.admin.streams_groups import STREAMS
 from kraft.common.ids import TopicPartition
-from kraft_http.asking import Kafka
 from kraft_http.models.common import Relationship, ResourceMetadata
 from kraft_http.models.groups import (
     ConsumerAssignmentData,
@@ -32,6 +31,7 @@ from kraft_http.models.groups import (
     ConsumerGroupData,
     ConsumerGroupDataList,
 )
+from kraft_http.node_transport import NodeTransport
 from kraft_http.requests.deps import (
     Cluster,
     ClusterContext,
@@ -69,7 +69,7 @@ async def list_consumer_groups(
     )
 
 
-async def list_consumers_groups(kafka: Kafka) -> list[ListedGroup]:
+async def list_consumers_groups(kafka: NodeTransport) -> list[ListedGroup]:
     """The groups of consumers, sorted by id. `kafka.silent` has the brokers that did not list theirs. Raises
     Refused."""
     return [group for group in await list_groups(kafka, partial=True) if is_of_consumers(group)]

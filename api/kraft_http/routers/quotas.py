@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from kraft.admin.quotas import alter_quotas, describe_quotas
-from kraft_http.asking import Kafka
 from kraft_http.models.quotas import KINDS, QuotaChange, QuotaData, QuotaList, by_field
+from kraft_http.node_transport import NodeTransport
 from kraft_http.requests.deps import Port, Writable
 from kraft_http.requests.errors import documented
 
@@ -23,7 +23,7 @@ async def list_quotas(port: Port, user: _Name = None, client_id: _Name = None, i
     wanted = {kind: name for kind, name in zip(KINDS.values(), (user, client_id, ip), strict=True) if name is not None}
     found = [
         QuotaData(entity=by_field(each.entity), limits=dict(each.limits))
-        for each in await describe_quotas(Kafka(port), wanted)
+        for each in await describe_quotas(NodeTransport(port), wanted)
     ]
     return QuotaList(
         data=sorted(found, key=lambda each: sorted((kind, name or "") for kind, name in each.entity.items()))
@@ -35,5 +35,5 @@ async def change_quotas(port: Port, body: QuotaChange) -> QuotaData:
     """Set and remove limits of one entity. The response repeats the request; brokers apply it when they have read it
     from the metadata log."""
     changes: dict[str, float | None] = {**body.set, **dict.fromkeys(body.delete)}
-    await alter_quotas(Kafka(port), body.entity.parts(), changes, validate_only=body.validate_only)
+    await alter_quotas(NodeTransport(port), body.entity.parts(), changes, validate_only=body.validate_only)
     return QuotaData(entity=by_field(body.entity.parts()), limits=body.set)

@@ -25,7 +25,6 @@ from kraft.admin.topics import list_topics as all_topics
 from kraft.common.broker_state import ACTIVE
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
-from kraft_http.asking import Kafka
 from kraft_http.models.common import INT64_MAX, Relationship, ResourceMetadata
 from kraft_http.models.operations import (
     LISTED_MAX,
@@ -46,6 +45,7 @@ from kraft_http.models.operations import (
     ThrottleData,
     ThrottledBroker,
 )
+from kraft_http.node_transport import NodeTransport
 from kraft_http.ports import ClusterFacts, ReassignmentFacts
 from kraft_http.requests.deps import (
     Cluster,
@@ -146,7 +146,7 @@ async def delete_reassignment(cluster: Cluster, topic_name: TopicNamePath, parti
 async def list_moves(port: Port, rate: Rate) -> MoveList:
     facts = await port.cluster_facts()
     moves, shown = facts.reassignments, facts.reassignments[:LISTED_MAX]
-    kafka = Kafka(port)
+    kafka = NodeTransport(port)
     asked: dict[int, list[TopicPartition]] = {}
     for move in shown:
         for broker_id in (*([move.leader] if move.leader >= 0 else []), *move.adding):
@@ -243,7 +243,7 @@ async def start_moves(
             400,
             "log_dirs other than `any` are not supported here: use kafka-reassign-partitions.sh for them.",
         )
-    return outcomes_response(await begin_moves(Kafka(port), targets, bytes_per_second))
+    return outcomes_response(await begin_moves(NodeTransport(port), targets, bytes_per_second))
 
 
 @router.post(
@@ -259,7 +259,7 @@ async def cancel(port: Port, body: CancelBody) -> Response:
     places = (
         None if body.partitions is None else [TopicPartition(each.topic, each.partition) for each in body.partitions]
     )
-    return outcomes_response(await cancel_moves(Kafka(port), places, keep_throttle=body.keep_throttle))
+    return outcomes_response(await cancel_moves(NodeTransport(port), places, keep_throttle=body.keep_throttle))
 
 
 @router.put(
@@ -271,7 +271,7 @@ async def cancel(port: Port, body: CancelBody) -> Response:
 )
 async def put_throttle(port: Port, body: ThrottleBody) -> Response:
     """Set or change the throttle of moves. It also applies to moves that decommissionings have yet to start."""
-    await throttle_moves(Kafka(port), body.bytes_per_second)
+    await throttle_moves(NodeTransport(port), body.bytes_per_second)
     return Response(status_code=204)
 
 
@@ -296,7 +296,7 @@ async def delete_throttle(
             "Partitions are being moved.",
             hint="while_moving=true removes the throttle anyway: the replicas are then copied at full speed.",
         )
-    await remove_throttle(Kafka(port))
+    await remove_throttle(NodeTransport(port))
     return Response(status_code=204)
 
 
@@ -319,7 +319,7 @@ async def plan_moves(port: Port, body: PlanBody) -> PlanData:
         chosen = [known[broker_id] for broker_id in dict.fromkeys(body.brokers)]
     if not chosen:
         raise ApiProblem(400, "There is no broker to plan for.")
-    kafka = Kafka(port)
+    kafka = NodeTransport(port)
     topics = (
         await all_topics(kafka)
         if body.topics is None

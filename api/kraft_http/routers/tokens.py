@@ -9,8 +9,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from kraft.admin.tokens import DEFAULT, Token, create_token, describe_tokens, expire_token, renew_token
-from kraft_http.asking import Kafka
 from kraft_http.models.security import Principal, TokenBody, TokenData, TokenList, TokenTerm, TokenTermBody
+from kraft_http.node_transport import NodeTransport
 from kraft_http.requests.deps import Port, Writable
 from kraft_http.requests.errors import ApiProblem, FieldProblem, documented
 
@@ -22,7 +22,7 @@ PATH = "/v1/delegation-tokens"
 @router.get(PATH, summary="List tokens", responses=documented(403))
 async def list_tokens(port: Port, owner: Annotated[Principal | None, Query()] = None) -> TokenList:
     """List the tokens that the caller owns, may renew, or may describe. Each has its HMAC, as on the wire."""
-    found = await describe_tokens(Kafka(port), None if owner is None else [owner])
+    found = await describe_tokens(NodeTransport(port), None if owner is None else [owner])
     return TokenList(data=[_data(token) for token in found])
 
 
@@ -30,7 +30,9 @@ async def list_tokens(port: Port, owner: Annotated[Principal | None, Query()] = 
 async def make_token(port: Port, body: TokenBody) -> TokenData:
     """Create a delegation token. A client with its id and HMAC authenticates by SCRAM as its owner."""
     lifetime_ms = body.max_lifetime_ms or DEFAULT
-    return _data(await create_token(Kafka(port), owner=body.owner, renewers=body.renewers, lifetime_ms=lifetime_ms))
+    return _data(
+        await create_token(NodeTransport(port), owner=body.owner, renewers=body.renewers, lifetime_ms=lifetime_ms)
+    )
 
 
 def _data(token: Token) -> TokenData:
@@ -51,7 +53,7 @@ async def renew(port: Port, body: TokenTermBody) -> TokenTerm:
     """Renew a token for `period_ms`, by default delegation.token.expiry.time.ms, but not beyond its maximum
     lifetime."""
     period = DEFAULT if body.period_ms is None else body.period_ms
-    return TokenTerm(expires_ms=await renew_token(Kafka(port), _hmac(body.hmac), period))
+    return TokenTerm(expires_ms=await renew_token(NodeTransport(port), _hmac(body.hmac), period))
 
 
 @router.post(f"{PATH}:expire", summary="End a token", dependencies=[Writable], responses=documented(400, 403, 404))
@@ -59,7 +61,7 @@ async def expire(port: Port, body: TokenTermBody) -> TokenTerm:
     """Expire a token in `period_ms`, or immediately. A client that has authenticated with it stays connected until its
     session ends."""
     period = DEFAULT if body.period_ms is None else body.period_ms
-    return TokenTerm(expires_ms=await expire_token(Kafka(port), _hmac(body.hmac), period))
+    return TokenTerm(expires_ms=await expire_token(NodeTransport(port), _hmac(body.hmac), period))
 
 
 def _hmac(text: str) -> bytes:

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Query, Request
 from starlette.datastructures import URL
 
 from kraft.admin.transactions import Transaction, describe_transactions, list_transactions
-from kraft_http.asking import Kafka
 from kraft_http.models.transactions import TransactionData, TransactionList, TransactionPartitions
+from kraft_http.node_transport import NodeTransport
 from kraft_http.requests.deps import PageQuery, Port, unanswered
 from kraft_http.requests.errors import documented
 
@@ -27,7 +27,7 @@ async def get_transactions(
 ) -> TransactionList:
     """List transactions, always in pages (page_size 100 by default)."""
     page = page.or_of(PAGE_SIZE_DEFAULT)
-    kafka = Kafka(port)
+    kafka = NodeTransport(port)
     listed = [each for each in await list_transactions(kafka, partial=True) if q is None or q in each.transactional_id]
     shown, metadata = page.cut(listed, lambda each: each.transactional_id, URL(str(request.url)))
 

@@ -10,9 +10,9 @@ from pydantic import AfterValidator
 from kraft.admin.users import describe_users, put_user
 from kraft.admin.users import remove_user as remove_passwords
 from kraft.security.scram_credentials import MECHANISMS
-from kraft_http.asking import Kafka
 from kraft_http.models.security import UserBody
 from kraft_http.models.transactions import UserCredentials, UserList
+from kraft_http.node_transport import NodeTransport
 from kraft_http.requests.deps import Port, Writable
 from kraft_http.requests.errors import documented, not_found
 from kraft_http.requests.links import restore_slashes
@@ -34,7 +34,7 @@ UserPath = Annotated[
 @router.get("/v1/users", summary="List users with SCRAM credentials")
 async def list_users(port: Port) -> UserList:
     """List users with their mechanisms and iterations: nothing from which a password could be derived."""
-    users = await describe_users(Kafka(port))
+    users = await describe_users(NodeTransport(port))
     return UserList(data=[UserCredentials(user=user.name, mechanisms=dict(user.iterations)) for user in users])
 
 
@@ -47,7 +47,7 @@ async def list_users(port: Port) -> UserList:
 )
 async def put_password(port: Port, user: UserPath, body: UserBody) -> Response:
     """Set a user's password for one mechanism. It is sent in clear text in the body: use HTTPS."""
-    await put_user(Kafka(port), user, body.password, [MECHANISMS[body.mechanism]], body.iterations)
+    await put_user(NodeTransport(port), user, body.password, [MECHANISMS[body.mechanism]], body.iterations)
     return Response(status_code=204)
 
 
@@ -60,7 +60,7 @@ async def put_password(port: Port, user: UserPath, body: UserBody) -> Response:
 )
 async def remove_user(port: Port, user: UserPath, mechanism: _Mechanism = None) -> Response:
     """Delete a user's credentials. Open sessions continue until they end."""
-    kafka = Kafka(port)
+    kafka = NodeTransport(port)
     found = [name for each in await describe_users(kafka) if each.name == user for name in each.iterations]
     if not found or (mechanism is not None and mechanism not in found):
         raise not_found(f"User {user} with a password of {mechanism or 'SCRAM'}")

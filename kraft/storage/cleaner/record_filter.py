@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from kraft.protocol.records.builder import rebuild_batch
 from kraft.protocol.records.record_batch import LOG_APPEND_TIME, NO_TIMESTAMP, RecordBatch
+from kraft.protocol.records.record_keys import walk_records
 from kraft.protocol.records.varint import append_varint, read_varint
-from kraft.protocol.records.walked_records import walk_records
 from kraft.storage.cleaner.offset_map import OffsetMap
 
 DECODED_FREELY_BYTES_MAX = 16 << 20

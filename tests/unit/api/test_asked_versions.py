@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from kraft_http.asking import VERSIONS
+from kraft_http.node_transport import VERSIONS
 
 import kraft.admin
 from kraft.handlers.all_handlers import broker_registry

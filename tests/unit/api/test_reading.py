@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from kraft_http.asking import Kafka
+from kraft_http.node_transport import NodeTransport
 from kraft_http.records import consuming
 from kraft_http.records import partition_records as records
 from kraft_http.records.consuming import Consumption, consume
@@ -54,7 +54,7 @@ class Port:
 
 
 def cluster(port: Any) -> ClusterContext:
-    return ClusterContext(CLUSTER, Kafka(port), Links("http://node", CLUSTER), URL("http://node"))
+    return ClusterContext(CLUSTER, NodeTransport(port), Links("http://node", CLUSTER), URL("http://node"))
 
 
 def batch(base_offset: int, values: list[bytes], codec: int = 0) -> bytes:
@@ -80,7 +80,7 @@ def fetched(data: bytes, high_watermark: int = 100) -> Callable[[Any, int | None
 def read(data: bytes, offset: int = 0, count: int = 1000) -> Any:
     port: Any = Port({ApiKey.FETCH: fetched(data)})
     return asyncio.run(
-        fetch(Kafka(port), "t", 0, 1, offset, count=count, max_bytes=1 << 20, max_wait_ms=0, committed=False)
+        fetch(NodeTransport(port), "t", 0, 1, offset, count=count, max_bytes=1 << 20, max_wait_ms=0, committed=False)
     )
 
 
@@ -195,7 +195,7 @@ def test_a_stream_of_records_follows_its_partition_to_a_new_leader() -> None:
 def test_a_partition_without_a_leader_is_reported_as_leaderless() -> None:
     port: Any = Port({ApiKey.METADATA: lambda request, node_id: metadata(-1)})
     with pytest.raises(Refused) as told:
-        asyncio.run(delete_records(Kafka(port), {TopicPartition("t", 0): 5})).require()
+        asyncio.run(delete_records(NodeTransport(port), {TopicPartition("t", 0): 5})).require()
     assert told.value.code == ErrorCode.LEADER_NOT_AVAILABLE
     assert port.asked == [(ApiKey.METADATA, None)]
 
@@ -208,5 +208,5 @@ def test_the_reason_why_no_broker_can_be_queried_is_reported() -> None:
     port: Any = Lonely({})
     for node_id, sentence in ((None, "no live broker is known"), (3, "broker 3 cannot be reached: refused")):
         with pytest.raises(Refused) as told:
-            asyncio.run(Kafka(port).ask(MetadataRequest(), MetadataResponse, node_id=node_id))
+            asyncio.run(NodeTransport(port).ask(MetadataRequest(), MetadataResponse, node_id=node_id))
         assert told.value.sentence == sentence

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from kraft_http.asking import Kafka
+from kraft_http.node_transport import NodeTransport
 
 from kraft.admin.errors import Refused
 from kraft.admin.moves import replica_offsets
@@ -65,7 +65,7 @@ def test_replicas_are_queried_concurrently_and_a_silent_one_is_left_out() -> Non
     async def main() -> None:
         port: Any = Port()
         async with asyncio.timeout(30):
-            found = await replica_offsets(Kafka(port), {3: [PLACE], 2: [PLACE], 1: [PLACE]})
+            found = await replica_offsets(NodeTransport(port), {3: [PLACE], 2: [PLACE], 1: [PLACE]})
         assert list(found.items()) == [((1, PLACE), 10), ((3, PLACE), 10)]
 
     asyncio.run(main())
@@ -152,7 +152,7 @@ def test_leaders_are_queried_concurrently_and_one_failure_fails_the_request() ->
         async with asyncio.timeout(30):
             with pytest.raises(Refused, match="broker 2 cannot be reached"):
                 await offsets_at_leaders(
-                    Kafka(port), {TopicPartition("t", each): each + 1 for each in range(3)}, LATEST
+                    NodeTransport(port), {TopicPartition("t", each): each + 1 for each in range(3)}, LATEST
                 )
 
     asyncio.run(main())
@@ -172,7 +172,7 @@ def test_concurrent_queries_are_limited_and_responses_keep_their_order() -> None
             return number
 
         port: Any = Port()
-        assert await Kafka(port).of_each(ask, range(50)) == list(range(50))
+        assert await NodeTransport(port).of_each(ask, range(50)) == list(range(50))
         assert most == AT_ONCE_MAX
 
     asyncio.run(main())

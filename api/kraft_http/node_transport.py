@@ -89,7 +89,7 @@ class UnencodableRequest(Exception):
     """Raised when a value of the request cannot be encoded, as text with an unpaired surrogate."""
 
 
-class Kafka:
+class NodeTransport:
     """An `AdminTransport` over an AdminPort."""
 
     def __init__(self, port: AdminPort) -> None:
