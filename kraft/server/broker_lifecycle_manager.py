@@ -113,7 +113,8 @@ class BrokerLifecycleManager:
         self.poke()
 
     def begin_controlled_shutdown(self) -> None:
-        """Ask the controller to move leaders away. `may_stop` is set when it has."""
+        """Request a controlled shutdown. `may_stop` is set when the controller has moved all leaders away from this
+        broker."""
         self._wants_shutdown = True
         self.state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
         self.poke()

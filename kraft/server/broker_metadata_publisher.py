@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class BrokerMetadataPublisher:
-    """Called by the metadata loader, one image at a time."""
+    """The publisher of one broker. The metadata loader calls it with one image at a time."""
 
     def __init__(
         self,

@@ -425,8 +425,8 @@ class BrokerServer(ReplicaListener):
             self.lifecycle.poke()
 
     def _follow_level(self) -> None:
-        """Act on the finalized metadata.version. From 3.7-IV2 on the controller knows log directories (KIP-858): this
-        broker registers its own if it registered before, and reports those of its replicas. Below that level a broker
+        """Act on the finalized metadata.version. From 3.7-IV2 on the controller knows log directories (KIP-858): a
+        broker that registered without them registers again, and replicas' directories are reported. Below that level it
         has one directory."""
         features, own = self.metadata.image.features, self.metadata.image.cluster.brokers.get(self._config.node_id)
         if not features.capabilities.assigns_directories:

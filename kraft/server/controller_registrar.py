@@ -23,7 +23,7 @@ RETRY_SECONDS: Final = 1.0
 
 
 class RegistrationChannel(Protocol):
-    """The way to the active controller."""
+    """Sends requests to the active controller."""
 
     async def send(self, request: ControllerRegistrationRequest) -> ControllerRegistrationResponse:
         """Send the request. Raises KraftError."""

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class GroupValues:
-    """Every key of one group with its value, and the broker's bounds."""
+    """The values of all keys of one group, and the broker's bounds for them."""
 
     def __init__(self, overrides: dict[str, str], broker: NodeConfig) -> None:
         self._values = effective_group_config(overrides, broker)

@@ -77,8 +77,8 @@ class QuorumChannel:
         return connection
 
     def _forget(self, host: str, port: int, broken: ClientConnection | None = None) -> None:
-        """Close the connection to the address. With `broken`, only if it is still that one: another task may have
-        opened a new one."""
+        """Close the kept connection to the address. With `broken`, close it only if it is this connection: another task
+        may have replaced it."""
         connection = self._connections.get((host, port))
         if connection is not None and (broken is None or connection is broken):
             del self._connections[host, port]

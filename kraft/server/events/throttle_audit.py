@@ -77,12 +77,12 @@ class ThrottleAudit:
 
     def _waits_to_tell(self, who: tuple[str, ...]) -> int:
         """Count a client's wait. Returns the number of waits to report, or 0 while it must not be reported again."""
-        told = self._told.get(who)
-        if told is None:
+        entry = self._told.get(who)
+        if entry is None:
             return 1
         self._told.move_to_end(who)
-        told.waits += 1
-        return 0 if self._clock.now() < told.quiet_until else told.waits
+        entry.waits += 1
+        return 0 if self._clock.now() < entry.quiet_until else entry.waits
 
     def waits(self) -> Series:
         """The number of waits by listener and quota."""

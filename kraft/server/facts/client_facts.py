@@ -39,9 +39,9 @@ def own_client(node: Node, instance_id: str) -> dict[str, Any] | None:
         found = None
     if found is None:
         return {"clients": []}
-    told = _client(found, telemetry.now_ms(), node.config.node_id)
-    told["labels"] = found.labels
-    told["metrics"] = [
+    details = _client(found, telemetry.now_ms(), node.config.node_id)
+    details["labels"] = found.labels
+    details["metrics"] = [
         {
             "name": name,
             "attributes": dict(attributes),
@@ -50,7 +50,7 @@ def own_client(node: Node, instance_id: str) -> dict[str, Any] | None:
         }
         for (name, attributes), value in sorted(found.values.items())
     ]
-    return {"clients": [told]}
+    return {"clients": [details]}
 
 
 def _client(instance: Instance, now_ms: int, node_id: int) -> dict[str, Any]:

@@ -134,8 +134,8 @@ class Ownership:
         self._kept: dict[str, tuple[object, Owned]] = {}
 
     async def of(self, shards: Sequence[GroupShardState], topics: TopicDirectory) -> dict[str, Owned]:
-        """The owners by group. Groups without an owned partition are left out, and classic groups that are not stable.
-        Other tasks run meanwhile."""
+        """The owners of partitions by group. Groups without owned partitions, and classic groups that are not stable,
+        are left out. Other tasks run meanwhile."""
         kept: dict[str, tuple[object, Owned]] = {}
         turn = Turn()
         for shard in shards:

@@ -345,7 +345,8 @@ def _set_aside(node: Node) -> dict[str, Any]:
 
 
 def _authorizer(config: NodeConfig) -> str:
-    """A text for this node's authorizer settings: two nodes with the same text decide alike."""
+    """A text for this node's authorizer settings. The authorizers of two nodes with the same text make the same
+    decisions."""
     name = config.text("authorizer.class.name").rpartition(".")[2]
     if not name:
         return "none"

@@ -95,21 +95,21 @@ async def gather_topic_facts(node: Node, topics: Sequence[str]) -> TopicFactsPag
     image = node.shared.loader.image
     names = [name for name in topics if image.topics.by_name(name) is not None]
     live = [broker_id for broker_id, broker in image.cluster.brokers.items() if not broker.fenced]
-    told: dict[int, dict[str, Any]] = {}
+    by_broker: dict[int, dict[str, Any]] = {}
     room = trio.Semaphore(ASKED_AT_ONCE)
     async with trio.open_nursery() as asking_nursery:
         for broker_id in live if names else ():
             if broker_id == node.config.node_id:
-                told[broker_id] = await _own(node, names)
+                by_broker[broker_id] = await _own(node, names)
             else:
-                asking_nursery.start_soon(partial(_ask, node, broker_id, names, told, room))
+                asking_nursery.start_soon(partial(_ask, node, broker_id, names, by_broker, room))
     facts = []
     for name in names:
-        documents = [document for _, answer in sorted(told.items()) if (document := answer.get(name)) is not None]
+        documents = [document for _, answer in sorted(by_broker.items()) if (document := answer.get(name)) is not None]
         sums = {key: sum(document.get(key, 0) for document in documents) for key in SUMS}
         tiers = [_known_facts(tier) for document in documents for tier in document.get("tiers", ())]
         facts.append(TopicFacts(name=name, **sums, tiers=tuple(sorted(tiers, key=lambda tier: tier.partition))))
-    silent = tuple(broker_id for broker_id in live if names and broker_id not in told)
+    silent = tuple(broker_id for broker_id in live if names and broker_id not in by_broker)
     return TopicFactsPage(topics=tuple(facts), silent=silent)
 
 
@@ -131,11 +131,13 @@ async def _own(node: Node, names: Sequence[str]) -> dict[str, Any]:
 
 
 async def _ask(
-    node: Node, broker_id: int, names: Sequence[str], told: dict[int, dict[str, Any]], room: trio.Semaphore
+    node: Node, broker_id: int, names: Sequence[str], by_broker: dict[int, dict[str, Any]], room: trio.Semaphore
 ) -> None:
     try:
         async with room:
             with node.world.clock.move_on_after(ANSWER_SECONDS_MAX):
-                told[broker_id] = await ask_statuses(node.remote, broker_id, ResourceType.TOPIC, names, TOPIC_FACTS)
+                by_broker[broker_id] = await ask_statuses(
+                    node.remote, broker_id, ResourceType.TOPIC, names, TOPIC_FACTS
+                )
     except (KraftError, ConnectionError, TimeoutError, ValueError):
         return  # It is named among those that are silent.

@@ -59,18 +59,18 @@ async def gather_topic_groups(node: Node, topic: str, may_see: Callable[[str], b
     answer in time are named."""
     brokers = node.shared.loader.image.cluster.brokers
     live = [broker_id for broker_id, broker in brokers.items() if not broker.fenced]
-    told: dict[int, dict[str, Any] | None] = {}
+    by_broker: dict[int, dict[str, Any] | None] = {}
     room = trio.Semaphore(ASKED_AT_ONCE)
     async with trio.open_nursery() as asking_nursery:
         for broker_id in live:
             if broker_id == node.config.node_id:
-                told[broker_id] = await own_topic_groups(node, topic)
+                by_broker[broker_id] = await own_topic_groups(node, topic)
             else:
-                asking_nursery.start_soon(partial(_ask, node, broker_id, topic, told, room))
+                asking_nursery.start_soon(partial(_ask, node, broker_id, topic, by_broker, room))
     coordinators: dict[str, int] = {}
     left_out = 0
-    for broker_id in sorted(told):
-        document = told[broker_id]
+    for broker_id in sorted(by_broker):
+        document = by_broker[broker_id]
         if document is not None:
             left_out += document["left_out"]
             coordinators |= {
@@ -79,16 +79,16 @@ async def gather_topic_groups(node: Node, topic: str, may_see: Callable[[str], b
     return TopicGroups(
         coordinators=dict(sorted(coordinators.items())),
         left_out=left_out,
-        silent=tuple(broker_id for broker_id in live if told.get(broker_id) is None),
+        silent=tuple(broker_id for broker_id in live if by_broker.get(broker_id) is None),
     )
 
 
 async def _ask(
-    node: Node, broker_id: int, topic: str, told: dict[int, dict[str, Any] | None], room: trio.Semaphore
+    node: Node, broker_id: int, topic: str, by_broker: dict[int, dict[str, Any] | None], room: trio.Semaphore
 ) -> None:
     try:
         async with room:
             with node.world.clock.move_on_after(ANSWER_SECONDS_MAX):
-                told[broker_id] = await ask_status(node.remote, broker_id, ResourceType.TOPIC, topic, TOPIC_GROUPS)
+                by_broker[broker_id] = await ask_status(node.remote, broker_id, ResourceType.TOPIC, topic, TOPIC_GROUPS)
     except (KraftError, ConnectionError, TimeoutError, ValueError):
         return  # It is named among those that are silent.

@@ -61,8 +61,9 @@ class EndHistory:
         return (times[::2], values[::2]) if len(times) > SAMPLES_MAX else (times, values)
 
     def seconds_behind(self, place: TopicPartition, offset: int, now: float) -> float | None:
-        """The seconds since the partition's end was at `offset`; 0 for its current end, or if it was sampled only after
-        `now`. If the history is too short, its length; None if there is none."""
+        """The time in seconds from when the partition's end was at `offset` to `now`, interpolated between samples. 0
+        at the current end. If the first sample is already beyond `offset`, the time since the first sample. None
+        without samples."""
         found = self._samples.get(place)
         if found is None:
             return None

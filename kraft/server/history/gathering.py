@@ -39,15 +39,15 @@ async def gather_history(node: Node, kind: str, name: str) -> HistoryPage:
         raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"there is no broker {name}")
     live = [broker_id for broker_id, broker in image.cluster.brokers.items() if not broker.fenced]
     wanted = [int(name)] if kind == BROKER else live
-    told: dict[int, Any] = {}
+    by_node: dict[int, Any] = {}
     room = trio.Semaphore(ASKED_AT_ONCE)
     async with trio.open_nursery() as asking_nursery:
         for node_id in wanted:
             if node_id == own_id:
-                told[node_id] = own_history(node, kind, name)
+                by_node[node_id] = own_history(node, kind, name)
             else:
-                asking_nursery.start_soon(partial(_ask, node, node_id, kind, name, told, room))
-    answers = [document for _, document in sorted(told.items()) if document is not None]
+                asking_nursery.start_soon(partial(_ask, node, node_id, kind, name, by_node, room))
+    answers = [document for _, document in sorted(by_node.items()) if document is not None]
     found = merged(answers)
     series: Mapping[str, list[float]] = found["series"]
     if kind == CLUSTER:
@@ -55,7 +55,7 @@ async def gather_history(node: Node, kind: str, name: str) -> HistoryPage:
     return HistoryPage(
         times_ms=tuple(found["times_ms"]),
         series={key: tuple(values) for key, values in series.items()},
-        silent=tuple(node_id for node_id in wanted if told.get(node_id) is None),
+        silent=tuple(node_id for node_id in wanted if by_node.get(node_id) is None),
     )
 
 
@@ -68,11 +68,11 @@ def own_history(node: Node, kind: str, name: str) -> dict[str, Any] | None:
     return node.history.of_group(name) if kind == GROUP else node.history.of_node()
 
 
-async def _ask(node: Node, node_id: int, kind: str, name: str, told: dict[int, Any], room: trio.Semaphore) -> None:
+async def _ask(node: Node, node_id: int, kind: str, name: str, by_node: dict[int, Any], room: trio.Semaphore) -> None:
     resource = (_RESOURCES.get(kind, ResourceType.BROKER), name if kind in _RESOURCES else str(node_id))
     try:
         async with room:
             with node.world.clock.move_on_after(ANSWER_SECONDS_MAX):
-                told[node_id] = await ask_status(node.remote, node_id, *resource, HISTORY)
+                by_node[node_id] = await ask_status(node.remote, node_id, *resource, HISTORY)
     except (KraftError, ConnectionError, TimeoutError, ValueError):
         return  # It is named among those that are silent.

@@ -1,8 +1,8 @@
 """The permissions of a caller of the HTTP admin if there is an authorizer.
 
 Requests to this node's broker are authorized there. Requests to other brokers would arrive with this node's own
-principal, which is a super user. So they are authorized here before they are sent, by the same declarations beside the
-handlers.
+principal, which is a super user. So they are authorized here before they are sent, by the permissions that the handlers
+declare.
 """
 
 from __future__ import annotations

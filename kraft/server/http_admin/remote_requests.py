@@ -65,8 +65,8 @@ QUESTIONS: Final = frozenset(
 
 
 class RemoteRequests:
-    """Read-only requests to one broker share a connection. A request that may take long there (a change, a read of
-    records) would delay those behind it, so it has its own connection."""
+    """Sends requests to brokers. Read-only requests to one broker share a connection. A request that may take long (a
+    change, a read of records) has a connection of its own, because it would delay the requests behind it."""
 
     def __init__(self, node: Node) -> None:
         self._node = node

@@ -139,9 +139,9 @@ class GroupEnds:
     async def behind(
         self, places: Mapping[TopicPartition, OffsetAndMetadata], turn: Turn
     ) -> tuple[int, dict[str, tuple[int, float]]]:
-        """The number of topics for which the group has committed offsets, and the lag in records and seconds of the
-        topics in which it has any. Most groups have none most of the time: this is the fast way to find out. Yields to
-        other tasks."""
+        """The number of topics for which the group has committed offsets, and the lag (records, seconds) of each topic
+        in which the group has a lag. It is faster than `topic_lags`, because most groups have no lag most of the time.
+        Yields to other tasks."""
         count, last = 0, None
         found: dict[str, tuple[int, float]] = {}
         ends, history = self.ends, self.history
@@ -205,8 +205,8 @@ def _seconds(commits: Commits, late: Sequence[float | None]) -> Series:
 
 
 async def families_by_topic(commits: Commits, known: GroupEnds) -> tuple[list[Family], list[str]]:
-    """Lags summed by group and topic, for the TOPICS_MAX pairs with the largest lag in seconds or records, and how much
-    is left out; and the sorted groups of these pairs."""
+    """Return the families of lags summed by group and topic, for the TOPICS_MAX pairs with the largest lag in seconds
+    or records, with families of what is left out. Also return the groups of these pairs, sorted."""
     late: Largest[tuple[str, str]] = Largest(TOPICS_MAX // 2)
     behind: Largest[tuple[str, str]] = Largest(TOPICS_MAX)
     pairs = records = 0

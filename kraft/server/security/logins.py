@@ -72,7 +72,8 @@ class NodeLogins:
         return self._servers.get(name)
 
     def plain_users(self, listeners: Iterable[Endpoint]) -> dict[str, PlainUsers]:
-        """The users of PLAIN of those listeners that have any, by listener. They may change while the node runs."""
+        """The users of PLAIN by listener. Listeners without PLAIN users are absent. The users may change while the node
+        runs."""
         return {each.name: self._plain_users[each.name] for each in listeners if each.name in self._plain_users}
 
     def token_keys(self, world: World, listeners: Iterable[Endpoint], loggers: Loggers) -> TokenKeys:

@@ -28,8 +28,8 @@ def parse_scram_credentials(arguments: Sequence[str], random: Randomness) -> lis
     records, problems = [], []
     for argument in arguments:
         try:
-            mechanism, told = _split(argument.strip())
-            records.append(_record(mechanism, told, random))
+            mechanism, fields = _split(argument.strip())
+            records.append(_record(mechanism, fields, random))
         except ValueError as problem:
             problems.append(f"--add-scram: {problem}")
     if problems:
@@ -47,46 +47,46 @@ def _split(argument: str) -> tuple[ScramMechanism, dict[str, str]]:
         raise ValueError(f"The add-scram mechanism {name} is not supported; supported are {' and '.join(MECHANISMS)}.")
     if not (settings.startswith("[") and settings.endswith("]")):
         raise ValueError("Expected configuration string to start with [ and to end with ]")
-    told = {}
+    fields = {}
     for component in settings[1:-1].split(","):
         key, equals, value = component.partition("=")
         if not equals:
             raise ValueError(
                 "No equals sign found in a SCRAM component; settings are separated by commas, so none may hold one"
             )
-        told[key] = value[1:-1] if len(value) >= 2 and value[0] == value[-1] == '"' else value
-    return mechanism, told
+        fields[key] = value[1:-1] if len(value) >= 2 and value[0] == value[-1] == '"' else value
+    return mechanism, fields
 
 
-def _record(mechanism: ScramMechanism, told: dict[str, str], random: Randomness) -> UserScramCredentialRecord:
-    if "name" not in told:
+def _record(mechanism: ScramMechanism, fields: dict[str, str], random: Randomness) -> UserScramCredentialRecord:
+    if "name" not in fields:
         raise ValueError("You must supply 'name' to add-scram")
-    salt = _bytes_of(told, "salt")
-    iterations = _iterations(mechanism, told.get("iterations"))
-    if "password" not in told and "saltedpassword" not in told:
+    salt = _bytes_of(fields, "salt")
+    iterations = _iterations(mechanism, fields.get("iterations"))
+    if "password" not in fields and "saltedpassword" not in fields:
         raise ValueError("You must supply one of 'password' or 'saltedpassword' to add-scram")
-    if "password" not in told and salt is None:
+    if "password" not in fields and salt is None:
         raise ValueError("You must supply 'salt' with 'saltedpassword' to add-scram")
     unknown = sorted(
-        {key for key in told if key not in FIELDS}
-        | ({"saltedpassword"} if {"password", "saltedpassword"} <= told.keys() else set())
+        {key for key in fields if key not in FIELDS}
+        | ({"saltedpassword"} if {"password", "saltedpassword"} <= fields.keys() else set())
     )
     if unknown:
         raise ValueError(f"Unknown SCRAM configurations: {', '.join(unknown)}")
     if salt is None:
         salt = random.stream("scram-salt").randbytes(SALT_BYTES)
-    salted = _bytes_of(told, "saltedpassword")
+    salted = _bytes_of(fields, "saltedpassword")
     if salted is None:
-        salted = salted_password(mechanism, told["password"], salt, iterations)
+        salted = salted_password(mechanism, fields["password"], salt, iterations)
     keys = keys_of(mechanism, salted)
     return UserScramCredentialRecord(
-        name=told["name"], mechanism=mechanism.number, salt=salt, iterations=iterations, **keys._asdict()
+        name=fields["name"], mechanism=mechanism.number, salt=salt, iterations=iterations, **keys._asdict()
     )
 
 
-def _bytes_of(told: dict[str, str], key: str) -> bytes | None:
+def _bytes_of(fields: dict[str, str], key: str) -> bytes | None:
     try:
-        return base64.b64decode(told[key], validate=True) if key in told else None
+        return base64.b64decode(fields[key], validate=True) if key in fields else None
     except binascii.Error as problem:
         raise ValueError(f"Failed to decode given {key}: expected base64") from problem
 

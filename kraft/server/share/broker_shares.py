@@ -39,8 +39,9 @@ if TYPE_CHECKING:
 
 
 class BrokerShares:
-    """`coordinator` stores share states, `states` sends requests to the coordinators of all brokers, `partitions`
-    serves members, `letters` writes dead letters. `services` are those of this broker, available once it runs."""
+    """The parts of share groups on one broker. `coordinator` stores share states, `states` sends requests to the
+    coordinators of all brokers, `partitions` serves members, `letters` writes dead letters. `services` are those of
+    this broker, available once it runs."""
 
     def __init__(
         self,

@@ -1,9 +1,9 @@
 """Writes the dead letters of share groups (KIP-1191): implements `kraft.share.dead_letters.DeadLetters`.
 
 A letter goes to the partition of the dead letter topic whose number is that of the record's partition, modulo the
-number of partitions. The leader gets it in an ordinary Produce request with acks=all, also if that is this broker. So
-it has the checks of any record, and the broker's principal needs the permission Write, which a super user has. The
-topic is created if the configuration permits that.
+number of partitions. It is sent to the leader in an ordinary Produce request with acks=all, even if this broker is the
+leader. So it has the checks of any record, and the broker's principal needs the permission Write, which a super user
+has. The topic is created if the configuration permits that.
 
 Transient errors are retried with growing pauses for as long as this broker leads the share partition. A letter that
 fails permanently is logged and counted. Its record stays in its topic.

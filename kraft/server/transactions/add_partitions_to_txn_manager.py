@@ -203,7 +203,7 @@ async def _put(questions: list[_Question], ask: Ask) -> None:
 
 def _answer_each(questions: list[_Question], response: AddPartitionsToTxnResponse) -> None:
     """Complete each verification. A partition that is missing in the response is not verified."""
-    told: dict[tuple[str, str, int], int] = {
+    results: dict[tuple[str, str, int], int] = {
         (result.transactional_id, topic.name, partition.partition_index): partition.partition_error_code
         for result in response.results_by_transaction
         for topic in result.topic_results
@@ -214,7 +214,7 @@ def _answer_each(questions: list[_Question], response: AddPartitionsToTxnRespons
         codes: PartitionCodes = {}
         for topic in question.transaction.topics:
             for index in topic.partitions:
-                code = told.get((transactional_id, topic.name, index), ErrorCode.UNKNOWN_SERVER_ERROR)
+                code = results.get((transactional_id, topic.name, index), ErrorCode.UNKNOWN_SERVER_ERROR)
                 if code != ErrorCode.NONE:
                     codes[topic.name, index] = code
         question.answer(codes)

@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 
 
 class BrokerTransactions:
-    """`coordinator` serves transactional ids, `partitions` verifies producers' writes for leaders, `markers` writes the
-    outcomes of transactions. `services` are those of this broker, available once it runs."""
+    """The parts of transactions on one broker. `coordinator` serves transactional ids, `partitions` verifies producers'
+    writes for leaders, `markers` writes the outcomes of transactions. `services` are those of this broker, available
+    once it runs."""
 
     def __init__(
         self,
