@@ -73,7 +73,8 @@ def writes_dead_letters(levels: FeatureLevels) -> bool:
 
 
 def unsupported(finalized: Mapping[str, int]) -> list[str]:
-    """Say which finalized levels a node of this release cannot run, each with the range that it can."""
+    """Return a text for each finalized feature whose level a node of this release cannot run. It names the levels that
+    the node can run."""
     found: list[str] = []
     for name, level in sorted(finalized.items()):
         low, high = SUPPORTED_FEATURES.get(name, (0, 0))

@@ -29,7 +29,7 @@ class WallClock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """`work` failed for `item` `count` times since `since_ms`, the last time with `error`."""
+    """A quarantined item: `work` on it has failed `count` times since `since_ms`, the last time with `error`."""
 
     work: str
     item: str

@@ -47,7 +47,7 @@ class Anything:
 
 
 class HttpUrl:
-    """An http or https URL without a user, or nothing."""
+    """Accepts an http or https URL without a user, or the empty text."""
 
     __slots__ = ()
 
@@ -139,7 +139,7 @@ class NonEmptyText:
 
 
 class DistinctList:
-    """A list without duplicates or empty elements, optionally limited to given words or non-empty (Kafka's
+    """Accepts a list without duplicates or empty elements, optionally limited to given words or non-empty (Kafka's
     ValidList)."""
 
     __slots__ = ("may_be_empty", "words")
@@ -168,7 +168,7 @@ class DistinctList:
 
 
 class HostList:
-    """Names or addresses of hosts, without scheme, port or brackets."""
+    """Accepts names or addresses of hosts, without scheme, port or brackets."""
 
     __slots__ = ()
 
@@ -186,7 +186,7 @@ _THROTTLED_FORMAT: Final = "[partitionId]:[brokerId],[partitionId]:[brokerId],..
 
 
 class ThrottledReplicas:
-    """`*`, or pairs of partition and broker."""
+    """Accepts `*`, or pairs of partition and broker."""
 
     __slots__ = ()
 
@@ -208,7 +208,7 @@ class ThrottledReplicas:
 
 
 class EachEntry:
-    """A list whose entries each satisfy a function that returns an error text or None."""
+    """Accepts a list if a function finds no error in any entry. The function returns an error text or None."""
 
     __slots__ = ("description", "judge")
 
@@ -280,7 +280,7 @@ def list_of(*words: str, may_be_empty: bool = True) -> DistinctList:
 
 
 class OffsetReset:
-    """earliest, latest, or a distance in time as an ISO 8601 duration (KIP-1106)."""
+    """Accepts `earliest`, `latest`, or `by_duration:` with an ISO 8601 duration (KIP-1106)."""
 
     __slots__ = ()
 

@@ -4,8 +4,8 @@ replica that returned.
 The active controller writes `kraft.unclean.election.<partition>.<leader epoch>` in the batch of the election: the
 former and the new leader, and the known log ends. `kraft.unclean.loss.<partition>.<leader epoch>.<replica>` completes
 it: the records that the replica truncated when it returned, or that it is in sync again without a reported loss. So a
-report survives fail-overs, any node can show all of it, it is deleted with its topic, and deleting the keys dismisses
-it. The values are JSON objects.
+report survives fail-overs, and any node can show all of it. A topic's reports are deleted with the topic. An operator
+dismisses a report by deleting its keys. The values are JSON objects.
 """
 
 from __future__ import annotations

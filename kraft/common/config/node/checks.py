@@ -140,7 +140,7 @@ def super_users(text: str) -> frozenset[str]:
 
 
 def _check_authorizer(config: NodeConfig) -> list[str]:
-    """Check the authorizer, its keys where there is one, and the principal of the HTTP admin."""
+    """Check the class name of the authorizer, the principals in super.users, and the principal of the HTTP admin."""
     problems = []
     name = "authorizer.class.name"
     authorizer = config.text(name)
@@ -175,8 +175,8 @@ def _check_admin(config: NodeConfig) -> list[str]:
 
 
 def _check_open_admin(config: NodeConfig) -> list[str]:
-    """Check that an HTTP admin without logins, beside listeners that require them, is reachable from this machine only,
-    unless that is configured otherwise."""
+    """Reject an HTTP admin without logins that other machines can reach, if a listener of the node is secured. It is
+    permitted by kraft.admin.remote.without.login."""
     protocols = config.security_protocols
     secured = [endpoint.name for endpoint in config.listeners if protocols.get(endpoint.name) in _SECURED]
     if not secured or config.flag("kraft.admin.remote.without.login"):

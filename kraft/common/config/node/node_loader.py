@@ -82,7 +82,7 @@ def judge_files(files: Sequence[ConfigFile], surroundings: Surroundings | None =
     loader = _Loader(gather((), (), files, {}), surroundings or Surroundings(), NOTHING_ASKED)
     config = loader.assembled()
     problems, warnings = (
-        [loader.without_provided(each) for each in told] for told in (loader.problems, loader.warnings)
+        [loader.without_provided(each) for each in texts] for texts in (loader.problems, loader.warnings)
     )
     return JudgedFiles(problems, warnings, config)
 
@@ -199,8 +199,10 @@ class _Loader:
             try:
                 self.values[name] = row.parse(setting.text)
             except ValueError as problem:
-                told = f"the value of {name}, which stands elsewhere, is not usable" if setting.is_provided else problem
-                self.problems.append(f"{setting.origin}: {told}{_range_of(row)}")
+                message = (
+                    f"the value of {name}, which stands elsewhere, is not usable" if setting.is_provided else problem
+                )
+                self.problems.append(f"{setting.origin}: {message}{_range_of(row)}")
                 continue
             self.judge_status(row, name, setting)
 
