@@ -20,8 +20,8 @@ Pattern = tuple[int, int, str]
 
 
 class Decision(NamedTuple):
-    """`entry` is the entry that decided; without one `is_allowed` is False. `has_rules`: some entry, of any principal,
-    names the resource."""
+    """The decision about one operation. `entry` is the entry that decided; without one `is_allowed` is False.
+    `has_rules`: some entry, of any principal, names the resource."""
 
     is_allowed: bool
     entry: AccessControlEntry | None
@@ -97,7 +97,7 @@ class AclRules:
 
 
 def _is_covered(entry: AccessControlEntry, denied: set[tuple[int, str]]) -> bool:
-    """Whether everything that the entry names is denied."""
+    """Whether denied patterns cover every resource that the entry names."""
     name = entry.resource_name
     if entry.pattern_type == PatternType.LITERAL:
         if name == WILDCARD:

@@ -15,7 +15,7 @@ SALT_BYTES: Final = 24
 
 
 class ScramMechanism(NamedTuple):
-    """`number` is its id in records and requests (KIP-554)."""
+    """The SCRAM mechanisms. `number` is the mechanism's id in records and requests (KIP-554)."""
 
     name: str
     number: int

@@ -183,19 +183,19 @@ def _checked(claims: Mapping[str, Any], rules: TokenRules, now: float) -> Token:
     )
 
 
-def _check_audience(told: object, expected: Sequence[str]) -> None:
+def _check_audience(claim: object, expected: Sequence[str]) -> None:
     """Check the audience. As in Kafka, a token with an audience is rejected if no audience is expected."""
-    audiences = [told] if isinstance(told, str) else told if isinstance(told, list) else []
-    if told is None and not expected:
+    audiences = [claim] if isinstance(claim, str) else claim if isinstance(claim, list) else []
+    if claim is None and not expected:
         return
     if not any(audience in expected for audience in audiences):
         raise TokenRefused("the token is for another audience than sasl.oauthbearer.expected.audience")
 
 
-def _scopes(told: object) -> tuple[str, ...]:
-    if isinstance(told, str):
-        return tuple(told.split())
-    return tuple(scope for scope in told if isinstance(scope, str)) if isinstance(told, list) else ()
+def _scopes(claim: object) -> tuple[str, ...]:
+    if isinstance(claim, str):
+        return tuple(claim.split())
+    return tuple(scope for scope in claim if isinstance(scope, str)) if isinstance(claim, list) else ()
 
 
 def _seconds(claims: Mapping[str, Any], name: str) -> float | None:

@@ -15,8 +15,8 @@ FOLLOWS_RETENTION = -2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogConfig:
-    """Effective values for one topic (topic > broker > default), with Kafka 4.3's defaults. Shared by all partitions
-    of a topic; never changed in place."""
+    """The effective configuration of one topic's logs (topic over broker over default), with Kafka 4.3's defaults.
+    Shared by all partitions of a topic; never changed in place."""
 
     cleanup_policy: tuple[str, ...] = ("delete",)
     compression_type: str = "producer"

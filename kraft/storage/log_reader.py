@@ -12,7 +12,7 @@ from kraft.world.ports import File
 
 
 class FileSlice:
-    """`size` bytes of `file` from `position`. Keeps the file open while it exists."""
+    """A range of a file: `size` bytes from `position`. The file stays open while this object exists."""
 
     __slots__ = ("_opened", "file", "position", "size")
 

@@ -27,8 +27,8 @@ from kraft.world.steps import Steps
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteStart:
-    """Where a replica starts when its earlier records are in the remote tier. `leader_epochs` and `producer_snapshot`
-    are as of `offset`."""
+    """The offset at which a replica starts when its earlier records are in the remote tier, with the state as of that
+    offset. `leader_epochs` and `producer_snapshot` are as of `offset`."""
 
     log_start_offset: int
     offset: int

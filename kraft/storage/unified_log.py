@@ -48,8 +48,8 @@ from kraft.world.steps import Steps, at_once
 
 
 class UnifiedLog:
-    """Offsets are ints. `log_end_offset`, `high_watermark`, `last_stable_offset` and `recovery_point` are exclusive
-    bounds. One task uses a log; the jobs it prepares may run in threads.
+    """The log of one partition. `log_end_offset`, `high_watermark`, `last_stable_offset` and `recovery_point` are
+    exclusive bounds. One task uses a log; the jobs it prepares may run in threads.
 
     Between the first and the last step of an append nothing else may append, truncate, roll or close (asserted).
     """

@@ -441,9 +441,11 @@ def _in_use(holders: Sequence[LockHolder]) -> str:
     """The error message that names the process holding a directory's lock, and says what to do."""
     if not holders:
         return f"in use by another process, which holds {LOCK}: stop it, or have this node use another directory"
-    told = ", ".join(
+    processes = ", ".join(
         f"{holder.pid} ({'frozen by SIGSTOP, ' if holder.is_frozen else ''}{holder.command})" for holder in holders
     )
     frozen = [holder.pid for holder in holders if holder.is_frozen]
     how = f"kill -9 {' '.join(map(str, frozen))}" if frozen else f"kill {holders[0].pid}"
-    return f"in use by process {told}, which holds {LOCK}: stop it ({how}), or have this node use another directory"
+    return (
+        f"in use by process {processes}, which holds {LOCK}: stop it ({how}), or have this node use another directory"
+    )

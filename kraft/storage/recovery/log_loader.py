@@ -87,8 +87,9 @@ class LoadedLog:
 class LogLoader:
     """Loads one partition directory. Used once.
 
-    `sync_directory` is called with a directory whose names must be durable before the log is written; without it, that
-    is a job of `load`. `doubts_transaction_indexes`: existing transaction indexes may lack entries.
+    `sync_directory` is called with a directory whose names must be durable before the log is written. Without it,
+    `load` yields a job that syncs the directory. `doubts_transaction_indexes`: existing transaction indexes may lack
+    entries.
     """
 
     def __init__(

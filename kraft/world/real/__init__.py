@@ -31,7 +31,7 @@ LogSink = Callable[[Mapping[str, Any]], None]
 
 
 def write_to_stderr(line: Mapping[str, Any]) -> None:
-    """One JSON object a line on stderr, for a world whose composition root gave no other sink."""
+    """The default log sink: writes each event to stderr as one line of JSON."""
     sys.stderr.write(json.dumps(line, default=str) + "\n")
 
 

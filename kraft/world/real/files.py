@@ -160,7 +160,8 @@ def _lock(descriptor: int, path: str) -> None:
 
 
 def holders_of(path: str) -> list[LockHolder]:
-    """The other processes that have a file open, by pid, as far as /proc shows them: it hides those of other users."""
+    """The other processes that have a file open, by pid. Processes of other users are missing, because /proc hides
+    them."""
     wanted = os.path.realpath(path)
     pids = sorted(int(name) for name in _names("/proc") if name.isdigit())
     return [

@@ -68,8 +68,8 @@ def _trust(context: ssl.SSLContext, tls: Tls) -> None:
 
 
 def _show(context: ssl.SSLContext, tls: Tls) -> None:
-    """Load the chain and its key into the context. OpenSSL reads them from paths only; these refer to memory that has
-    no name on any disk."""
+    """Load the chain and its key into the context. OpenSSL reads them only from a path. The path here refers to a file
+    in memory, so the key is never on a disk."""
     with _in_memory(tls.certificate_chain) as chain, _in_memory(tls.private_key) as key:
         try:
             # With a password of "", OpenSSL fails where it would ask on the terminal for one.

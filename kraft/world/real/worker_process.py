@@ -79,19 +79,19 @@ def _receive(requests: BinaryIO, into: queue.SimpleQueue[Any]) -> None:
 
 def advance(work: Iterator[Any], answers: BinaryIO, alive_seconds: float) -> None:
     """Write the next result of `work`, or its failure. Until then, write a sign of life every `alive_seconds`."""
-    told = time.monotonic()
+    alive_at = time.monotonic()
 
     def tell(what: str, value: object) -> None:
         answers.write(frame((what, value)))
         answers.flush()
 
     def step_ended(start: float, seconds: float) -> None:
-        nonlocal told
+        nonlocal alive_at
         now = time.monotonic()
         while True:
-            if now - told >= alive_seconds:
+            if now - alive_at >= alive_seconds:
                 tell(ALIVE, None)
-                told = now
+                alive_at = now
             if now - start >= seconds:
                 return
             time.sleep(min(start + seconds - now, alive_seconds))
