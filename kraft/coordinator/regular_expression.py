@@ -31,8 +31,8 @@ class RegularExpression:
             self._compiled = re2.compile(text, options)
         except re2.error as problem:
             reason = problem.args[0] if problem.args else "it cannot be read"
-            told = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-            raise _invalid(subject, told) from problem
+            explanation = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+            raise _invalid(subject, explanation) from problem
 
     def matches(self, text: str) -> bool:
         """Whether the expression matches all of `text`."""

@@ -67,7 +67,7 @@ class FrameAssembler:
 
     @property
     def open_frame(self) -> tuple[int, int] | None:
-        """Bytes of the open frame received, and bytes it holds; None between frames."""
+        """(bytes received of the open frame, bytes that it may hold); None between frames."""
         return None if self._body is None else (self._filled, self._held)
 
     @property

@@ -84,7 +84,7 @@ class FormatPlan:
         """Return the messages for the user, as Kafka prints them."""
         if not self.directory_ids:
             return ["All of the log directories are already formatted."]
-        told = []
+        output = []
         for directory, _ in self.directory_ids:
             kind = (
                 "data directory"
@@ -93,8 +93,8 @@ class FormatPlan:
                 if self.voters
                 else "metadata directory"
             )
-            told.append(f"Formatting {kind} {directory} with metadata.version {self.metadata_version_name}.")
-        return told
+            output.append(f"Formatting {kind} {directory} with metadata.version {self.metadata_version_name}.")
+        return output
 
 
 def parse_initial_controllers(text: str) -> VoterSet:

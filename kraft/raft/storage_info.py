@@ -24,25 +24,25 @@ class StorageInfo:
         return 1 if self.problems else 0
 
     def lines(self) -> list[str]:
-        told = []
+        output = []
         if self.directories:
-            told += [
+            output += [
                 "Found log directory:" if len(self.directories) == 1 else "Found log directories:",
                 *map("  {}".format, self.directories),
                 "",
             ]
         if self.metadata:
-            told += [
+            output += [
                 f"Found metadata: {{{', '.join(f'{key}={value}' for key, value in sorted(self.metadata.items()))}}}",
                 "",
             ]
         if self.problems:
-            told += [
+            output += [
                 "Found problem:" if len(self.problems) == 1 else "Found problems:",
                 *(f"  {problem}" for problem in self.problems),
                 "",
             ]
-        return told
+        return output
 
 
 def storage_info(files: FileSystem, directories: Sequence[str]) -> StorageInfo:

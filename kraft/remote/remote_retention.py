@@ -19,7 +19,8 @@ TRIES_MAX: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteRetention:
-    """`retention.ms` and `retention.bytes` apply to both tiers together; -1 means no limit."""
+    """The retention limits of a tiered topic. `retention.ms` and `retention.bytes` apply to both tiers together; -1
+    means no limit."""
 
     retention_ms: int
     retention_bytes: int
@@ -43,8 +44,8 @@ def expiry_of(
     being_copied: Container[Uuid],
     now_ms: int,
 ) -> Steps[Expiry]:
-    """Return the result of `expired_segments`, in steps. It restarts if the metadata changes meanwhile, which only this
-    leader, or a former one that still writes, can do. Raises KraftError if the changes do not stop."""
+    """Return the result of `expired_segments`, in steps. It restarts if the metadata changes meanwhile. Only this
+    leader, or a former leader that still writes, changes it. Raises KraftError if the changes do not stop."""
     for _ in range(TRIES_MAX):
         work = expired_segments(
             facts, cache, retention, leader_epoch=leader_epoch, being_copied=being_copied, now_ms=now_ms

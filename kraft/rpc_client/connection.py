@@ -196,8 +196,8 @@ class ClientConnection:
             self._spare = buffer
 
     def _buffer_of(self, size: int) -> LargeBuffer:
-        """Return the spare buffer, or a new one if the spare is too small, or so large that a larger response should
-        get it."""
+        """Return the spare buffer if it is large enough and at most four times too large, else a new one. A larger
+        spare is kept for a larger response."""
         spare = self._spare
         if spare is None or not size <= len(spare) <= 4 * size:
             return new_buffer(size)

@@ -175,7 +175,7 @@ class Consumer:
         return sorted((*self._positions, *self._unplaced))
 
     def add(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these partitions too, from where `reset` says."""
+        """Add partitions to the assigned ones. Reading starts at the offset that `reset` selects."""
         assert self._reset is not None, "without a reset each partition needs a position"
         self._unplaced.update({each: None for each in partitions if each not in self._positions})
 
@@ -268,10 +268,10 @@ class Consumer:
     def _forget(self, problems: Iterable[Exception]) -> None:
         """Drop cached metadata that may be stale. If all problems are missing topics, drop only the entries of the
         assigned topics."""
-        told = list(problems)
-        missing = [each for each in told if isinstance(each, ApiError) and each.code in UNKNOWN_TOPIC]
+        found_problems = list(problems)
+        missing = [each for each in found_problems if isinstance(each, ApiError) and each.code in UNKNOWN_TOPIC]
         self.missed = missing[0] if missing else self.missed
-        if len(missing) == len(told):
+        if len(missing) == len(found_problems):
             self.cluster.forget_topics({each.topic for each in (*self._positions, *self._unplaced)})
         else:
             self.cluster.forget()
@@ -402,7 +402,7 @@ class Consumer:
         answers.moved[partition] = position, epoch, end
 
     async def _place(self, partitions: Sequence[TopicPartition], answers: _Answers) -> None:
-        """Look up once where the partitions start by `reset`."""
+        """Make one attempt to look up the start offsets of partitions without a position, by `reset`."""
         if self._reset is None:
             partition = partitions[0]
             raise Refused(

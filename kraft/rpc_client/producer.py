@@ -336,12 +336,12 @@ class Producer:
             request, node_id=leader, version=version, seconds=min(self.cluster.request_seconds, left)
         )
         names = {entry.topic_id: entry.name for entry in topics.values()}
-        told = [
+        results = [
             (topic.name or names.get(bytes(topic.topic_id), ""), each)
             for topic in response.responses
             for each in topic.partition_responses
         ]
-        answers = {TopicPartition(name, each.index): each for name, each in told}
+        answers = {TopicPartition(name, each.index): each for name, each in results}
         problems = {
             queue.partition: problem
             for queue in queues

@@ -199,9 +199,10 @@ class ShareSession:
         """Return the next request, or None if there is nothing to send. `wanted` are the partitions to fetch from this
         broker. With `records_max` 0 nothing is fetched.
 
-        Acknowledgements go with the ShareFetch. They go by ShareAcknowledge, which the broker answers immediately, if
-        `flushes`, if one is a renewal (its request may not fetch), or if a partition is not fetched any more. A session
-        without partitions and records ends.
+        Acknowledgements go with the ShareFetch. They are sent by ShareAcknowledge, which the broker answers
+        immediately, in three cases: with `flushes`; if one is a renewal, because a request with a renewal must not
+        fetch; and if one is for a partition that is not fetched any more. A session without partitions and records
+        ends.
         """
         assert not self._sent, "one request at a time"
         self.expire(now)

@@ -12,9 +12,9 @@ LATEST: Final = -1
 
 
 class ShareGroupSettings(NamedTuple):
-    """`offset_reset` is where a group begins: EARLIEST, LATEST, or a duration in milliseconds (records not older than
-    that). `isolation` is READ_UNCOMMITTED or READ_COMMITTED. `letter_topic` is the topic for dead letters; empty
-    without one. `copies_records`: letters have the keys and values of their records."""
+    """The settings of one share group. `offset_reset` is where the group begins: EARLIEST, LATEST, or a duration in
+    milliseconds (records not older than that). `isolation` is READ_UNCOMMITTED or READ_COMMITTED. `letter_topic` is the
+    topic for dead letters; empty without one. `copies_records`: letters have the keys and values of their records."""
 
     limits: Limits = Limits()
     offset_reset: int = LATEST

@@ -162,7 +162,8 @@ class SharePartition:
 
         Acquires about `records_max` records. A batch that begins below the limit is acquired whole, unless `is_strict`
         (KIP-1206). `record_locks_max` limits the size of the window. Records with a high delivery count are acquired
-        separately, fewer with each delivery and one by one for the last, so that a bad record takes no others with it.
+        separately: fewer together at each delivery, and one alone at the last. So a bad record does not use up the
+        deliveries of other records.
         """
         if not batches or records_max <= 0:
             return []
@@ -303,11 +304,11 @@ class SharePartition:
             self._window.replace(tiles)
         return replace(_change(settled), needs_start=any(map(self._needs_start, acknowledgements)))
 
-    def _needs_start(self, said: Acknowledgement) -> bool:
+    def _needs_start(self, acknowledgement: Acknowledgement) -> bool:
         """Whether the acknowledgement finishes records between the stored start offset and the start offset in
         memory."""
-        first, end = max(said.first, self._stored_start), min(said.last + 1, self._window.start)
-        return first < end and any(kind in (ACCEPT, REJECT) for kind, *_ in by_type(said, first, end))
+        first, end = max(acknowledgement.first, self._stored_start), min(acknowledgement.last + 1, self._window.start)
+        return first < end and any(kind in (ACCEPT, REJECT) for kind, *_ in by_type(acknowledgement, first, end))
 
     def release(self, member_id: str, limits: Limits) -> Change:
         """Release every record that a member holds, for example when its session ends."""

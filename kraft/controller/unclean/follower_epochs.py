@@ -76,14 +76,14 @@ class EpochSearch:
         OFFSET_OUT_OF_RANGE, gets no result."""
         searches, self._open = self._open, {}
         for topic in response.responses:
-            for told in topic.partitions:
-                place = topic.topic, told.partition_index
-                search, diverging = searches.get(place), told.diverging_epoch
+            for answer in topic.partitions:
+                place = topic.topic, answer.partition_index
+                search, diverging = searches.get(place), answer.diverging_epoch
                 if search is None:
                     continue
-                if told.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                     search = search._replace(high=search.asked.epoch)
-                elif not told.error_code and diverging is not None and diverging.end_offset >= 0:
+                elif not answer.error_code and diverging is not None and diverging.end_offset >= 0:
                     end = LogEnd(diverging.epoch, diverging.end_offset)
                     search = search._replace(low=search.asked.epoch, end=end)
                 else:

@@ -32,7 +32,7 @@ def with_reports(view: ControllerView, result: ControllerResult[T], wall_ms: int
 
     If there are more elections than fit into one batch, the rest are only logged as events.
     """
-    told = {(record.resource_name, record.name) for record in result.records if isinstance(record, ConfigRecord)}
+    present = {(record.resource_name, record.name) for record in result.records if isinstance(record, ConfigRecord)}
     changed: dict[tuple[bytes, int], PartitionRegistration] = {}
     notes: list[Any] = []
     for record in result.records:
@@ -48,7 +48,7 @@ def with_reports(view: ControllerView, result: ControllerResult[T], wall_ms: int
         after = changed[key] = before.merge(record)
         is_unclean = is_unclean_election(before, after)
         notes += _returned(view, topic.name, key[1], before, after, wall_ms, another_comes=is_unclean)
-        if is_unclean and (topic.name, election_key(key[1], after.leader_epoch)) not in told:
+        if is_unclean and (topic.name, election_key(key[1], after.leader_epoch)) not in present:
             notes += election_records(view, topic.name, key[1], before, after, {"time_ms": wall_ms})
         yield None
     room = max(0, MAX_RECORDS_PER_BATCH - len(result.records))

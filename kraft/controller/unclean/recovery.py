@@ -77,8 +77,8 @@ def retry_seconds(tries: int) -> float:
 
 
 class Question(NamedTuple):
-    """A question to `broker_id`, in its incarnation `broker_epoch`: where does its log end, and where do `epochs` end
-    in it? It is valid while the partition is at `partition_epoch`."""
+    """A question to `broker_id`, in its incarnation `broker_epoch`, about its log of one partition: the end of the log,
+    and the end of each of `epochs` in it. It is valid while the partition is at `partition_epoch`."""
 
     key: TopicIdPartition
     topic: str

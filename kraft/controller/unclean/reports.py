@@ -18,7 +18,7 @@ TOLD_AT_ONCE_MAX: Final = 20
 
 
 class RecoveryListener(Protocol):
-    """Called for recoveries, with fields that are JSON values."""
+    """Is notified of recoveries. All fields are JSON values."""
 
     def handle_recovered(self, fields: Mapping[str, Any]) -> None:
         """A recovery chose a leader, and the choice is committed.
@@ -42,7 +42,7 @@ class NoRecoveryListener:
 def log_unclean_elections(logger: Logger, changes: MetadataChanges, image: MetadataImage) -> Steps[None]:
     """Log a warning for each partition whose new leader may lack acknowledged records. If there are many, only the
     first few are logged, with the number of the rest. Yields after each changed partition."""
-    told = 0
+    count = 0
     for topic_id, partitions in changes.topics.partitions.items():
         topic = image.topics.by_id.get(topic_id)
         for index, before in partitions.items():
@@ -50,8 +50,8 @@ def log_unclean_elections(logger: Logger, changes: MetadataChanges, image: Metad
             after = None if topic is None else topic.partitions.get(index)
             if topic is None or before is None or after is None or not is_unclean_election(before, after):
                 continue
-            told += 1
-            if told > TOLD_AT_ONCE_MAX:
+            count += 1
+            if count > TOLD_AT_ONCE_MAX:
                 continue
             logger.warning(
                 "unclean leader election",
@@ -62,9 +62,9 @@ def log_unclean_elections(logger: Logger, changes: MetadataChanges, image: Metad
                 former_leader=before.leader,
                 former_isr=list(before.isr),
             )
-    if told > TOLD_AT_ONCE_MAX:
+    if count > TOLD_AT_ONCE_MAX:
         logger.warning(
             "unclean leader elections of further partitions",
-            partitions=told - TOLD_AT_ONCE_MAX,
+            partitions=count - TOLD_AT_ONCE_MAX,
             note="GET /v1/events lists each",
         )

@@ -73,7 +73,7 @@ async def describe_configs(
     answered: set[tuple[int, str, tuple[str, ...] | None]] = set()
     left, statuses = CONFIGS_MAX, 0
     access = access_of(context, node)
-    told = STATUS_KEYS if access is None or access.is_super else STATUS_KEYS - {TOPIC_GROUPS}
+    visible = STATUS_KEYS if access is None or access.is_super else STATUS_KEYS - {TOPIC_GROUPS}
     for resource in request.resources:
         if turn.is_over():
             await turn.next()
@@ -85,7 +85,7 @@ async def describe_configs(
         answered.add(key)
         result = describer.describe(resource, wanted, left)
         if wanted is not None and not result.error_code:
-            statuses += await _add_statuses(result, told.intersection(wanted), STATUSES_MAX - statuses, node)
+            statuses += await _add_statuses(result, visible.intersection(wanted), STATUSES_MAX - statuses, node)
         response.results.append(result)
         left -= len(result.configs)
         if turn.is_over(CONFIG_ITEMS * (1 + len(result.configs))):
@@ -105,7 +105,7 @@ async def _add_statuses(result: DescribeConfigsResult, keys: frozenset[str], roo
     result.configs = list(result.configs)  # The resources without values of their own share one list.
     try:
         if len(keys) > room:
-            raise ApiError(ErrorCode.POLICY_VIOLATION, f"one request is told at most {STATUSES_MAX} status keys")
+            raise ApiError(ErrorCode.POLICY_VIOLATION, f"one request gets at most {STATUSES_MAX} status keys")
         for key in sorted(keys):
             document = await node.status.report(key, topic, group, client)
             for name, value in () if document is None else pages_of(key, document):

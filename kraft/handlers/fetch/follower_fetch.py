@@ -173,9 +173,9 @@ class FollowerFetch:
         """Return the response: records, errors, and partitions whose offsets changed. The first response of a session
         has every partition. Yields after each partition."""
         news, self._due.news = self._due.news, {}
-        told = {result.key for result in results}
+        answered = {result.key for result in results}
         for key in news:
-            if key not in told and key in self._session.partitions:
+            if key not in answered and key in self._session.partitions:
                 self._tell(key, results)
             yield None
         return (yield from self._answer.encode_steps(results))

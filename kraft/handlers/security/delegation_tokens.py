@@ -71,8 +71,8 @@ ERROR_TIMESTAMP = -1
 
 
 def _check_may_ask(context: RequestContext, node: NodeServices) -> None:
-    """Raises ApiError DELEGATION_TOKEN_REQUEST_NOT_ALLOWED. For a request in an Envelope, its broker has checked the
-    login."""
+    """Check that the client has logged in, and not by a token. A request in an Envelope was checked by its broker.
+    Raises ApiError DELEGATION_TOKEN_REQUEST_NOT_ALLOWED."""
     protocol = node.config.security_protocols.get(context.peer.listener)
     is_known = context.peer.has_logged_in
     if is_known is None:

@@ -11,8 +11,8 @@ from kraft.metadata.records.producer_ids_record import ProducerIdsRecord
 
 @dataclass(frozen=True, slots=True)
 class ProducerIdsImage:
-    """`next_producer_id` is the first id of the next block, 0 before the first one is allocated. As in Kafka, it is not
-    kept which broker got the last block."""
+    """The state of producer id allocation. `next_producer_id` is the first id of the next block, 0 before the first one
+    is allocated. As in Kafka, it is not kept which broker got the last block."""
 
     next_producer_id: int = 0
 

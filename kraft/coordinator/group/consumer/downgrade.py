@@ -77,8 +77,8 @@ def _converted(member: ConsumerMember) -> ClassicMember:
 
 
 def _assigned(group: ConsumerGroup, member_id: str, leaving: Collection[str]) -> Partitions:
-    """The partitions that the member has or has yet to revoke, and those of its target that no other remaining member
-    owns."""
+    """The partitions that the member has or has yet to revoke, plus the partitions of its target that no other
+    remaining member owns."""
     found: dict[bytes, frozenset[int]] = {}
     for topic_id, partitions in group.target_of(member_id).items():
         owners = {partition: group.owners.get((topic_id, partition)) for partition in partitions}
