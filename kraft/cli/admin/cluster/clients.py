@@ -97,7 +97,7 @@ def top(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Show the slowest clients, live: those of all brokers with the largest latency, or what --by names.
+    """Show the slowest clients, live: those of all brokers with the largest latency, or the largest value of --by.
 
     With -o json it prints one document a line for each update. A fetch of an idle consumer waits for records, so its
     latency is that of fetch.max.wait.ms.

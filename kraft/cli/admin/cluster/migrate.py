@@ -39,7 +39,7 @@ def check(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Say what nodes of kraft would meet in the place of Kafka's. Exits with 1 if something stops the replacement.
+    """Check whether nodes of kraft can replace those of Kafka. Exits with 1 if something stops the replacement.
 
     Reads features, quorum, topics, groups, permissions, SCRAM users and the brokers' settings from the cluster, and
     each key of the given files with the key stores that it names. Changes nothing.
