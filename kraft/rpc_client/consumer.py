@@ -145,9 +145,9 @@ class Consumer:
         unplaced: Iterable[TopicPartition] = (),
         topic_ids: Mapping[str, bytes] | None = None,
     ) -> None:
-        """Read exactly these partitions, from these offsets on. `epochs` is as in the property; values below 0 mean
-        unknown. `unplaced` partitions start where `reset` says. `topic_ids` are the ids of the topics to which the
-        positions belong. A topic without an id there is the one that has the name now.
+        """Read exactly these partitions, from these offsets on. `epochs` are the leader epochs of the records before
+        the offsets; values below 0 mean unknown. `unplaced` partitions start where `reset` says. `topic_ids` are the
+        ids of the topics to which the positions belong. A topic without an id there is the one that has the name now.
 
         To release a consumer while its cluster is still in use, assign nothing: pending responses and connections are
         kept until then.

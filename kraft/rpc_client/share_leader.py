@@ -66,7 +66,7 @@ class ShareLeader:
         """The scope of `run`. It is shielded: the last requests are sent also if the application is cancelled."""
 
     def wake(self) -> None:
-        """Look again for a request to send."""
+        """Let `run` check again whether a request is to be sent."""
         self._wake.set()
 
     async def run(self) -> None:

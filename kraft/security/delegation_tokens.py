@@ -16,7 +16,7 @@ from kraft.security.scram_credentials import SALT_BYTES, ScramMechanism, keys_of
 
 _HASH: Final = "sha512"
 CREDENTIALS_MAX: Final = 10_000
-"""SCRAM credentials of tokens that a node keeps. One that it has forgotten is computed again, in 1 to 2 ms."""
+"""Limit of token credentials that a node caches. A credential that was dropped is computed again, in 1 to 2 ms."""
 
 
 class Token(Protocol):

@@ -176,7 +176,8 @@ class BasicLogins:
                 raise LoginRefused(other.refusal.status, str(other.refusal), other.refusal.retry_seconds)
 
     def holds(self, login: Login) -> bool:
-        """False after the user's credential was changed or removed, or the token has expired."""
+        """Whether the login is still valid: the user's credential was neither changed nor removed, and the token has
+        not expired."""
         if login.expires_at_ms is not None and self._clock.wall_ms() >= login.expires_at_ms:
             return False
         if login.plain_users is not None and login.plain_users.version != login.plain_version:

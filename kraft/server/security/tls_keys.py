@@ -21,7 +21,7 @@ from kraft.world.ports import FileStatus, FileSystem, Listener, Login, SecuredWo
 
 ENCRYPTED: Final = ("SSL", "SASL_SSL")
 LOOK_SECONDS: Final = 5.0
-"""Seconds between two checks of the files, of one stat each."""
+"""Seconds between two checks of the key files. A check reads the status of each file."""
 
 
 class TlsKeys:

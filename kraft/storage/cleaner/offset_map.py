@@ -14,7 +14,7 @@ from kraft.storage.cleaner.offset_slots import SLOT_BYTES, OffsetSlots
 QUICK_ENTRY_BYTES = 160
 """Memory of a dictionary entry: bytes object, int and share of the table."""
 QUICK_SHARE = 2
-"""The dictionary uses at most this fraction (one of N) of the memory."""
+"""The dictionary uses at most 1/QUICK_SHARE of the memory."""
 KEY_BYTES = 16
 """Bytes of a key in slots. The last one is the length of the key, or marks the others as a hash."""
 HASH_MARK = bytes((KEY_BYTES,))

@@ -128,8 +128,9 @@ def _decided_counts(topology: Topology, topics: TopicDirectory) -> Counts:
 
 
 def _repartition_counts(topology: Topology, topics: TopicDirectory) -> dict[str, int]:
-    """The partition counts of the repartition topics. The number that the application sets comes first; then the
-    largest input of a subtopology that writes the topic, found along the topology."""
+    """The partition counts of the repartition topics: the number that the application sets, else that of the largest
+    input of a subtopology that writes the topic. Counts are passed on along the topology, since an input may itself be
+    a repartition topic."""
     counts: dict[str, int] = {}
     for each in topology.subtopologies:
         for topic in each.repartition_source_topics:
