@@ -16,6 +16,7 @@ from jepsen.java.jars import POMS, jars
 from kraft.spark.jobs.iceberg import TableName, commit_batch, ensure_table, evolve_table, require_table
 from kraft.spark.jobs.iceberg_files import data_files, table_layout
 from kraft.spark.jobs.maintain import Maintain, maintain
+from tests.capabilities import require_capability
 from tests.integration.clusters import Cluster
 from tests.integration.outcomes import Kraft
 from tests.integration.spark_commands import BASE_MS, Sent, send
@@ -31,6 +32,8 @@ pytestmark = [
 @contextlib.contextmanager
 def rest_catalog(home: Path) -> Iterator[dict[str, str]]:
     """Iceberg's REST catalog over a warehouse below `home`. Yields the properties of a client."""
+    require_capability("java17")
+    require_capability("mvn")
     (home / "warehouse").mkdir(parents=True)
     command = ["java", "-Xmx256m", "-cp", f"{jars('iceberg_rest')}/*", str(POMS / "iceberg_rest" / "RestCatalog.java")]
     with subprocess.Popen([*command, str(home)], stdout=subprocess.PIPE, text=True) as process:
