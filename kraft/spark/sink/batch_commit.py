@@ -92,12 +92,12 @@ def commit_batch(
     WireError, OSError: then the batch is not committed or the outcome is unknown, and the next attempt finds out."""
     key, staging = sink.transactional_id, Staging(cluster, sink.staging_topic)
     parcels = content.parcels
-    has_tasks = bool(content.prepared) or SinkTransaction(cluster, key, rules.timeout_ms).offers_two_phase()
-    if not content.rows and not has_tasks:
+    transaction = SinkTransaction(cluster, key, rules.timeout_ms)
+    if not content.rows and not content.prepared and not transaction.offers_two_phase():
         return False
     deadline = time.monotonic() + WAIT_SECONDS_MAX
     ensure_topic(cluster, committed_batches.TOPIC, committed_batches.PARTITIONS, committed_batches.CONFIGS, deadline)
-    transaction = SinkTransaction(cluster, key, rules.timeout_ms)
+    has_tasks = bool(content.prepared) or transaction.offers_two_phase()
     transaction.begin()
     open_before: Sequence[PreparedTransaction] = ()
     try:

@@ -213,6 +213,7 @@ SHAPES: dict[str, Any] = {
     "cluster health": {
         "is_healthy": "bool",
         "reasons": [],
+        "excepted": [],
         "warnings": [],
         "cluster_id": "str",
         "quorum_leader_id": "int",
