@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
 
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
@@ -13,17 +12,16 @@ from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequ
 from kraft.protocol.messages.list_transactions_request import ListTransactionsRequest
 from kraft.protocol.messages.metadata_request import MetadataRequest
 from kraft.spark.client.wire import RETRY_SECONDS, WireCluster, WireConnection, WireError
+from kraft.spark.sink.batch_sender import DELIVERY_SECONDS_MAX
 from kraft.spark.sink.prepared_transactions import PreparedTransaction
-from kraft.spark.sink.sink_transaction import COORDINATOR_OF_TRANSACTION, TWO_PHASE_VERSIONS
+from kraft.spark.sink.sink_transaction import COORDINATOR_OF_TRANSACTION, TWO_PHASE_VERSIONS, retried
 
 ONGOING = "Ongoing"
-SECONDS_MAX = 120.0
 BATCHED_LOOK_UPS = 4
 """The version of FindCoordinator that takes many keys (KIP-699)."""
 IDS_PER_REQUEST = 500
 
 Address = tuple[str, int]
-T = TypeVar("T")
 
 
 def open_transactions(cluster: WireCluster, prefix: str) -> list[PreparedTransaction]:
@@ -78,7 +76,7 @@ def end_all(
     """End the transactions. Returns the final error codes of those that could not be ended so. Ending one again has the
     same answer. Raises WireError, OSError when coordinators do not answer."""
     waiting, failed = list(transactions), dict[PreparedTransaction, int]()
-    deadline = time.monotonic() + SECONDS_MAX
+    deadline = time.monotonic() + DELIVERY_SECONDS_MAX
     while waiting:
         problem: OSError | WireError | None = None
         for address, group in retried(lambda: by_coordinator(cluster, waiting)).items():
@@ -135,18 +133,6 @@ def by_coordinator(
             check(each.error_code, f"the coordinator of transactional id {each.key}")
             found.setdefault((each.host, each.port), []).append(of_id[each.key])
     return found
-
-
-def retried(ask: Callable[[], T]) -> T:
-    """Call until the answer is no retriable error. Raises the last error, WireError or OSError."""
-    deadline = time.monotonic() + SECONDS_MAX
-    while True:
-        try:
-            return ask()
-        except (OSError, WireError) as problem:
-            if time.monotonic() > deadline or (isinstance(problem, WireError) and not problem.is_retriable):
-                raise
-        time.sleep(RETRY_SECONDS)
 
 
 def check(code: int, what: str) -> None:

@@ -15,7 +15,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from kraft.common.errors import KraftError
 from kraft.protocol.api_keys import ApiKey
@@ -27,6 +27,8 @@ from kraft.protocol.messages.init_producer_id_request import InitProducerIdReque
 from kraft.spark.client.wire import RETRY_SECONDS, WireCluster, WireError
 from kraft.spark.errors import batch_fenced
 from kraft.spark.sink.batch_sender import DELIVERY_SECONDS_MAX, FENCED, BatchSender, Outgoing, Partition
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 NEEDED = {22: "InitProducerId", 24: "AddPartitionsToTxn", 26: "EndTxn"}
@@ -134,22 +136,17 @@ class SinkTransaction:
     ) -> Any:
         """Call the coordinator and retry retriable errors. Raises SourceError if another producer fenced this one,
         WireError, OSError."""
-        deadline = time.monotonic() + seconds_max
-        while True:
-            try:
-                address = self.coordinator()
-                answer = self.cluster.call_at(address, request, self.versions.get(request.API_KEY))
-                code = code_of(answer)
-                if not code:
-                    return answer
-                if code in FENCED:
-                    raise batch_fenced(self.transactional_id)
+
+        def asked() -> Any:
+            answer = self.cluster.call_at(self.coordinator(), request, self.versions.get(request.API_KEY))
+            code = code_of(answer)
+            if code in FENCED:
+                raise batch_fenced(self.transactional_id)
+            if code:
                 raise WireError(code, f"{type(request).__name__} of transactional id {self.transactional_id}")
-            except (OSError, WireError) as problem:
-                final = isinstance(problem, WireError) and not problem.is_retriable
-                if final or time.monotonic() > deadline:
-                    raise
-            time.sleep(RETRY_SECONDS)
+            return answer
+
+        return retried(asked, seconds_max)
 
     def coordinator(self) -> tuple[str, int]:
         answer = self.cluster.any_call(
@@ -162,15 +159,23 @@ class SinkTransaction:
     def offers_two_phase(self) -> bool:
         """Whether the coordinator serves two-phase commit, and the cluster the transaction.version for it. Raises
         WireError, OSError."""
-        deadline = time.monotonic() + DELIVERY_SECONDS_MAX
-        while True:
-            try:
-                connection = self.cluster.connection(self.coordinator())
-                _, newest = connection.versions.get(ApiKey.INIT_PRODUCER_ID, (0, 0))
-                level = connection.features.get(TRANSACTION_VERSION, 0)
-                return newest >= TWO_PHASE_VERSIONS[ApiKey.INIT_PRODUCER_ID] and level >= EPOCHS_BUMPED_AT_END
-            except (OSError, WireError) as problem:
-                final = isinstance(problem, WireError) and not problem.is_retriable
-                if final or time.monotonic() > deadline:
-                    raise
-            time.sleep(RETRY_SECONDS)
+
+        def asked() -> bool:
+            connection = self.cluster.connection(self.coordinator())
+            _, newest = connection.versions.get(ApiKey.INIT_PRODUCER_ID, (0, 0))
+            level = connection.features.get(TRANSACTION_VERSION, 0)
+            return newest >= TWO_PHASE_VERSIONS[ApiKey.INIT_PRODUCER_ID] and level >= EPOCHS_BUMPED_AT_END
+
+        return retried(asked)
+
+
+def retried(ask: Callable[[], T], seconds_max: float = DELIVERY_SECONDS_MAX) -> T:
+    """Call until the answer is no retriable error. Raises the last error, WireError or OSError."""
+    deadline = time.monotonic() + seconds_max
+    while True:
+        try:
+            return ask()
+        except (OSError, WireError) as problem:
+            if time.monotonic() > deadline or (isinstance(problem, WireError) and not problem.is_retriable):
+                raise
+        time.sleep(RETRY_SECONDS)

@@ -196,10 +196,7 @@ def find_hanging(
     ongoing = [each for each in found if each.coordinated is not None]
     document = {
         "transactions": [_open_document(each) for each in hanging],
-        "ongoing": [
-            _open_document(each) | {"ends_by_itself_ms": _ends_by_itself(each), "two_phase": _is_two_phase(each)}
-            for each in ongoing
-        ],
+        "ongoing": [_ongoing_document(each) for each in ongoing],
     }
     rows = [(str(each.place), each.producer.producer_id, _last_record(each), _ending(each)) for each in hanging]
     columns: tuple[str, ...] = ("PARTITION", "PRODUCER", "LAST RECORD", "WHAT ENDS IT")
@@ -212,6 +209,11 @@ def find_hanging(
         columns = ("PARTITION", "TRANSACTIONAL ID", "LAST RECORD", "ENDS BY ITSELF", "WHAT ENDS IT NOW")
         tables.append(Table(columns, known, "Ongoing: open at their coordinators, which abort those with a timeout"))
     show(document, tables, output)
+
+
+def _ongoing_document(found: OpenTransaction) -> dict[str, Any]:
+    """The document of a transaction that is open at its coordinator."""
+    return _open_document(found) | {"ends_by_itself_ms": _ends_by_itself(found), "two_phase": _is_two_phase(found)}
 
 
 def _open_document(found: OpenTransaction) -> dict[str, Any]:
